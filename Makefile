@@ -1,0 +1,41 @@
+# Every target sets up what it needs by itself: `make demo` and `make test` work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo   analyse the embedded sample and say where the results are"
+	@echo "make test   run the tests"
+	@echo "make lint   format, style, types, one-way imports"
+	@echo "make bench  measure every claim of benchmarks/README.md"
+	@echo "make docs   write the generated reference pages anew"
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/ioprism demo --output demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/python -m docs.generate
+
+clean:
+	rm -rf $(VENV) demo

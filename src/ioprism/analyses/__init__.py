@@ -1,0 +1,1 @@
+"""From views to results: pure functions without files, text or colour."""

@@ -1,0 +1,1 @@
+"""Where views are computed: one machine or a cluster."""

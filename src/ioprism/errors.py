@@ -1,0 +1,104 @@
+"""Every error ioprism raises on purpose.
+
+IoprismError
+├── UsageError                   a setting or option makes no sense
+├── TraceError                   the input is the problem
+│   ├── NoSuchTraceError         there is no such file or folder
+│   ├── UnknownFormatError       no reader recognises the file
+│   ├── ReaderUnavailableError   a reader exists, its dependency is not installed
+│   └── BrokenTraceError         the format is known, the content cannot be read
+├── OutputError                  the result cannot be written where it was asked for
+└── AnalysisError                the trace is fine, the question cannot be answered
+    ├── NotEnoughDetailError     the trace lacks what the question needs
+    └── SignalTooShortError      too few samples to speak of a period
+
+A message says what (with the file), why (with values), and a hint that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class IoprismError(Exception):
+    """Base class: ``except IoprismError`` catches everything ioprism raises on purpose."""
+
+
+class UsageError(IoprismError):
+    """A setting or option makes no sense."""
+
+
+class TraceError(IoprismError):
+    """The trace cannot be read."""
+
+    def __init__(self, message: str, *, source: Path) -> None:
+        super().__init__(f"{source}: {message}")
+        self.source = source
+
+
+class NoSuchTraceError(TraceError):
+    """There is no file or folder of this name."""
+
+    def __init__(self, source: Path) -> None:
+        super().__init__(
+            "no such file or folder.\nHint: check the spelling; a folder of logs is fine too.",
+            source=source,
+        )
+
+
+class UnknownFormatError(TraceError):
+    """No reader recognises the content."""
+
+    def __init__(self, source: Path, *, tried: Sequence[str]) -> None:
+        super().__init__(
+            f"no reader recognises this (tried {', '.join(tried)}).\n"
+            "Hint: `ioprism formats` lists what can be read; "
+            "name the format yourself with --format if it is one of them.",
+            source=source,
+        )
+        self.tried = tuple(tried)
+
+
+class ReaderUnavailableError(TraceError):
+    """A reader for this format exists, but a package it needs is not installed."""
+
+    def __init__(self, source: Path, *, reader: str, missing: str) -> None:
+        super().__init__(
+            f"the {reader} reader needs the package {missing!r}, which is not installed.\n"
+            f"Hint: pip install {missing}",
+            source=source,
+        )
+        self.reader = reader
+        self.missing = missing
+
+
+class BrokenTraceError(TraceError):
+    """The format is known, but nothing useful can be read from the content."""
+
+
+class OutputError(IoprismError):
+    """The result cannot be written where it was asked for."""
+
+
+class AnalysisError(IoprismError):
+    """The trace is fine, but the question cannot be answered from it."""
+
+
+class NotEnoughDetailError(AnalysisError):
+    """The trace lacks what the question needs; the hint says what to record next time."""
+
+    def __init__(self, *, needed: str, has: str, hint: str) -> None:
+        super().__init__(f"this needs {needed}, but the trace has {has}.\nHint: {hint}")
+
+
+class SignalTooShortError(AnalysisError):
+    """Too few samples to speak of a period."""
+
+    def __init__(self, *, found: int, needed: int) -> None:
+        super().__init__(
+            f"the signal has {found} samples, at least {needed} are needed.\n"
+            "Hint: choose a higher --frequency or a longer time range."
+        )
+        self.found = found
+        self.needed = needed

@@ -1,0 +1,1 @@
+"""The types that flow between the folders."""

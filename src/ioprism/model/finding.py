@@ -1,0 +1,36 @@
+"""One thing worth telling the user, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a finding matters, worst first."""
+
+    HIGH = "high"
+    WARN = "warn"
+    INFO = "info"
+    OK = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a finding is about: a file, a rank, a phase, a view record, or the whole job."""
+
+    kind: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing worth telling the user. Wording and colour belong to reports/."""
+
+    code: str  # stable, never reused
+    severity: Severity
+    subject: Subject
+    evidence: Mapping[str, float] = field(default_factory=dict)  # what triggered it, base units
+    threshold: Mapping[str, float] = field(default_factory=dict)  # what it was compared with
+    seconds_at_stake: float | None = None  # measured I/O time it concerns; ranks the findings

@@ -1,0 +1,123 @@
+"""Every column of every table: name, dtype, unit and meaning, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+LAYERS = (
+    "posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "daos", "application", "other",
+)  # fmt: skip
+OPERATIONS = (
+    "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",
+)  # fmt: skip
+KINDS = ("file", "dataset", "console")
+
+Layer = pl.Enum(LAYERS)
+Operation = pl.Enum(OPERATIONS)
+Kind = pl.Enum(KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column holds."""
+
+    name: str
+    dtype: pl.DataType
+    meaning: str
+    unit: str = ""
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A named set of columns, in order."""
+
+    name: str
+    purpose: str
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pl.Schema:
+        """The columns as polars wants them."""
+        return pl.Schema({column.name: column.dtype for column in self.columns})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+    def empty(self) -> pl.DataFrame:
+        """The table without rows."""
+        return self.schema.to_frame()
+
+    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Order and cast a frame's columns as declared; columns it lacks become null."""
+        present = set(frame.columns)
+        return frame.select(_conformed(self.columns, present))
+
+
+def _conformed(columns: Sequence[Column], present: set[str]) -> list[pl.Expr]:
+    return [
+        pl.col(column.name).cast(column.dtype)
+        if column.name in present
+        else pl.lit(None, dtype=column.dtype).alias(column.name)
+        for column in columns
+    ]
+
+
+EVENTS = Table(
+    "events",
+    "One row for every call that was traced.",
+    (
+        Column("start", pl.Float64(), "when the call began, since the job started", "s"),
+        Column("end", pl.Float64(), "when the call returned; never before `start`", "s"),
+        Column("rank", pl.Int32(), "MPI rank, or the process's index in a workflow without MPI"),
+        Column("process", pl.UInt32(), "row of the process table"),
+        Column("file", pl.UInt32(), "row of the file table", nullable=True),
+        Column("layer", Layer, "the interface the call belongs to"),
+        Column("operation", Operation, "what kind of call it is"),
+        Column("function", pl.Categorical(), "the call's own name", nullable=True),
+        Column("collective", pl.Boolean(), "whether all ranks take part", nullable=True),
+        Column("nonblocking", pl.Boolean(), "whether it may return early", nullable=True),
+        Column("offset", pl.Int64(), "first byte of the file it touches", "B", nullable=True),
+        Column("bytes", pl.Int64(), "bytes moved; null for metadata calls", "B", nullable=True),
+    ),
+)
+
+FILES = Table(
+    "files",
+    "One row for every file, data set and console stream that the trace names.",
+    (
+        Column("file", pl.UInt32(), "the row's own number, as events and counters use it"),
+        Column("path", pl.String(), "the full name, as recorded"),
+        Column("directory", pl.String(), "the path up to its last slash"),
+        Column("pattern", pl.String(), "the path with every run of digits replaced by `#`"),
+        Column("extension", pl.String(), "what follows the last dot of the name", nullable=True),
+        Column("kind", Kind, "a file, a data set inside a file, or a console stream"),
+        Column("parent", pl.UInt32(), "for a data set, the row of its file", nullable=True),
+        Column("mount", pl.String(), "the mount point it lies under", nullable=True),
+        Column("filesystem", pl.String(), "the type of that mount", nullable=True),
+        Column("stripe_size", pl.Int64(), "Lustre stripe size", "B", nullable=True),
+        Column("stripe_count", pl.Int64(), "Lustre stripe count", nullable=True),
+        Column("targets", pl.List(pl.Int64()), "storage targets in stripe order", nullable=True),
+        Column("id", pl.UInt64(), "the identifier the trace itself uses", nullable=True),
+    ),
+)
+
+PROCESSES = Table(
+    "processes",
+    "One row for every process, or thread where the trace tells threads apart.",
+    (
+        Column("process", pl.UInt32(), "the row's own number, as events use it"),
+        Column("rank", pl.Int32(), "MPI rank, or the process's index in a workflow without MPI"),
+        Column("application", pl.String(), "the program it runs", nullable=True),
+        Column("host", pl.String(), "the node it runs on", nullable=True),
+        Column("pid", pl.Int64(), "process id of the operating system", nullable=True),
+        Column("tid", pl.UInt64(), "thread id, where threads are told apart", nullable=True),
+    ),
+)
+
+TABLES = (EVENTS, FILES, PROCESSES)

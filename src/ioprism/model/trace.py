@@ -1,0 +1,135 @@
+"""A trace of a job: events, counters, files, processes, and what is missing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from ioprism.model.schema import EVENTS
+
+Warn = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system."""
+
+    path: str
+    filesystem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Facts about the job; None where the trace does not say."""
+
+    ranks: int | None = None
+    start_time: float | None = None  # seconds since 1970
+    end_time: float | None = None  # seconds since 1970; None for a job that was killed
+    runtime: float | None = None  # seconds
+    executable: str | None = None
+    user: int | None = None
+    job_id: str | None = None
+    mounts: tuple[Mount, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+class Partition(Protocol):
+    """A piece of the events that can be read alone, anywhere; picklable."""
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events in pieces of bounded size; `warn` hears of what had to be left out."""
+        ...
+
+
+class Completeness:
+    """What the source says it dropped, and what could not be read.
+
+    It grows while a trace is read lazily, so ask for it after the analysis.
+    """
+
+    def __init__(self) -> None:
+        self._warnings: dict[str, None] = {}
+
+    def warn(self, message: str) -> None:
+        """Remember a message once."""
+        self._warnings[message] = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every message so far, in the order they came up."""
+        return tuple(self._warnings)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is known to be missing so far."""
+        return not self._warnings
+
+
+class LazyTables(Mapping[str, pl.DataFrame]):
+    """Tables by name, each read when it is first asked for."""
+
+    def __init__(self, loaders: Mapping[str, Callable[[], pl.DataFrame]]) -> None:
+        self._loaders = dict(loaders)
+        self._tables: dict[str, pl.DataFrame] = {}
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._tables:
+            self._tables[name] = self._loaders[name]()
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._loaders)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What one job, or one workflow, did.
+
+    Events may be larger than memory: they come in partitions. Files, processes and
+    counters are read when first asked for.
+    """
+
+    format: str
+    paths: tuple[Path, ...]
+    job: Job
+    partitions: tuple[Partition, ...] = ()
+    counters: Mapping[str, pl.DataFrame] = field(default_factory=lambda: LazyTables({}))
+    load_files: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
+    load_processes: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
+    completeness: Completeness = field(default_factory=Completeness, repr=False)
+
+    @cached_property
+    def files(self) -> pl.DataFrame:
+        """The file table (see `schema.FILES`)."""
+        return self.load_files()
+
+    @cached_property
+    def processes(self) -> pl.DataFrame:
+        """The process table (see `schema.PROCESSES`)."""
+        return self.load_processes()
+
+    @property
+    def detail(self) -> frozenset[str]:
+        """Which kinds of data there are: events, counters, heatmap."""
+        kinds = {"events"} if self.partitions else set()
+        kinds |= {"heatmap"} if "HEATMAP" in self.counters else set()
+        kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
+        return frozenset(kinds)
+
+    def batches(self) -> Iterator[pl.LazyFrame]:
+        """Yield all events in pieces of bounded size."""
+        for partition in self.partitions:
+            yield from partition.batches(self.completeness.warn)
+
+    def events(self) -> pl.DataFrame:
+        """Return all events as one table in memory (see `schema.EVENTS`)."""
+        pieces = pl.collect_all(list(self.batches()))
+        return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()

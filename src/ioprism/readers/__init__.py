@@ -1,0 +1,1 @@
+"""From bytes to traces: knows formats, nothing else."""

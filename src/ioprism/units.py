@@ -1,0 +1,75 @@
+"""Parse and format bytes, seconds and rates; nobody else does."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ioprism.errors import UsageError
+
+_DECIMAL = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPE]?)(I?)B?\s*", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size such as ``512MB`` (decimal), ``4MiB`` (binary) or plain ``4096``.
+
+    Raises:
+        UsageError: the text is not a size.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a size.\nHint: write for example 4096, 512MB or 4MiB.")
+    number, prefix, binary = match.groups()
+    scale = (_BINARY if binary else _DECIMAL)[prefix.upper()]
+    return round(float(number) * scale)
+
+
+def format_bytes(size: float | None) -> str:
+    """Show a size in binary units with three significant digits: ``1.50 MiB``."""
+    if size is None:
+        return "unknown"
+    if abs(size) < 1024:
+        return f"{size:.0f} B"
+    for prefix in "KMGTPE":
+        size /= 1024
+        if abs(size) < 1023.5 or prefix == "E":
+            return f"{_three_digits(size)} {prefix}iB"
+    raise AssertionError("unreachable: the loop returns at the last prefix")
+
+
+def format_rate(bytes_per_second: float | None) -> str:
+    """Show a rate in binary units: ``1.50 MiB/s``."""
+    return (
+        "unknown"
+        if bytes_per_second is None or not math.isfinite(bytes_per_second)
+        else f"{format_bytes(bytes_per_second)}/s"
+    )
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Show a duration: ``250 µs``, ``1.50 s``, ``2 min 05 s``, ``3 h 20 min``."""
+    if seconds is None or not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 0:
+        return f"-{format_seconds(-seconds)}"
+    if seconds == 0:
+        return "0 s"
+    for scale, unit in ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")):
+        if seconds < 999.5 * scale and (unit != "s" or seconds < 60):
+            return f"{_three_digits(seconds / scale)} {unit}"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def format_count(number: float | None) -> str:
+    """Show a count with thousands separated: ``1,234,567``."""
+    return "unknown" if number is None else f"{number:,.0f}"
+
+
+def _three_digits(value: float) -> str:
+    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:.{min(digits, 2)}f}"

@@ -1,0 +1,1 @@
+"""From events to tables, signals and intervals, in steps that combine over partitions."""

@@ -10,7 +10,11 @@ IoprismError
 ├── OutputError                  the result cannot be written where it was asked for
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
-    └── SignalTooShortError      too few samples to speak of a period
+    ├── SignalTooShortError      too few samples to speak of a period
+    ├── BrokenSignalError        the samples are not a function of time
+    └── MissingPackageError      the method asked for needs a package that is not installed
+
+SignalWarning (a UserWarning): the samples are odd, the answer is given all the same.
 
 A message says what (with the file), why (with values), and a hint that exists.
 """
@@ -19,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+
+from ioprism.text import printable
 
 
 class IoprismError(Exception):
@@ -33,7 +39,7 @@ class TraceError(IoprismError):
     """The trace cannot be read."""
 
     def __init__(self, message: str, *, source: Path) -> None:
-        super().__init__(f"{source}: {message}")
+        super().__init__(f"{printable(str(source))}: {message}")
         self.source = source
 
 
@@ -102,3 +108,27 @@ class SignalTooShortError(AnalysisError):
         )
         self.found = found
         self.needed = needed
+
+
+class BrokenSignalError(AnalysisError):
+    """The samples are not a function of time: NaN, infinite, unsorted, of unequal length."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the signal cannot be used: {reason}.\n"
+            "Hint: give finite values at finite times in ascending order."
+        )
+
+
+class MissingPackageError(AnalysisError):
+    """The method asked for needs a package that is not installed."""
+
+    def __init__(self, *, needed_by: str, package: str, install: str) -> None:
+        super().__init__(
+            f"{needed_by} needs the package {package!r}, which is not installed.\n"
+            f"Hint: pip install {install}"
+        )
+
+
+class SignalWarning(UserWarning):
+    """The samples are odd; an answer is given all the same."""

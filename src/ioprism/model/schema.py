@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 LAYERS = (
-    "posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "daos", "application", "other",
+    "posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "dfs", "daos", "application", "other",
 )  # fmt: skip
 OPERATIONS = (
     "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",

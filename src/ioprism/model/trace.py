@@ -13,6 +13,7 @@ import polars as pl
 from ioprism.model.schema import EVENTS
 
 Warn = Callable[[str], None]
+Progress = Callable[[int], None]  # hears how many pieces of the events are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,17 @@ class Partition(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryPartition:
+    """Events that are already in memory."""
+
+    events: pl.DataFrame
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing can be missing
+        """Yield the events in one piece."""
+        yield self.events.lazy()
+
+
 class Completeness:
     """What the source says it dropped, and what could not be read.
 
@@ -54,6 +66,14 @@ class Completeness:
 
     def __init__(self) -> None:
         self._warnings: dict[str, None] = {}
+        self._parts: tuple[Completeness, ...] = ()
+
+    @classmethod
+    def of(cls, *parts: Completeness) -> Completeness:
+        """Return what all parts miss together, now and later."""
+        joined = cls()
+        joined._parts = parts
+        return joined
 
     def warn(self, message: str) -> None:
         """Remember a message once."""
@@ -62,12 +82,13 @@ class Completeness:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Every message so far, in the order they came up."""
-        return tuple(self._warnings)
+        inherited = (message for part in self._parts for message in part.warnings)
+        return tuple(dict.fromkeys((*inherited, *self._warnings)))
 
     @property
     def whole(self) -> bool:
         """Whether nothing is known to be missing so far."""
-        return not self._warnings
+        return not self.warnings
 
 
 class LazyTables(Mapping[str, pl.DataFrame]):

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.trace import Warn
-from ioprism.readers.darshan.log import Log, Region, pieces
+from ioprism.readers.darshan.integrity import contradictions
+from ioprism.readers.darshan.log import ByteOrder, Log, Region, pieces
 from ioprism.readers.darshan.records import FIXED, PADDING, Layout
 
 Words = npt.NDArray[np.uint64]
@@ -42,7 +43,7 @@ class FileCodes:
 
 
 def read_counters(
-    log: Log, region: Region, codes: FileCodes, *, ranks: int | None, warn: Warn
+    log: Log, region: Region, codes: FileCodes, *, ranks: int, warn: Warn
 ) -> pl.DataFrame:
     """Read a module's records into a table with the columns of its newest version.
 
@@ -57,17 +58,27 @@ def read_counters(
             f"{log.path.name}: {region.name} records have the unknown version {region.version} "
             "and are not read"
         )
-        return _table(np.empty((0, newest.words), np.uint64), newest, codes)
+        return _table(np.empty((0, newest.words), np.uint64), newest, codes, log.byte_order)
     tables = []
     dropped = 0
     for block in record_blocks(log, region, layout.words, warn):
         plausible = _plausible(block, ranks)
         dropped += len(block) - int(plausible.sum())
-        tables.append(_table(block if plausible.all() else block[plausible], layout, codes))
+        sound = block if plausible.all() else block[plausible]
+        tables.append(_table(sound, layout, codes, log.byte_order))
     if dropped:
         warn(f"{log.path.name}: {dropped} damaged {region.name} records are left out")
-    table = pl.concat(tables) if tables else _table(np.empty((0, layout.words), np.uint64), layout, codes)
-    return _finite(_modernise(table, region.name, newest), log, region, warn)
+    nothing = _table(np.empty((0, layout.words), np.uint64), layout, codes, log.byte_order)
+    table = pl.concat(tables) if tables else nothing
+    table = _finite(_modernise(table, region.name, newest), log, region, warn)
+    if wrong := contradictions(table, region.name):
+        warn(
+            f"{log.path.name}: {wrong} {region.name} records contradict themselves; "
+            "they are damaged, and numbers made from them can be wrong"
+        )
+    if nameless := table["file"].null_count():
+        warn(f"{log.path.name}: {nameless} {region.name} records belong to files without a name")
+    return table
 
 
 def record_blocks(log: Log, region: Region, words: int, warn: Warn) -> Iterator[Words]:
@@ -90,12 +101,12 @@ def record_blocks(log: Log, region: Region, words: int, warn: Warn) -> Iterator[
         warn(f"{log.path.name}: the last {region.name} record is cut off")
 
 
-def _plausible(block: Words, ranks: int | None) -> npt.NDArray[np.bool_]:
-    rank = block[:, 1].view(np.int64) if block.flags.c_contiguous else block[:, 1].astype(np.int64)
-    return (rank >= -1) & (rank < (ranks or 2**31))
+def _plausible(block: Words, ranks: int) -> npt.NDArray[np.bool_]:
+    rank = block[:, 1].astype(np.int64)
+    return (rank >= -1) & (rank < ranks)
 
 
-def _table(block: Words, layout: Layout, codes: FileCodes) -> pl.DataFrame:
+def _table(block: Words, layout: Layout, codes: FileCodes, byte_order: ByteOrder) -> pl.DataFrame:
     columns = np.ascontiguousarray(block.T)
     table = [codes.series("file", columns[0]), pl.Series("rank", columns[1].astype(np.int32))]
     position = 2
@@ -107,14 +118,15 @@ def _table(block: Words, layout: Layout, codes: FileCodes) -> pl.DataFrame:
             if name != PADDING:
                 table.append(pl.Series(name, columns[position].view(dtype)))
             position += 1
-    return pl.DataFrame([*table, *_tail(columns[position:], layout)])
+    return pl.DataFrame([*table, *_tail(columns[position:], layout, byte_order)])
 
 
-def _tail(columns: Words, layout: Layout) -> Iterator[pl.Series]:
+def _tail(columns: Words, layout: Layout, byte_order: ByteOrder) -> Iterator[pl.Series]:
     position = 0
     for name in layout.tail:
         if name.endswith("_UUID"):
-            pairs = columns[position : position + 2].T.tobytes()
+            # These are bytes, not numbers: undo what the byte order did to them.
+            pairs = columns[position : position + 2].T.astype(f"{byte_order}u8").tobytes()
             texts = [str(uuid.UUID(bytes=pairs[i : i + 16])) for i in range(0, len(pairs), 16)]
             yield pl.Series(name, texts, dtype=pl.String)
             position += 2

@@ -48,15 +48,20 @@ class _Cursor:
     left: list[int] = field(default_factory=lambda: [0, 0])  # writes, reads still to come
 
 
-def runs(log: Log, region: Region, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
-    """Yield pieces of inflated bytes and where the segments lie in them."""
+def runs(
+    log: Log, region: Region, *, ranks: int, warn: Warn
+) -> Iterator[tuple[bytes, list[Run]]]:
+    """Yield pieces of inflated bytes and where the segments lie in them.
+
+    A record of a rank that the job does not have ends the region: it is damaged.
+    """
     header = struct.Struct(f"{log.byte_order}Qqq64sqq")
     size = dxt_segment_words(region.name, region.version) * 8
     cursor = _Cursor()
     rest = b""
     for piece in pieces(log, region, warn):
         data = rest + piece if rest else piece
-        found, position, sound = _scan(data, header, size, cursor)
+        found, position, sound = _scan(data, header, size, cursor, ranks)
         yield data, found
         if not sound:
             warn(
@@ -73,7 +78,7 @@ def runs(log: Log, region: Region, warn: Warn) -> Iterator[tuple[bytes, list[Run
 
 
 def _scan(
-    data: bytes, header: struct.Struct, size: int, cursor: _Cursor
+    data: bytes, header: struct.Struct, size: int, cursor: _Cursor, ranks: int
 ) -> tuple[list[Run], int, bool]:
     found = []
     position, length = 0, len(data)
@@ -91,7 +96,7 @@ def _scan(
         if length - position < HEADER_BYTES:
             return found, position, True
         identifier, rank, _, host, writes, reads = header.unpack_from(data, position)
-        if not (0 <= writes < MAX_SEGMENTS and 0 <= reads < MAX_SEGMENTS and rank >= -1):
+        if not (0 <= writes < MAX_SEGMENTS and 0 <= reads < MAX_SEGMENTS and -1 <= rank < ranks):
             return found, position, False
         cursor.identifier, cursor.rank, cursor.host = identifier, rank, host
         cursor.left = [writes, reads]
@@ -105,12 +110,13 @@ class DxtPartition:
     log: Log
     region: Region
     codes: FileCodes
+    ranks: int
     threads: pl.DataFrame | None = None  # rank, tid, process: where threads are told apart
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events piece by piece; segments that run backwards are dropped."""
         dropped = 0
-        for data, found in runs(self.log, self.region, warn):
+        for data, found in runs(self.log, self.region, ranks=self.ranks, warn=warn):
             if found:
                 frame = self._events(data, found)
                 sound = frame.filter(
@@ -166,11 +172,11 @@ class DxtPartition:
         ]
 
 
-def scan_processes(log: Log, region: Region, warn: Warn) -> pl.DataFrame:
+def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
     """Return the ranks, hosts and threads that a DXT module saw, without building events."""
     words = dxt_segment_words(region.name, region.version)
     seen = [_PROCESSES_SEEN.to_frame()]
-    for data, found in runs(log, region, warn):
+    for data, found in runs(log, region, ranks=ranks, warn=warn):
         counts = [run.count for run in found]
         frame = pl.DataFrame(
             {

@@ -14,7 +14,8 @@ from ioprism.readers.darshan.log import Log, whole
 JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB
 NAME_BYTES = 4 * 2**30
 METADATA = 1024
-MAX_RANKS = 2**31 - 1
+LONGEST_RUN = 10 * 365 * 86400  # seconds; beyond it the times are damage
+MAX_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ def read_job(log: Log, warn: Warn) -> Job:
     ended = end >= start and end > 0
     # Old logs count whole seconds, first and last included, as Darshan's own tools do.
     runtime = (end - start) + (end_ns - start_ns) / 1e9 + (0 if has_nanoseconds else 1)
-    if not ended:
+    if ended and runtime > LONGEST_RUN:
+        warn(f"{log.path.name}: the run time is implausible ({runtime:.0f} s) and is ignored")
+        ended = False
+    elif not ended:
         warn(f"{log.path.name}: the job did not end normally; its end and run time are unknown")
     return Job(
         ranks=ranks if 0 < ranks <= MAX_RANKS else None,

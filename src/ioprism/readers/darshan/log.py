@@ -131,9 +131,10 @@ def _maps(
         (partial,) = struct.unpack_from(f"{order}I", head, 20)
         names_at, maps_at, versions_at, slots = 24, 40, 296, 16
     names = Region("names", *struct.unpack_from(f"{order}2Q", head, names_at))
-    present = [name for name in MODULES if version >= ADDED_IN.get(name, (0, 0))][:slots]
+    present = [name for name in MODULES if version >= ADDED_IN.get(name, (0, 0))]
     modules = {}
-    for slot, name in enumerate(present):
+    for slot in range(slots):
+        name = present[slot] if slot < len(present) else f"module {slot}"
         offset, length = struct.unpack_from(f"{order}2Q", head, maps_at + 16 * slot)
         (module_version,) = struct.unpack_from(f"{order}I", head, versions_at + 4 * slot)
         flagged = bool(partial >> slot & 1)
@@ -145,6 +146,21 @@ def _job_length(start: int, names: Region, modules: dict[str, Region], size: int
     """The job region runs up to the first region behind it."""
     later = [r.offset for r in (names, *modules.values()) if r.length and r.offset > start]
     return max(0, min([*later, size]) - start)
+
+
+def uncovered(log: Log) -> int:
+    """Count the bytes of the file that no region claims, or that two do, or that are missing.
+
+    A whole compressed log has none: its regions stand in a row up to the end of the file.
+    """
+    size = log.path.stat().st_size
+    regions = sorted((r.offset, r.length) for r in (log.job, log.names, *log.modules.values()))
+    wrong, end = 0, log.job.offset
+    for offset, length in regions:
+        if length:
+            wrong += abs(offset - end)
+            end = offset + length
+    return wrong + abs(size - end)
 
 
 def pieces(log: Log, region: Region, warn: Warn) -> Iterator[bytes]:

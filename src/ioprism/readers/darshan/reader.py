@@ -14,21 +14,46 @@ from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 from ioprism.readers.darshan.counters import FileCodes, read_counters
 from ioprism.readers.darshan.dxt import DxtPartition, scan_processes
 from ioprism.readers.darshan.heatmap import read_heatmap
-from ioprism.readers.darshan.job import Names, read_job, read_names
-from ioprism.readers.darshan.log import VERSION, Log, Region, byte_order_of, read_log
+from ioprism.readers.darshan.job import MAX_RANKS, Names, read_job, read_names
+from ioprism.readers.darshan.log import (
+    VERSION,
+    Log,
+    Region,
+    byte_order_of,
+    read_log,
+    uncovered,
+)
 from ioprism.readers.darshan.lustre import layouts, read_lustre
-from ioprism.readers.darshan.records import DXT_LAYERS, NOT_READ, dxt_segment_words
+from ioprism.readers.darshan.records import DXT_LAYERS, FIXED, dxt_segment_words
 
 DATASETS = ("H5D", "PNETCDF_VAR")
-HEATMAP_LAYERS = {"heatmap:POSIX": "posix", "heatmap:MPIIO": "mpiio", "heatmap:STDIO": "stdio"}
+HEATMAP_LAYERS = {
+    "heatmap:POSIX": "posix",
+    "heatmap:MPIIO": "mpiio",
+    "heatmap:STDIO": "stdio",
+    "heatmap:DFS": "dfs",
+    "heatmap:DAOS": "daos",
+}
 # Names of records that are about the machine or the job, not about a file.
-NOT_FILES = (*HEATMAP_LAYERS, "darshan-internal-bgq", "APMPI", "APXC")
+NOT_FILES = (
+    *HEATMAP_LAYERS,
+    "darshan-internal-bgq",
+    "darshan-apmpi-header",
+    "darshan-apxc-header",
+    "APMPI",
+    "APXC",
+)
 
 
 class DarshanReader:
     """Reads `.darshan` logs of Darshan 3.x, whole, partial or of a killed job."""
 
     name = "darshan"
+    title = "Darshan 3.x logs (.darshan), also of killed jobs"
+    tells = frozenset(
+        {"calls", "offsets", "ranks", "threads", "hosts", "files", "counters", "heatmap",
+         "targets", "collective", "layers"}
+    )  # fmt: skip
 
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
@@ -59,13 +84,18 @@ class _Content:
     def trace(self) -> Trace:
         for region in self.log.modules.values():
             self._note(region)
+        if self.log.compression != "none" and (amount := uncovered(self.log)):
+            self.completeness.warn(
+                f"{self.log.path.name}: the header and the file disagree about {amount} bytes; "
+                "the log is cut short or damaged, and records may be missing"
+            )
         has_threads = any(dxt_segment_words(r.name, r.version) > 4 for r in self.dxt)
         threads = self.processes.select("rank", "tid", "process") if has_threads else None
         return Trace(
             format=DarshanReader.name,
             paths=(self.log.path,),
             job=self.job,
-            partitions=tuple(DxtPartition(self.log, r, self.codes, threads) for r in self.dxt),
+            partitions=tuple(DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt),
             counters=self.tables,
             load_files=lambda: self.files,
             load_processes=lambda: self.processes,
@@ -79,13 +109,19 @@ class _Content:
                 f"{name}: the {region.name} data are partial: Darshan ran out of memory for "
                 "records while the job ran"
             )
-        if region.length and region.name in NOT_READ:
+        known = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}
+        if region.length and region.name not in known:
             self.completeness.warn(f"{name}: the {region.name} module is not read")
 
     @property
     def dxt(self) -> list[Region]:
         """The modules that hold single reads and writes."""
         return [r for r in self.log.modules.values() if r.name in DXT_LAYERS and r.length]
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks there can be at most."""
+        return self.job.ranks or MAX_RANKS
 
     @cached_property
     def codes(self) -> FileCodes:
@@ -94,12 +130,12 @@ class _Content:
     @cached_property
     def tables(self) -> LazyTables:
         """The modules that hold counters, read when asked for."""
-        skipped = {*NOT_READ, *DXT_LAYERS}
+        readable = {*FIXED, "LUSTRE", "HEATMAP"}
         return LazyTables(
             {
                 name: partial(self._table, region)
                 for name, region in self.log.modules.items()
-                if name not in skipped and region.length
+                if name in readable and region.length
             }
         )
 
@@ -109,7 +145,7 @@ class _Content:
             return read_lustre(self.log, region, self.codes, warn)
         if region.name == "HEATMAP":
             return self._heatmap(region)
-        return read_counters(self.log, region, self.codes, ranks=self.job.ranks, warn=warn)
+        return read_counters(self.log, region, self.codes, ranks=self.ranks, warn=warn)
 
     def _heatmap(self, region: Region) -> pl.DataFrame:
         """The heat maps with the interface they count, which their record's name says."""
@@ -141,16 +177,20 @@ class _Content:
             .unique("file", keep="first", maintain_order=True)
             .with_columns(kind=pl.lit("dataset", dtype=Kind))
         )
-        return files.update(parents, on="file", how="left")
+        return _named_parents(files.update(parents, on="file", how="left"))
 
     @cached_property
     def processes(self) -> pl.DataFrame:
         """One row per rank, or per thread where DXT tells threads apart."""
         warn = self.completeness.warn
-        ranks = pl.DataFrame({"rank": pl.Series(range(self.job.ranks or 0), dtype=pl.Int32)})
+        ranks = pl.DataFrame(
+            {"rank": pl.int_range(self.job.ranks or 0, dtype=pl.Int32, eager=True)}
+        )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        seen = pl.concat(scan_processes(self.log, region, warn) for region in self.dxt)
+        seen = pl.concat(
+            scan_processes(self.log, region, ranks=self.ranks, warn=warn) for region in self.dxt
+        )
         seen = seen.unique(["rank", "tid"], keep="first", maintain_order=True)
         everyone = ranks.join(seen, on="rank", how="full", coalesce=True).sort("rank", "tid")
         return PROCESSES.conform(self._numbered(everyone))
@@ -160,3 +200,14 @@ class _Content:
         return processes.with_row_index("process").with_columns(
             application=pl.lit(program, dtype=pl.String)
         )
+
+
+def _named_parents(files: pl.DataFrame) -> pl.DataFrame:
+    """Old logs do not say which file a data set lies in, but its name does: `file:data set`."""
+    orphans = (
+        files.filter((pl.col("kind") == "dataset") & pl.col("parent").is_null())
+        .select("file", parent_path=pl.col("path").str.extract(r"^(.*):[^:]*$", 1))
+        .join(files.select(parent="file", parent_path="path"), on="parent_path")
+        .select("file", "parent")
+    )
+    return files.update(orphans, on="file", how="left") if orphans.height else files

@@ -25,7 +25,6 @@ MODULES = (
 # A module that came late shifts those behind it: absent from the table before this version.
 ADDED_IN = {"H5D": (3, 20), "PNETCDF_VAR": (3, 41)}
 PADDING = "PADDING"  # a word that carries nothing
-NOT_READ = frozenset({"NULL", "MDHIM", "APXC", "APMPI"})
 
 
 @dataclass(frozen=True, slots=True)

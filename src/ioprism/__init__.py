@@ -1,0 +1,50 @@
+"""ioprism explains the I/O of HPC jobs.
+
+>>> import ioprism
+>>> trace = ioprism.read("run42.darshan")           # doctest: +SKIP
+>>> ioprism.characterise(trace).total.bytes         # doctest: +SKIP
+1610612736
+
+Importing the package is cheap: what a name needs is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ioprism.api import characterise, convert, read, read_jobs
+    from ioprism.model.signal import Signal
+    from ioprism.model.trace import Trace
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Signal": "ioprism.model.signal",
+    "Trace": "ioprism.model.trace",
+    "characterise": "ioprism.api",
+    "convert": "ioprism.api",
+    "read": "ioprism.api",
+    "read_jobs": "ioprism.api",
+}
+
+__all__ = [
+    "Signal",
+    "Trace",
+    "__version__",
+    "characterise",
+    "convert",
+    "read",
+    "read_jobs",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    if name not in _HOME:
+        raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,64 @@
+"""The command line: one file per command, one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ioprism.errors import IoprismError, UsageError
+from ioprism.text import printable
+
+# The command's module is imported when the command runs, so that `ioprism --help` is quick.
+COMMANDS = {
+    "characterise": "How much I/O, by whom, through which interface.",
+    "convert": "Keep a trace as a Parquet store, or write its events as CSV.",
+    "demo": "Make a sample trace and analyse it.",
+    "formats": "What can be read, and what each format can tell.",
+}
+
+
+class CommandGroup(click.Group):
+    """Loads commands late; shows expected failures as one message, never as a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name every command."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"ioprism.cli.{module}"), module)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
+        """Run, and turn what can be expected to go wrong into an exit code."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise click.UsageError(str(error)) from error
+        except IoprismError as error:
+            raise click.ClickException(str(error)) from error
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = f"{printable(str(error.filename))}: " if error.filename else ""
+            raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ioprism")
+def main() -> None:
+    """Explain the I/O of HPC jobs from their traces.
+
+    Start with: ioprism characterise TRACE, where TRACE is a file or a folder. Every command
+    explains itself with --help and prints JSON with --json.
+    """

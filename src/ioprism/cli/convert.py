@@ -1,0 +1,36 @@
+"""``ioprism convert``: keep a trace in another form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options, output
+from ioprism.readers.registry import read_trace
+from ioprism.readers.store import write_store
+from ioprism.readers.table import write_csv
+
+
+@click.command()
+@options.traces
+@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@options.format_name
+@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@options.quiet
+def convert(
+    paths: tuple[Path, ...], target: Path, format_name: str | None, force: bool, quiet: bool
+) -> None:
+    """Keep traces as a Parquet store (OUT is a folder), or their events as OUT.csv.
+
+    OUT appears only when it is complete.
+
+    Example: ioprism convert run42.darshan run42.store
+    """
+    trace = read_trace(*paths, format_name=format_name)
+    write = write_csv if target.suffix == ".csv" else write_store
+    with output.progress("writing events", quiet=quiet) as progress:
+        write(trace, target, replace=force, progress=progress)
+    output.show_warnings(trace)
+    if not quiet:
+        click.echo(f"wrote {target}", err=True)

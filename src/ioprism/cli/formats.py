@@ -1,0 +1,32 @@
+"""``ioprism formats``: what can be read, and what each format can tell."""
+
+from __future__ import annotations
+
+import click
+
+import ioprism
+from ioprism.cli import options, output
+from ioprism.readers.registry import FACTS, Unavailable, readers
+from ioprism.reports import to_json
+from ioprism.reports.to_terminal import formats as terminal_form
+
+
+@click.command()
+@options.as_json
+def formats(as_json: bool) -> None:
+    """List the trace formats ioprism reads, and what each of them can tell.
+
+    Example: ioprism formats
+    """
+    known = list(readers())
+    if as_json:
+        entries = [
+            {"name": r.name, "available": False, "missing": r.missing}
+            if isinstance(r, Unavailable)
+            else {"name": r.name, "available": True, "title": r.title, "tells": sorted(r.tells)}
+            for r in known
+        ]
+        body = {"formats": entries, "facts": FACTS}
+        click.echo(to_json.dump({"ioprism": ioprism.__version__, "schema": to_json.SCHEMA, **body}))
+    else:
+        terminal_form.show(known, output.console())

@@ -1,0 +1,50 @@
+"""Where commands print: results to standard output, progress and warnings to standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from ioprism.model.trace import Progress, Trace
+from ioprism.reports import to_terminal
+
+PATIENCE = 1.0  # seconds before progress is shown
+WIDTH = 100
+
+
+def console() -> Console:
+    """Return the terminal for results; plain text when it is not one."""
+    return Console(highlight=False, emoji=False, markup=False, width=_width(sys.stdout.isatty()))
+
+
+def _width(terminal: bool) -> int | None:
+    return None if terminal else WIDTH
+
+
+def show_warnings(trace: Trace) -> None:
+    """Print what is missing from the answer on standard error."""
+    stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
+    to_terminal.warnings(stderr, trace.completeness.warnings)
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool) -> Iterator[Progress]:
+    """Show on a terminal's standard error how far long work has come."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    started = time.monotonic()
+    stderr = Console(stderr=True)
+    with stderr.status("", spinner="dots") as status:
+        status.stop()
+
+        def report(done: int) -> None:
+            if time.monotonic() - started > PATIENCE:
+                status.start()
+                status.update(f"{what}: {done} pieces")
+
+        yield report

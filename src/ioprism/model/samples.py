@@ -1,0 +1,92 @@
+"""Repeated runs of one write pattern, as the write-time model learns from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioprism.errors import UsageError
+
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class WritePattern:
+    """A file-per-process write: every core of every node writes one burst to its own file."""
+
+    nodes: int
+    cores_per_node: int
+    burst_bytes: int
+    stripe_bytes: int | None = None  # None: the file system's default
+    stripe_count: int | None = None
+    node_list: tuple[int, ...] | None = None  # None: where it ran is not known
+    label: str = ""  # tells repeated measurements of equal configurations apart
+
+    @property
+    def files(self) -> int:
+        """How many files are written at once."""
+        return self.nodes * self.cores_per_node
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all bursts together."""
+        return self.files * self.burst_bytes
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two runs repetitions of each other."""
+        return (
+            self.label,
+            self.nodes,
+            self.cores_per_node,
+            self.burst_bytes,
+            self.stripe_bytes,
+            self.stripe_count,
+            self.node_list,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The seconds that identical runs of a pattern took, from first open to last close."""
+
+    pattern: WritePattern
+    times: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The mean time, which the model predicts."""
+        return sum(self.times) / len(self.times)
+
+
+def parse_node_list(text: str) -> tuple[int, ...]:
+    """Read node numbers such as ``0-63,128``.
+
+    Raises:
+        UsageError: the text is not such a list, or names a node twice.
+    """
+    nodes: list[int] = []
+    for part in text.replace(" ", "").split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+            raise UsageError(f"{text[:80]!r} is not a node list.\nHint: write for example 0-63,128.")
+        low, high = int(first), int(last or first)
+        if high < low or high - low > 10_000_000:
+            raise UsageError(f"the node range {part!r} is not ascending.\nHint: write it as 0-63.")
+        nodes.extend(range(low, high + 1))
+    if len(set(nodes)) != len(nodes):
+        raise UsageError(f"the node list {text[:80]!r} names a node twice.\nHint: name each once.")
+    return tuple(sorted(nodes))
+
+
+def format_node_list(nodes: tuple[int, ...]) -> str:
+    """Write node numbers in the short form, ``0-63,128``."""
+    parts: list[str] = []
+    start = previous = None
+    for node in [*sorted(nodes), None]:
+        if previous is not None and node == previous + 1:
+            previous = node
+            continue
+        if start is not None:
+            parts.append(f"{start}" if start == previous else f"{start}-{previous}")
+        start = previous = node
+    return ",".join(parts)

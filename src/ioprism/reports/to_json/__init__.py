@@ -1,0 +1,39 @@
+"""Results as JSON documents: plain numbers in base units, the contract people script against."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import ioprism
+from ioprism.model.trace import Trace
+
+SCHEMA = 1
+
+
+def document(trace: Trace, body: Mapping[str, Any]) -> str:
+    """Return one JSON document: the version, the source, and the result."""
+    source = {
+        "paths": [str(path) for path in trace.paths],
+        "format": trace.format,
+        "warnings": list(trace.completeness.warnings),
+    }
+    return dump({"ioprism": ioprism.__version__, "schema": SCHEMA, "source": source, **body})
+
+
+def dump(value: Mapping[str, Any]) -> str:
+    """Return JSON in ASCII, so that no name in it can move a terminal's cursor."""
+    text = json.dumps(_plain(value), indent=2, allow_nan=False)
+    return text.replace("\x7f", "\\u007f")
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,113 @@
+"""What `ioprism characterise` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from ioprism.analyses.characterise import Amount, Characteristics, SizeCount
+from ioprism.model.trace import Job
+from ioprism.reports.to_terminal import counted, facts, heading, name, table
+from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+BAR = 24
+
+
+def show(found: Characteristics, console: Console) -> None:
+    """Print the job's facts, its totals, its interfaces and its request sizes."""
+    heading(console, "Job")
+    facts(console, _job_facts(found))
+    if not found.total.operations:
+        console.print("\n  No I/O was recorded.")
+        return
+    heading(console, "What it did")
+    table(
+        console,
+        ("", "calls", "bytes", "time", "rate in calls"),
+        [_row(kind, amount) for kind, amount in found.by_operation.items()],
+    )
+    heading(console, "Through which interface")
+    table(
+        console,
+        ("", "reads", "read", "writes", "written", "metadata", "time"),
+        [_layer_row(layer, amounts) for layer, amounts in found.by_layer.items()],
+    )
+    for direction, sizes in found.request_sizes.items():
+        if any(size.count for size in sizes):
+            heading(console, f"Sizes of {direction} requests")
+            table(console, ("", "requests", "share", ""), _size_rows(sizes))
+
+
+def _job_facts(found: Characteristics) -> list[tuple[str, str | Text]]:
+    job = found.job
+    rows: list[tuple[str, str | Text]] = [
+        ("program", name(job.executable)),
+        ("started", _moment(job.start_time)),
+        ("ran for", format_seconds(job.runtime)),
+        ("ranks", _ranks(found)),
+        ("files", format_count(found.files)),
+        ("time in I/O", _io_share(found.io_time, job)),
+    ]
+    return rows
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
+
+
+def _ranks(found: Characteristics) -> str:
+    hosts = "" if found.hosts is None else f" on {counted(found.hosts, 'host')}"
+    return f"{format_count(found.job.ranks)}{hosts}"
+
+
+def _io_share(seconds: float, job: Job) -> str:
+    text = f"{format_seconds(seconds)} summed over ranks"
+    if job.runtime and job.ranks:
+        text += f", {seconds / (job.runtime * job.ranks):.1%} of their run time"
+    return text
+
+
+def _row(kind: str, amount: Amount) -> tuple[str, ...]:
+    rate = amount.bytes / amount.time if amount.time > 0 and amount.bytes else None
+    return (
+        kind,
+        format_count(amount.operations),
+        format_bytes(amount.bytes),
+        format_seconds(amount.time),
+        format_rate(rate) if rate is not None else "",
+    )
+
+
+def _layer_row(layer: str, amounts: Mapping[str, Amount]) -> tuple[str, ...]:
+    read, write, metadata = (amounts[kind] for kind in ("read", "write", "metadata"))
+    return (
+        layer,
+        format_count(read.operations),
+        format_bytes(read.bytes),
+        format_count(write.operations),
+        format_bytes(write.bytes),
+        format_count(metadata.operations),
+        format_seconds(read.time + write.time + metadata.time),
+    )
+
+
+def _size_rows(sizes: tuple[SizeCount, ...]) -> list[tuple[str, ...]]:
+    total = sum(size.count for size in sizes)
+    return [
+        (
+            f"up to {format_bytes(size.bin.high)}" if size.bin.high else "larger",
+            format_count(size.count),
+            f"{size.count / total:.1%}",
+            "█" * round(BAR * size.count / total),
+        )
+        for size in sizes
+        if size.count
+    ]

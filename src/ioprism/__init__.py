@@ -13,12 +13,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ioprism.version import __version__
+
 if TYPE_CHECKING:
     from ioprism.api import characterise, convert, read, read_jobs
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Trace
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Signal": "ioprism.model.signal",

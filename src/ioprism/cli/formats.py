@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-import ioprism
 from ioprism.cli import options, output
 from ioprism.readers.registry import FACTS, Unavailable, readers
 from ioprism.reports import to_json
@@ -26,7 +25,6 @@ def formats(as_json: bool) -> None:
             else {"name": r.name, "available": True, "title": r.title, "tells": sorted(r.tells)}
             for r in known
         ]
-        body = {"formats": entries, "facts": FACTS}
-        click.echo(to_json.dump({"ioprism": ioprism.__version__, "schema": to_json.SCHEMA, **body}))
+        click.echo(to_json.plain_document({"formats": entries, "facts": FACTS}))
     else:
         terminal_form.show(known, output.console())

@@ -108,11 +108,12 @@ class CounterSource(Protocol):
         """Name every server, sorted."""
         ...
 
-    def counters(self, server: str, *, start_us: int, end_us: int) -> pl.DataFrame:
-        """Return the samples of a server in this span, with the columns of COUNTERS."""
+    def per_job_servers(self) -> Sequence[str]:
+        """Name the servers that keep counters for each job, sorted."""
         ...
 
-
-def plausible(times: pl.Expr) -> pl.Expr:
-    """Whether a time is one at which a computer may have counted."""
-    return times.is_between(EARLIEST, LATEST)
+    def counters(
+        self, server: str, *, start_us: int, end_us: int, per_job: bool = False
+    ) -> pl.DataFrame:
+        """Return a server's samples in this span: its own counters, or those of each job."""
+        ...

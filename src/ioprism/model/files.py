@@ -19,7 +19,10 @@ def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -
         directory=path.str.extract(r"^(.*)/[^/]*$", 1).fill_null(""),
         pattern=path.str.replace_all(r"\d+", "#"),
         extension=path.str.extract(r"[^/.][^/]*\.([^./]+)$", 1),
-        kind=pl.when(path.is_in(CONSOLE)).then(pl.lit("console")).otherwise(pl.lit("file")).cast(Kind),
+        kind=pl.when(path.is_in(CONSOLE))
+        .then(pl.lit("console"))
+        .otherwise(pl.lit("file"))
+        .cast(Kind),
         mount=_mount_of(path, [mount.path for mount in mounts]),
     )
     kinds = {mount.path: mount.filesystem for mount in mounts}

@@ -46,6 +46,14 @@ class WritePattern:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """One measured write: seconds from the first open to the last close."""
+
+    pattern: WritePattern
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
     """The seconds that identical runs of a pattern took, from first open to last close."""
 
@@ -68,7 +76,7 @@ def parse_node_list(text: str) -> tuple[int, ...]:
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")
         if not (first.isdecimal() and (last.isdecimal() if dash else True)):
-            raise UsageError(f"{text[:80]!r} is not a node list.\nHint: write for example 0-63,128.")
+            raise UsageError(f"{text[:80]!r} is not a node list.\nHint: write it as in 0-63,128.")
         low, high = int(first), int(last or first)
         if high < low or high - low > 10_000_000:
             raise UsageError(f"the node range {part!r} is not ascending.\nHint: write it as 0-63.")

@@ -31,4 +31,4 @@ class Signal:
     @property
     def times(self) -> FloatArray:
         """The left edge of every sample, in seconds."""
-        return self.start + self.interval * np.arange(len(self.values))
+        return self.start + self.interval * np.arange(len(self.values), dtype=np.float64)

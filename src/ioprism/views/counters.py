@@ -159,17 +159,23 @@ MODULES: Mapping[str, Module] = {
 
 _TOTALS = pl.Schema(
     {
-        "file": pl.UInt32,
-        "rank": pl.Int32,
+        "file": pl.UInt32(),
+        "rank": pl.Int32(),
         "layer": Layer,
         "operation": Operation,
-        "operations": pl.Int64,
-        "bytes": pl.Int64,
-        "seconds": pl.Float64,
+        "operations": pl.Int64(),
+        "bytes": pl.Int64(),
+        "seconds": pl.Float64(),
     }
 )
 _SIZES = pl.Schema(
-    {"file": pl.UInt32, "layer": Layer, "operation": Operation, "bin": pl.UInt8, "count": pl.Int64}
+    {
+        "file": pl.UInt32(),
+        "layer": Layer,
+        "operation": Operation,
+        "bin": pl.UInt8(),
+        "count": pl.Int64(),
+    }
 )
 
 

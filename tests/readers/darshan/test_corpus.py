@@ -260,9 +260,13 @@ def test_thread_identifiers_are_read(shared_data: Path) -> None:
 
     assert trace.processes.filter(pl.col("tid").is_not_null()).height == 8
     assert events["process"].n_unique() == 8
-    assert events["bytes"].sum() == trace.counters["POSIX"].select(
-        pl.col("POSIX_BYTES_READ") + pl.col("POSIX_BYTES_WRITTEN")
-    ).sum().item()
+    assert (
+        events["bytes"].sum()
+        == trace.counters["POSIX"]
+        .select(pl.col("POSIX_BYTES_READ") + pl.col("POSIX_BYTES_WRITTEN"))
+        .sum()
+        .item()
+    )
 
 
 def test_the_logs_of_a_killed_job_are_one_job(shared_data: Path) -> None:
@@ -280,7 +284,9 @@ def posix_by_name(trace: Trace) -> pl.DataFrame:
     return trace.counters["POSIX"].join(trace.files, on="file").select(name, *columns).sort("name")
 
 
-@pytest.mark.parametrize("truth_file", sorted((SHARED_DATA / "darshan").rglob("*.truth.json")), ids=ident)
+@pytest.mark.parametrize(
+    "truth_file", sorted((SHARED_DATA / "darshan").rglob("*.truth.json")), ids=ident
+)
 def test_totals_equal_what_the_program_counted(truth_file: Path) -> None:
     truth = json.loads(truth_file.read_text())
     log = truth_file.with_name(truth_file.name.replace(".truth.json", ".darshan"))

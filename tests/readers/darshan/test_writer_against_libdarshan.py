@@ -53,6 +53,8 @@ UNSWAPPED = {"POSIX_F_META_TIME", "POSIX_F_MAX_READ_TIME", "POSIX_F_MAX_WRITE_TI
 # libdarshan moves too few bytes when it converts POSIX versions 2 and 3: the last are lost.
 VARIANCES = {"POSIX_F_VARIANCE_RANK_TIME", "POSIX_F_VARIANCE_RANK_BYTES"}
 LOST = {3: VARIANCES, 2: VARIANCES | {"POSIX_F_FASTEST_RANK_TIME", "POSIX_F_SLOWEST_RANK_TIME"}}
+# libdarshan adds up the opens of old PnetCDF files before it swaps their bytes.
+ADDED_UNSWAPPED = "PNETCDF_FILE_OPENS"
 # libdarshan leaves out POSIX version 1 records that opened a stdio stream.
 STREAMS = ("POSIX_FOPENS", "POSIX_FREADS", "POSIX_FWRITES", "POSIX_FSEEKS")
 
@@ -89,10 +91,16 @@ def records(module: str, version: int) -> pl.DataFrame:
 
 
 def known_errors(module: str, version: int, byte_order: str) -> set[str]:
+    big = byte_order == ">"
+    if module == "PNETCDF_FILE":
+        return {ADDED_UNSWAPPED} if big and version < 3 else set()
     if module != "POSIX":
         return set()
-    unswapped = UNSWAPPED if byte_order == ">" and version < 4 else set()
-    return unswapped | LOST.get(version, set())
+    return (UNSWAPPED if big and version < 4 else set()) | LOST.get(version, set())
+
+
+def opens(record: dict[str, int]) -> int:
+    return record["PNETCDF_FILE_INDEP_OPENS"] + record["PNETCDF_FILE_COLL_OPENS"]
 
 
 @pytest.mark.parametrize(("module", "version"), RECORDS)
@@ -111,11 +119,11 @@ def test_counters_agree(tmp_path: Path, module: str, version: int, byte_order: B
     for one, expected in zip(found, written, strict=True):
         values = one["counters"] | one["fcounters"]
         if "PNETCDF_FILE_COLL_OPENS" in expected:
-            opens = (expected[f"PNETCDF_FILE_{kind}_OPENS"] for kind in ("INDEP", "COLL"))
-            expected["PNETCDF_FILE_OPENS"] = sum(opens)
+            expected["PNETCDF_FILE_OPENS"] = opens(expected)
         differing = {k for k, v in values.items() if v != expected.get(k, ABSENT.get(k, -1))}
         assert differing == wrong
-        if "parent" in expected:
+        # libdarshan forgets to swap the bytes of a data set's file.
+        if "parent" in expected and (module, byte_order) != ("H5D", ">"):
             assert one["file_rec_id"] == expected["parent"]
 
 
@@ -133,6 +141,18 @@ def test_where_libdarshan_is_wrong_the_reader_is_right(
 
     for name in UNSWAPPED | VARIANCES | LOST[2]:
         assert found[name].to_list() == table[name].to_list()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_reader_adds_up_opens_of_big_endian_logs(tmp_path: Path, version: int) -> None:
+    table = records("PNETCDF_FILE", version)
+    path = tmp_path / "log.darshan"
+
+    write_log(path, LogContent(JOB, NAMES, [Counters("PNETCDF_FILE", table, version)]),
+              byte_order=">")  # fmt: skip
+    found = DarshanReader().read(path).counters["PNETCDF_FILE"]
+
+    assert found["PNETCDF_FILE_OPENS"].to_list() == [opens(one) for one in table.to_dicts()]
 
 
 def test_the_reader_sees_partial_bits_of_big_endian_logs_that_libdarshan_does_not(
@@ -181,8 +201,8 @@ def test_traced_calls_agree(
     tmp_path: Path, module: str, version: int, byte_order: ByteOrder
 ) -> None:
     rng = np.random.default_rng(seed=1)
-    columns = [rng.integers(0, 2**50, 30), rng.integers(0, 2**30, 30)]
-    calls = Segments(*columns, rng.random(30), 1 + rng.random(30))
+    offset, length = rng.integers(0, 2**50, 30), rng.integers(0, 2**30, 30)
+    calls = Segments(offset, length, rng.random(30), 1 + rng.random(30))
     written = [DxtRecord(IDS[r], r, calls[: 5 * r], calls[5 * r :], host="n1") for r in range(3)]
     path = tmp_path / "log.darshan"
 

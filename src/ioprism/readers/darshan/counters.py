@@ -145,9 +145,7 @@ def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame
     times = [(name, pl.Float64) for name in newest.times]
     wanted = [*parent, *counters, *times]
     missing = [
-        pl.lit(None, dtype=dtype).alias(name)
-        for name, dtype in wanted
-        if name not in table.columns
+        pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
     ]
     ordered = ["file", "rank", *(name for name, _ in wanted)]
     table = table.with_columns(missing)

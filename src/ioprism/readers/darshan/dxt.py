@@ -48,9 +48,7 @@ class _Cursor:
     left: list[int] = field(default_factory=lambda: [0, 0])  # writes, reads still to come
 
 
-def runs(
-    log: Log, region: Region, *, ranks: int, warn: Warn
-) -> Iterator[tuple[bytes, list[Run]]]:
+def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
     """Yield pieces of inflated bytes and where the segments lie in them.
 
     A record of a rank that the job does not have ends the region: it is damaged.
@@ -166,10 +164,13 @@ class DxtPartition:
     ) -> pl.Series:
         if self.threads is None:
             return pl.Series(ranks.clip(min=0).astype(np.uint32))
-        seen = pl.DataFrame({"rank": ranks, "tid": columns[4]})
-        return seen.join(self.threads, on=["rank", "tid"], how="left", maintain_order="left")[
-            "process"
-        ]
+        if len(columns) < 5:  # this module does not tell threads apart, but the other one does
+            own, keys = self.threads.unique("rank", keep="first"), ["rank"]
+            seen = pl.DataFrame({"rank": ranks})
+        else:
+            own, keys = self.threads, ["rank", "tid"]
+            seen = pl.DataFrame({"rank": ranks, "tid": columns[4]})
+        return seen.join(own, on=keys, how="left", maintain_order="left")["process"]
 
 
 def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:

@@ -16,11 +16,11 @@ MAX_BINS = 2**20
 
 HEATMAP = pl.Schema(
     {
-        "id": pl.UInt64,
-        "rank": pl.Int32,
-        "bin_width": pl.Float64,
-        "write": pl.List(pl.Int64),
-        "read": pl.List(pl.Int64),
+        "id": pl.UInt64(),
+        "rank": pl.Int32(),
+        "bin_width": pl.Float64(),
+        "write": pl.List(pl.Int64()),
+        "read": pl.List(pl.Int64()),
     }
 )
 

@@ -31,6 +31,8 @@ COMPRESSIONS = ("zlib", "bzip2", "none")
 WINDOW = 64 * 1024
 PIECE = 4 * 2**20
 
+_ZLIB_ERRORS: tuple[type[Exception], ...] = (isal_zlib.error,)
+
 ByteOrder = Literal["<", ">"]
 
 
@@ -198,7 +200,7 @@ def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iter
         while data:
             try:
                 yield stream.decompress(data)
-            except (isal_zlib.error, OSError, EOFError, ValueError):
+            except (*_ZLIB_ERRORS, OSError, EOFError, ValueError):
                 warn(
                     f"{log.path.name}: the {region.name} data are damaged; "
                     "what follows the damage is missing and what precedes it may be wrong"

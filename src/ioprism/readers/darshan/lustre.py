@@ -19,12 +19,12 @@ UNUSED = -1  # stripe size of a component that holds no data yet
 
 _SCHEMA = pl.Schema(
     {
-        "id": pl.UInt64,
-        "rank": pl.Int32,
-        "component": pl.Int64,
-        **dict.fromkeys(LUSTRE_COMPONENT, pl.Int64),
-        "pool": pl.String,
-        "targets": pl.List(pl.Int64),
+        "id": pl.UInt64(),
+        "rank": pl.Int32(),
+        "component": pl.Int64(),
+        **dict.fromkeys(LUSTRE_COMPONENT, pl.Int64()),
+        "pool": pl.String(),
+        "targets": pl.List(pl.Int64()),
     }
 )
 
@@ -48,7 +48,7 @@ def _checked(
 ) -> Iterator[dict[str, object]]:
     for row in rows:
         if row is None:
-            warn(f"{log.path.name}: a LUSTRE record is damaged; the layouts from there on are missing")
+            warn(f"{log.path.name}: a LUSTRE record is damaged; layouts from there on are missing")
             return
         yield row
 

@@ -24,7 +24,7 @@ from ioprism.readers.darshan.log import (
     uncovered,
 )
 from ioprism.readers.darshan.lustre import layouts, read_lustre
-from ioprism.readers.darshan.records import DXT_LAYERS, FIXED, dxt_segment_words
+from ioprism.readers.darshan.records import DXT_LAYERS, DXT_VERSIONS, FIXED, dxt_segment_words
 
 DATASETS = ("H5D", "PNETCDF_VAR")
 HEATMAP_LAYERS = {
@@ -95,7 +95,9 @@ class _Content:
             format=DarshanReader.name,
             paths=(self.log.path,),
             job=self.job,
-            partitions=tuple(DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt),
+            partitions=tuple(
+                DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt
+            ),
             counters=self.tables,
             load_files=lambda: self.files,
             load_processes=lambda: self.processes,
@@ -112,11 +114,19 @@ class _Content:
         known = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}
         if region.length and region.name not in known:
             self.completeness.warn(f"{name}: the {region.name} module is not read")
+        if region.length and region.version not in DXT_VERSIONS.get(region.name, [region.version]):
+            self.completeness.warn(
+                f"{name}: {region.name} has the unknown version {region.version} and is not read"
+            )
 
     @property
     def dxt(self) -> list[Region]:
         """The modules that hold single reads and writes."""
-        return [r for r in self.log.modules.values() if r.name in DXT_LAYERS and r.length]
+        return [
+            region
+            for name, region in self.log.modules.items()
+            if region.length and region.version in DXT_VERSIONS.get(name, ())
+        ]
 
     @property
     def ranks(self) -> int:

@@ -264,6 +264,9 @@ DXT_HEADER_WORDS = 13
 DXT_LAYERS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
 
 
+DXT_VERSIONS = {"DXT_POSIX": (1, 2), "DXT_MPIIO": (1, 2, 3)}
+
+
 def dxt_segment_words(module: str, version: int) -> int:
     """Words per segment: offset, length, start, end, and since Darshan 3.6 the thread id."""
     return 5 if version >= {"DXT_POSIX": 2, "DXT_MPIIO": 3}[module] else 4

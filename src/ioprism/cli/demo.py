@@ -1,0 +1,51 @@
+"""``ioprism demo``: a sample trace, and what ioprism says about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.characterise import characterise
+from ioprism.cli import options, output
+from ioprism.engine.local import LocalEngine
+from ioprism.readers.darshan.writer import write_trace
+from ioprism.readers.registry import read_trace
+from ioprism.readers.synthetic import checkpointing_job, synthesise
+from ioprism.reports import to_json
+from ioprism.reports.to_json import characterise as json_form
+from ioprism.reports.to_terminal import characterise as terminal_form
+
+LOG = "checkpointing-job.darshan"
+
+
+@click.command()
+@click.option(
+    "--output",
+    "-o",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("ioprism-demo"),
+    show_default=True,
+    help="Folder for the sample and the results.",
+)
+@options.quiet
+def demo(folder: Path, quiet: bool) -> None:
+    """Make a sample trace of a checkpointing MPI job, and analyse it.
+
+    The job writes small pieces to a shared file at every checkpoint, one of its ranks is a
+    straggler, and it opens thousands of files when it starts.
+
+    Example: ioprism demo --output demo
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LOG
+    if not log.exists():
+        write_trace(log, synthesise(checkpointing_job()).trace)
+    trace = read_trace(log)
+    found = characterise(trace, LocalEngine())
+    (folder / "characteristics.json").write_text(to_json.document(trace, json_form.body(found)))
+    terminal_form.show(found, output.console())
+    output.show_warnings(trace)
+    if not quiet:
+        click.echo(f"\nThe sample log and the results are in {folder}.", err=True)

@@ -1,0 +1,137 @@
+"""Commands answer with text or one JSON document, and fail with one message and a code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ioprism.cli import COMMANDS, main
+
+DATA = Path(__file__).parent.parent / "data/darshan"
+LOG = DATA / "a_ckpt_fpp_period5s.darshan"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    result = run(command, "--help")
+
+    assert result.exit_code == 0
+    assert "Example: ioprism" in result.output
+
+
+def test_characterise_prints_the_promised_keys() -> None:
+    result = run("characterise", LOG, "--json")
+    said = json.loads(result.stdout)
+
+    assert result.exit_code == 0
+    assert said["schema"] == 1
+    assert said["source"] == {"paths": [str(LOG)], "format": "darshan", "warnings": []}
+    assert said["job"].keys() >= {
+        "ranks",
+        "processes",
+        "hosts",
+        "runtime",
+        "executable",
+        "start_time",
+    }
+    assert said["totals"].keys() >= {
+        "io_time",
+        "operations",
+        "bytes_read",
+        "bytes_written",
+        "files",
+    }
+    assert said["by_operation"].keys() == {"read", "write", "metadata"}
+    assert said["by_layer"]["posix"]["write"]["bytes"] == 1_610_612_736
+    assert [b["count"] for b in said["request_sizes"]["write"]] == [0, 0, 0, 0, 0, 0, 192, 0, 0, 0]
+
+
+def test_characterise_tells_a_person_the_same() -> None:
+    result = run("characterise", LOG)
+
+    assert result.exit_code == 0
+    assert "4 on 1 host" in result.output
+    assert "1.50 GiB" in result.output
+    assert "up to 10.0 MiB" in result.output
+
+
+def test_what_is_missing_is_said_on_standard_error() -> None:
+    result = run("characterise", DATA / "l_killed_job_merged.darshan")
+
+    assert result.exit_code == 0
+    assert "warning: l_killed_job_merged.darshan: the job did not end normally" in result.stderr
+
+
+@pytest.mark.parametrize("log", ["hostile-xss", "rich-markup-path"])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_json: bool) -> None:
+    result = run("characterise", DATA / f"{log}.darshan", *(["--json"] if as_json else []))
+
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    allowed = set("\n█µ…")
+    assert all((c.isprintable() and c.isascii()) or c in allowed for c in result.output)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["characterise", "nowhere.darshan"], 1, "nowhere.darshan: no such file or folder"),
+        (["characterise"], 2, "Missing argument 'TRACE...'"),
+        (["characterise", str(LOG), "--format", "x"], 2, "no format is called 'x'"),
+        (["characterise", __file__], 1, "no reader recognises this"),
+        (["explode"], 2, "No such command 'explode'"),
+        (["characterise", "\x1b[31m"], 1, "\\x1b[31m: no such file or folder"),
+    ],
+)
+def test_failures_are_one_message_and_a_code(args: list[str], code: int, message: str) -> None:
+    result = run(*args)
+
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_an_unreadable_folder_is_one_message(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("x")
+    result = run("convert", LOG, target / "below")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+
+
+def test_convert_keeps_a_trace_and_leaves_an_existing_one_alone(tmp_path: Path) -> None:
+    assert run("convert", LOG, tmp_path / "kept").exit_code == 0
+    again = run("convert", LOG, tmp_path / "kept")
+    kept = json.loads(run("characterise", tmp_path / "kept", "--json").stdout)
+
+    assert again.exit_code == 1
+    assert "exists already" in again.stderr
+    assert kept["totals"] == json.loads(run("characterise", LOG, "--json").stdout)["totals"]
+
+
+def test_convert_writes_csv_with_paths(tmp_path: Path) -> None:
+    assert run("convert", LOG, tmp_path / "events.csv").exit_code == 0
+    lines = (tmp_path / "events.csv").read_text().splitlines()
+
+    assert len(lines) == 193
+    assert lines[0].startswith("start,end,rank,process,file,layer,operation")
+    assert "ckpt_000" in lines[1]
+
+
+def test_formats_lists_what_each_format_tells() -> None:
+    said = json.loads(run("formats", "--json").stdout)
+    darshan = next(entry for entry in said["formats"] if entry["name"] == "darshan")
+
+    assert darshan["available"]
+    assert "calls" in darshan["tells"]
+    assert "darshan: Darshan 3.x logs" in run("formats").output

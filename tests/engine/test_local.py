@@ -1,0 +1,91 @@
+"""An answer does not depend on how the events are split or ordered."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from ioprism.engine import local
+from ioprism.engine.base import View
+from ioprism.engine.local import LocalEngine
+from ioprism.model.schema import EVENTS
+from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism.readers.registry import read_trace
+from ioprism.views.totals import RequestSizes, Totals
+
+DATA = Path(__file__).parent.parent / "data/darshan"
+VIEWS: tuple[View, ...] = (
+    Totals(("rank", "operation")),
+    Totals(("file",)),
+    Totals(("layer", "operation", "file")),
+    RequestSizes(("layer", "operation")),
+)
+
+
+def trace_of(*pieces: pl.DataFrame) -> Trace:
+    return Trace(
+        "synthetic",
+        (),
+        Job(),
+        tuple(MemoryPartition(piece) for piece in pieces),
+        load_files=EVENTS.empty,
+        load_processes=EVENTS.empty,
+    )
+
+
+@pytest.fixture(scope="module")
+def events() -> pl.DataFrame:
+    return read_trace(DATA / "e_mpiio_collective.darshan").events()
+
+
+def same(one: pl.DataFrame, other: pl.DataFrame) -> None:
+    assert_frame_equal(one, other, check_row_order=False, rel_tol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(cuts=st.lists(st.integers(0, 5200), max_size=6), seed=st.integers(0, 2**16))
+def test_partitioning_and_order_change_nothing(
+    events: pl.DataFrame, cuts: list[int], seed: int
+) -> None:
+    shuffled = events[np.random.default_rng(seed).permutation(events.height)]
+    edges = [0, *sorted(cuts), events.height]
+    pieces = [shuffled[a:b] for a, b in pairwise(edges)]
+
+    whole = LocalEngine().run(trace_of(events), *VIEWS)
+    split = LocalEngine().run(trace_of(*pieces), *VIEWS)
+    for one, other in zip(whole, split, strict=True):
+        same(one, other)
+
+
+def test_joining_early_to_save_memory_changes_nothing(
+    events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = LocalEngine().run(trace_of(events), *VIEWS)
+    monkeypatch.setattr(local, "ROWS_HELD", 3)
+    early = LocalEngine().run(trace_of(*events.iter_slices(100)), *VIEWS)
+
+    for one, other in zip(whole, early, strict=True):
+        same(one, other)
+
+
+def test_no_events_give_empty_tables_of_the_same_form(events: pl.DataFrame) -> None:
+    full = LocalEngine().run(trace_of(events), *VIEWS)
+    none = LocalEngine().run(trace_of(), *VIEWS)
+
+    for one, other in zip(full, none, strict=True):
+        assert other.height == 0
+        assert other.schema == one.schema
+
+
+def test_progress_is_told_once_per_batch(events: pl.DataFrame) -> None:
+    heard: list[int] = []
+    LocalEngine(heard.append).run(trace_of(events[:10], events[10:]), VIEWS[0])
+
+    assert heard == [1, 2]

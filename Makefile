@@ -22,7 +22,13 @@ $(READY): pyproject.toml
 demo: $(READY)
 	$(BIN)/ioprism demo --output demo
 
-test: $(READY)
+# Pages are tested in a real browser: brought by apt where it is missing and we may.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
+
+test: $(READY) browser
 	$(BIN)/python -m pytest
 
 lint: $(READY)

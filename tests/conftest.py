@@ -1,13 +1,26 @@
-"""What all tests share: where the data lie."""
+"""What all tests share: where the data lie, and golden files."""
 
 from __future__ import annotations
 
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer to write golden files anew."""
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
 
 
 @pytest.fixture(scope="session")
@@ -16,6 +29,55 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("the shared data folder is not beside this checkout")
     return SHARED_DATA
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with the golden file of this name."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8"), "pytest --update-golden, then review"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser without a window: Debian's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium")
+    if program is None:
+        reason = "there is no chromium; `apt-get install chromium` brings it"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    quiet = ["background-networking", "component-update", "gpu", "quic", "sync"]
+    arguments = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def screen(browser: Browser) -> Iterator[Page]:
+    """An empty page; at the end no script must have failed and no request left the machine."""
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if _leaves(request.url) else None)
+    yield page
+    context.close()
+    assert problems == []
+
+
+def _leaves(url: str) -> bool:
+    return not url.startswith(("file:", "data:", "blob:", "http://127.0.0.1"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

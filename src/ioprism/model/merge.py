@@ -9,6 +9,7 @@ from functools import cached_property
 import polars as pl
 
 from ioprism.model.schema import FILES, PROCESSES
+from ioprism.model.signal import StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, LazyTables, Partition, Trace, Warn
 
 
@@ -131,6 +132,7 @@ class _Merged:
             job=self._job(),
             partitions=tuple(self._partitions()),
             counters=LazyTables(self._loaders()),
+            series=self._series(),
             load_files=lambda: self.files,
             load_processes=lambda: self.processes,
             completeness=Completeness.of(*(trace.completeness for trace in self.traces)),
@@ -148,7 +150,7 @@ class _Merged:
             ranks=(max(ranks) if self.shares_ranks else sum(ranks)) if ranks else None,
             start_time=start,
             end_time=end,
-            runtime=end - start if start is not None and end is not None else None,
+            runtime=end - start if start is not None and end is not None else _longest(jobs),
             executable=" + ".join(programs) or None,
             user=jobs[0].user if len({job.user for job in jobs}) == 1 else None,
             job_id=next(iter(ids)) if len(ids) == 1 else None,
@@ -168,6 +170,16 @@ class _Merged:
                     self.first_processes[number],
                     self.file_rows[number],
                 )
+
+    def _series(self) -> dict[str, TimeSeries]:
+        """The series of all traces; those of one name are told apart by the file they are in."""
+        found: dict[str, TimeSeries] = {}
+        for trace, shift in zip(self.traces, self.shifts, strict=True):
+            for name, series in trace.series.items():
+                own = name if name not in found else f"{name} ({trace.paths[0].name})"
+                steps = StepFunction(series.steps.edges + shift, series.steps.values)
+                found[own] = TimeSeries(own, steps, series.direction)
+        return found
 
     def _loaders(self) -> dict[str, Callable[[], pl.DataFrame]]:
         names = dict.fromkeys(name for trace in self.traces for name in trace.counters)
@@ -202,6 +214,12 @@ def _rows(own: pl.DataFrame, merged: pl.DataFrame) -> pl.Series:
     size = highest + 1 if isinstance(highest, int) else 0
     every = pl.DataFrame({"file": pl.Series(range(size), dtype=pl.UInt32)})
     return every.join(found, on="file", how="left", maintain_order="left")["row"]
+
+
+def _longest(jobs: Sequence[Job]) -> float | None:
+    """Without a clock in common, jobs are taken to start together."""
+    known = [job.runtime for job in jobs if job.runtime is not None]
+    return max(known) if known and len(known) == len(jobs) else None
 
 
 def _running(sizes: Sequence[int]) -> list[int]:

@@ -74,8 +74,13 @@ EVENTS = Table(
     (
         Column("start", pl.Float64(), "when the call began, since the job started", "s"),
         Column("end", pl.Float64(), "when the call returned; never before `start`", "s"),
-        Column("rank", pl.Int32(), "MPI rank, or the process's index in a workflow without MPI"),
-        Column("process", pl.UInt32(), "row of the process table"),
+        Column(
+            "rank",
+            pl.Int32(),
+            "MPI rank, or the process's index in a workflow without MPI",
+            nullable=True,
+        ),
+        Column("process", pl.UInt32(), "row of the process table", nullable=True),
         Column("file", pl.UInt32(), "row of the file table", nullable=True),
         Column("layer", Layer, "the interface the call belongs to"),
         Column("operation", Operation, "what kind of call it is"),

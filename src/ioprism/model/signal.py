@@ -11,6 +11,28 @@ FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StepFunction:
+    """``values[i]`` holds from ``edges[i]`` to ``edges[i + 1]``, in seconds."""
+
+    edges: FloatArray
+    values: FloatArray
+
+    @property
+    def span(self) -> float:
+        """From the first to the last edge, in seconds."""
+        return float(self.edges[-1] - self.edges[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeSeries:
+    """A quantity over time that a trace gives as such, without the calls behind it."""
+
+    name: str
+    steps: StepFunction  # bytes per second, or the unit of the metric per second
+    direction: str | None = None  # read, write, or None where the trace does not say
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Signal:
     """Evenly sampled values; sample ``i`` is the mean over ``start + i * interval`` onwards."""
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import polars as pl
+if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands start quickly
+    import polars as pl
 
-from ioprism.model.schema import EVENTS
+    from ioprism.model.signal import TimeSeries
 
 Warn = Callable[[str], None]
 Progress = Callable[[int], None]  # hears how many pieces of the events are done
@@ -91,7 +92,7 @@ class Completeness:
         return not self.warnings
 
 
-class LazyTables(Mapping[str, pl.DataFrame]):
+class LazyTables(Mapping[str, "pl.DataFrame"]):
     """Tables by name, each read when it is first asked for."""
 
     def __init__(self, loaders: Mapping[str, Callable[[], pl.DataFrame]]) -> None:
@@ -123,6 +124,7 @@ class Trace:
     job: Job
     partitions: tuple[Partition, ...] = ()
     counters: Mapping[str, pl.DataFrame] = field(default_factory=lambda: LazyTables({}))
+    series: Mapping[str, TimeSeries] = field(default_factory=dict)
     load_files: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     load_processes: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     completeness: Completeness = field(default_factory=Completeness, repr=False)
@@ -139,9 +141,10 @@ class Trace:
 
     @property
     def detail(self) -> frozenset[str]:
-        """Which kinds of data there are: events, counters, heatmap."""
+        """Which kinds of data there are: events, counters, heatmap, series."""
         kinds = {"events"} if self.partitions else set()
         kinds |= {"heatmap"} if "HEATMAP" in self.counters else set()
+        kinds |= {"series"} if self.series else set()
         kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
         return frozenset(kinds)
 
@@ -152,5 +155,9 @@ class Trace:
 
     def events(self) -> pl.DataFrame:
         """Return all events as one table in memory (see `schema.EVENTS`)."""
-        pieces = pl.collect_all(list(self.batches()))
+        import polars as pl
+
+        from ioprism.model.schema import EVENTS
+
+        pieces = [batch.collect() for batch in self.batches()]
         return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()

@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import ioprism
 from ioprism.model.trace import Trace
+from ioprism.version import __version__
 
 SCHEMA = 1
 
@@ -20,7 +20,12 @@ def document(trace: Trace, body: Mapping[str, Any]) -> str:
         "format": trace.format,
         "warnings": list(trace.completeness.warnings),
     }
-    return dump({"ioprism": ioprism.__version__, "schema": SCHEMA, "source": source, **body})
+    return dump({"ioprism": __version__, "schema": SCHEMA, "source": source, **body})
+
+
+def plain_document(body: Mapping[str, Any]) -> str:
+    """Return a JSON document that no trace stands behind."""
+    return dump({"ioprism": __version__, "schema": SCHEMA, **body})
 
 
 def dump(value: Mapping[str, Any]) -> str:

@@ -42,7 +42,9 @@ def table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str 
     """Print a table whose first column is a name and whose others are numbers."""
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for number, title in enumerate(columns):
-        grid.add_column(Text(title), justify="right" if number and title else "left", overflow="fold")
+        grid.add_column(
+            Text(title), justify="right" if number and title else "left", overflow="fold"
+        )
     for row in rows:
         grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     console.print(Padding(grid, (0, 0, 0, 2)))

@@ -1,0 +1,73 @@
+"""Peer tools in environments of their own, and what a process costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+BENCH = ROOT / ".bench"
+SHARED = ROOT.parent / "shared" / "data"
+OURS = Path(sys.executable)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process needed."""
+
+    cpu: float  # seconds, user and system, start-up included
+    peak: int  # bytes resident at most
+    said: dict[str, Any]  # the JSON object it printed last, if any
+
+
+def peer(name: str, *requirements: str) -> Path:
+    """Return the Python of an environment with these packages, made on first use."""
+    folder = BENCH / name
+    python = folder / "bin/python"
+    ready = folder / ".ready"
+    wanted = "\n".join(requirements)
+    if not ready.exists() or ready.read_text() != wanted:
+        venv.create(folder, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", *requirements]
+        subprocess.run(install, check=True, stderr=subprocess.DEVNULL)
+        ready.write_text(wanted)
+    return python
+
+
+def run(python: Path, code: str, *args: object) -> Cost:
+    """Run a piece of Python in a process of its own and measure it."""
+    return measure([str(python), "-c", code, *map(str, args)])
+
+
+def measure(command: list[str]) -> Cost:
+    """Run a command and measure it, children included."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if process.returncode:
+            raise RuntimeError(f"{command[:3]} failed: {err.read()[-2000:]}")
+        return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, _last(out.read()))
+
+
+def _last(text: str) -> dict[str, Any]:
+    """The last line that is a JSON object."""
+    for line in reversed(text.strip().splitlines()):
+        if line.startswith("{") and line.endswith("}"):
+            said: dict[str, Any] = json.loads(line)
+            return said
+    return {}
+
+
+def row(*cells: object, widths: tuple[int, ...]) -> None:
+    """Print one row of a table."""
+    print("  ".join(str(cell).ljust(width) for cell, width in zip(cells, widths, strict=True)))

@@ -1,0 +1,1 @@
+"""The documentation; the pages under reference/ are generated."""

@@ -1,0 +1,181 @@
+"""``ioprism period``: does the job's I/O repeat, and how often?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+import numpy as np
+
+from ioprism.analyses.periodicity import filters
+from ioprism.analyses.periodicity.detect import METHODS, Options, rhythm
+from ioprism.analyses.periodicity.outliers import OUTLIERS
+from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.sampling import sample
+from ioprism.cli import options, output
+from ioprism.engine.local import LocalEngine
+from ioprism.errors import SignalTooShortError
+from ioprism.model.signal import StepFunction
+from ioprism.model.trace import Trace
+from ioprism.readers.aside import written_aside
+from ioprism.readers.registry import read_trace
+from ioprism.readers.signals.described_text import read_described_text
+from ioprism.reports import to_json
+from ioprism.reports.to_html import period as html_form
+from ioprism.reports.to_json import period as json_form
+from ioprism.reports.to_terminal import period as terminal_form
+from ioprism.views.bandwidth import KEYS, bandwidth, bandwidth_by, metric
+
+MOST_PARTS = 20
+
+
+class AutoNumber(click.ParamType):
+    """`auto`, or a number."""
+
+    def __init__(self, number: type[int] | type[float]) -> None:
+        self.number = number
+        self.name = f"auto|{'N' if number is int else 'HZ'}"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | None:
+        """Return None for `auto`."""
+        if value is None or value == "auto":
+            return None
+        try:
+            return self.number(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is neither auto nor a number.", param, ctx)
+
+
+@click.command()
+@options.traces
+@click.option(
+    "--direction", type=click.Choice(["read", "write", "both"]), default="both", show_default=True
+)
+@click.option("--layer", help="Interface to look at; the deepest of the trace if left out.")
+@click.option("--metric", "metric_name", help="Series to look at, where the trace has several.")
+@click.option(
+    "--frequency", type=AutoNumber(float), default="auto", help="Samples per second.", show_default=True
+)
+@click.option("--start", type=float, help="Look from here, in seconds.")
+@click.option("--end", type=float, help="Look up to here, in seconds.")
+@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True)
+@click.option("--hybrid", is_flag=True, help="The paper's method: the same as --method hybrid.")
+@click.option("--outliers", type=click.Choice(list(OUTLIERS)), default="zscore", show_default=True)
+@click.option("--tolerance", type=float, default=0.8, show_default=True, help="For --method dft.")
+@click.option(
+    "--false-alarm", type=float, default=0.01, show_default=True, help="Withhold likelier answers."
+)
+@click.option("--components", type=click.IntRange(0), default=0, help="Describe by N cosine waves.")
+@click.option("--fit", is_flag=True, help="Fit the waves by least squares.")
+@click.option("--filter", "filter_text", help="For example lowpass:0.1 or bandpass:0.05,0.2:6.")
+@click.option("--wavelet", default="haar", show_default=True, help="Mother wavelet, for --hybrid.")
+@click.option("--level", type=AutoNumber(int), default="auto", help="Of the wavelet.", show_default=True)
+@click.option("--by", "key", type=click.Choice(KEYS), help="Also the rhythm of each of these.")
+@click.option("--mapping", type=click.Path(path_type=Path), help="TOML that describes a text.")
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="Write a page, too.")
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.format_name
+@options.as_json
+@options.quiet
+def period(
+    paths: tuple[Path, ...],
+    *,
+    direction: str,
+    layer: str | None,
+    metric_name: str | None,
+    frequency: float | None,
+    start: float | None,
+    end: float | None,
+    method: str,
+    hybrid: bool,
+    outliers: str,
+    tolerance: float,
+    false_alarm: float,
+    components: int,
+    fit: bool,
+    filter_text: str | None,
+    wavelet: str,
+    level: float | None,
+    key: str | None,
+    mapping: Path | None,
+    page: Path | None,
+    force: bool,
+    format_name: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Find the rhythm of a job's I/O: its period, how sure that is, and where it holds.
+
+    Example: ioprism period run42.darshan --direction write
+    """
+    chosen = filters.parse_filter(filter_text) if filter_text else None
+    settings = Options(
+        "hybrid" if hybrid else method,
+        false_alarm,
+        outliers,
+        tolerance,
+        wavelet,
+        None if level is None else int(level),
+    )
+    trace = _read(paths, mapping, format_name)
+
+    def analyse(steps: StepFunction) -> Rhythm:
+        signal = sample(steps, frequency=frequency, start=start, end=end)
+        if chosen is not None:
+            signal = filters.apply(signal, chosen=chosen)
+        return rhythm(signal, options=settings, components=components, fit=fit)
+
+    with output.progress("reading events", quiet=quiet) as progress:
+        engine = LocalEngine(progress)
+        if metric_name is not None:
+            steps = metric(trace, metric_name)
+        else:
+            steps = bandwidth(trace, engine, direction=direction, layer=layer)
+        found = analyse(steps)
+        parts = []
+        if key is not None:
+            every = bandwidth_by(trace, engine, key=key, direction=direction, layer=layer)
+            parts = _parts(trace, key, every, analyse)
+    if page is not None:
+        with written_aside(page, replace=force) as aside:
+            aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
+    if as_json:
+        by = json_form.parts_body(parts, key=key) if key is not None else {}
+        click.echo(to_json.document(trace, {**json_form.body(found, direction=direction), **by}))
+        return
+    terminal_form.show(found, output.console(), direction=direction)
+    if key is not None:
+        terminal_form.show_parts(parts[:MOST_PARTS], output.console(), key=key)
+    output.show_warnings(trace)
+    if page is not None and not quiet:
+        click.echo(f"wrote {page}", err=True)
+
+
+def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:
+    if mapping is None:
+        return read_trace(*paths, format_name=format_name)
+    if len(paths) != 1:
+        raise click.UsageError("--mapping describes one text.")
+    return read_described_text(paths[0], mapping)
+
+
+def _parts(
+    trace: Trace,
+    key: str,
+    every: Mapping[object, StepFunction],
+    analyse: Callable[[StepFunction], Rhythm],
+) -> list[tuple[str, Rhythm, float]]:
+    """The rhythm of each part, those that move most first; parts too short for one are left out."""
+    paths = dict(trace.files.select("file", "path").iter_rows()) if key == "file" else {}
+    parts = []
+    for name, steps in every.items():
+        try:
+            found = analyse(steps)
+        except SignalTooShortError:
+            continue
+        moved = float((steps.values * np.diff(steps.edges)).sum())
+        parts.append((str(paths.get(name, name)), found, moved))
+    return sorted(parts, key=lambda part: -part[2])

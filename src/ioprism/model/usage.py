@@ -1,0 +1,140 @@
+"""What was done to files, as columns: the form in which counters and events are judged.
+
+Plain lists, so that a small log is judged without loading a table library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ioprism.model.trace import Mount
+
+DIRECTIONS = ("read", "write")
+EVERYONE = -1  # the rank of an entry that stands for all ranks together
+NAMELESS = -1  # the file of an entry whose name is unknown
+
+Counts = list[int]
+Seconds = list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The reads, or the writes, of each entry; a column is None where the source cannot tell."""
+
+    operations: Counts
+    bytes: Counts
+    seconds: Seconds
+    small: Counts | None = None  # requests below the limit
+    forward: Counts | None = None  # requests at or behind the end of the rank's previous one
+    consecutive: Counts | None = None  # those exactly at its end
+    first: Counts | None = None  # requests that none precedes: neither forward nor backward
+    extent: Counts | None = None  # bytes from the file's start to the last one touched
+    repeated: Counts | None = None  # bytes moved that were moved before, of the whole file
+    collective: Counts | None = None
+    independent: Counts | None = None
+    nonblocking: Counts | None = None
+    begin: Seconds | None = None  # when the first began; 0 where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How ranks differ in an entry that stands for all of them; zeros elsewhere."""
+
+    slowest: Counts
+    slowest_seconds: Seconds
+    slowest_bytes: Counts
+    fastest: Counts
+    fastest_seconds: Seconds
+    deviation_seconds: Seconds
+    deviation_bytes: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One layer: one entry per file and rank in every column."""
+
+    layer: str
+    file: Counts
+    rank: Counts
+    moves: Mapping[str, Moves]  # read, write
+    metadata_seconds: Seconds
+    opens: Counts
+    seeks: Counts
+    stats: Counts
+    syncs: Counts
+    sync_seconds: Seconds | None = None  # None: part of the write time
+    misaligned: Counts | None = None  # of both directions together
+    misaligned_memory: Counts | None = None
+    spread: Spread | None = None
+    extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    @property
+    def seconds(self) -> Seconds:
+        """Reads, writes and metadata together, per entry."""
+        read, write = (self.moves[direction].seconds for direction in DIRECTIONS)
+        return [r + w + m for r, w, m in zip(read, write, self.metadata_seconds, strict=True)]
+
+    @property
+    def bytes(self) -> Counts:
+        """Read and written together, per entry."""
+        read, write = (self.moves[direction].bytes for direction in DIRECTIONS)
+        return [r + w for r, w in zip(read, write, strict=True)]
+
+    @property
+    def operations(self) -> Counts:
+        """Reads and writes together, per entry."""
+        read, write = (self.moves[direction].operations for direction in DIRECTIONS)
+        return [r + w for r, w in zip(read, write, strict=True)]
+
+    def users(self) -> dict[int, int]:
+        """How many ranks use each file, as far as entries tell; all ranks together count as 2."""
+        found: dict[int, int] = {}
+        for file, rank in zip(self.file, self.rank, strict=True):
+            found[file] = found.get(file, 0) + (2 if rank == EVERYONE else 1)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Striping:
+    """How a file lies on storage targets."""
+
+    size: int  # bytes
+    targets: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What is known of files, by their row."""
+
+    paths: Mapping[int, str]
+    consoles: frozenset[int] = frozenset()
+    parents: Mapping[int, int] = field(default_factory=dict)  # data set -> file
+    mounts: tuple[Mount, ...] = ()
+    striping: Mapping[int, Striping] = field(default_factory=dict)
+
+    def path(self, file: int) -> str | None:
+        """The name, or None."""
+        return self.paths.get(file)
+
+    def filesystem(self, file: int) -> str | None:
+        """The type of the mount that the file lies under."""
+        path = self.paths.get(file, "")
+        under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
+        return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+
+
+@dataclass(frozen=True, slots=True)
+class RankLoad:
+    """What each rank did through one layer, where the entries only tell of all together."""
+
+    bytes: Mapping[int, Mapping[str, int]]  # rank -> direction -> bytes
+    operations: Mapping[int, Mapping[str, int]] | None = None
+    seconds: Mapping[int, float] | None = None
+
+    def ranks(self) -> Iterator[int]:
+        """Every rank there is something known of."""
+        return iter(self.bytes)

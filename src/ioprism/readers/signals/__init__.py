@@ -1,0 +1,1 @@
+"""Traces that tell bandwidth over time: TMIO, FTIO's own forms, GekkoFS, Metric Proxy, text."""

@@ -1,0 +1,242 @@
+// Plots over a shared horizontal axis: wheel and +/- zoom, drag and arrows move, 0 or double click shows all.
+const RATIO = window.devicePixelRatio || 1;
+const LEFT = 84, BOTTOM = 26, TOP = 8, RIGHT = 10;
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+// The stretch of the axis that all plots of a group show.
+function axis(low, high) {
+  const plots = new Set();
+  const made = { low, high, first: low, last: high, plots };
+  made.show = (a, b) => {
+    const widest = made.last - made.first;
+    const width = Math.min(widest, Math.max((b - a), widest * 1e-7));
+    made.low = Math.min(Math.max(a, made.first), made.last - width);
+    made.high = made.low + width;
+    plots.forEach((plot) => plot.draw());
+  };
+  made.zoom = (factor, at) => made.show(at - (at - made.low) * factor, at + (made.high - at) * factor);
+  made.move = (share) => made.show(made.low + share * (made.high - made.low), made.high + share * (made.high - made.low));
+  made.reset = () => made.show(made.first, made.last);
+  return made;
+}
+
+function ticks(low, high, wanted) {
+  const raw = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(+at.toPrecision(12));
+  return found;
+}
+
+const plain = (value) => value === 0 ? "0" : Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3 ? value.toExponential(2) : String(+value.toPrecision(5));
+
+// curves: {name, colour, at(x) or start/step/values, steps: true}; bands: [[a, b]]; marks: [{x, name}]
+function plot(place, options) {
+  const canvas = element("canvas"), caption = element("figcaption"), said = element("output");
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", options.label);
+  for (const curve of options.curves) {
+    const key = element("span", curve.name, "key");
+    key.dataset.colour = curve.colour;
+    caption.append(key);
+  }
+  caption.append(said);
+  place.replaceChildren(canvas, caption);
+  const view = options.axis;
+  const made = { draw };
+  let frame = 0, width = 0;
+  const height = options.height || 220;
+
+  function valueAt(curve, x) {
+    if (curve.at) return curve.at(x);
+    const place = Math.floor((x - curve.start) / curve.step);
+    return place < 0 || place >= curve.values.length ? null : curve.values[place];
+  }
+
+  function highest() {
+    let low = options.low === undefined ? 0 : options.low, high = options.high === undefined ? 0 : options.high;
+    for (const curve of options.curves) {
+      if (curve.at) continue;
+      const from = Math.max(0, Math.floor((view.low - curve.start) / curve.step));
+      const to = Math.min(curve.values.length - 1, Math.ceil((view.high - curve.start) / curve.step));
+      for (let i = from; i <= to; i += 1) {
+        if (curve.values[i] > high) high = curve.values[i];
+        if (curve.values[i] < low) low = curve.values[i];
+      }
+    }
+    return [low, high > low ? high : low + 1];
+  }
+
+  function draw() {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(paint);
+  }
+
+  function paint() {
+    width = canvas.clientWidth || 800;
+    canvas.width = width * RATIO;
+    canvas.height = height * RATIO;
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d");
+    pen.scale(RATIO, RATIO);
+    pen.font = "12px system-ui, sans-serif";
+    const [low, high] = highest();
+    const right = width - RIGHT, floor = height - BOTTOM;
+    const across = (x) => LEFT + (x - view.low) / (view.high - view.low) * (right - LEFT);
+    const up = (y) => floor - (y - low) / (high - low) * (floor - TOP);
+    pen.fillStyle = colour("--band");
+    for (const [a, b] of options.bands || []) {
+      const from = Math.max(LEFT, across(a)), to = Math.min(right, across(b));
+      if (to > from) pen.fillRect(from, TOP, to - from, floor - TOP);
+    }
+    pen.strokeStyle = colour("--line");
+    pen.fillStyle = colour("--dim");
+    pen.lineWidth = 1;
+    for (const y of ticks(low, high, 4)) {
+      pen.beginPath(); pen.moveTo(LEFT, up(y)); pen.lineTo(right, up(y)); pen.stroke();
+      pen.textAlign = "right";
+      pen.fillText((options.upText || plain)(y), LEFT - 6, up(y) + 4);
+    }
+    for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(width / 130)))) {
+      pen.textAlign = "center";
+      pen.fillText(`${plain(x)} ${options.unit || "s"}`, across(x), height - 8);
+    }
+    pen.save();
+    pen.beginPath(); pen.rect(LEFT, TOP, right - LEFT, floor - TOP + 1); pen.clip();
+    for (const curve of options.curves) stroke(pen, curve, across, up, right);
+    for (const [number, mark] of (options.marks || []).entries()) {
+      pen.strokeStyle = colour("--mark"); pen.setLineDash([5, 4]);
+      pen.beginPath(); pen.moveTo(across(mark.x), TOP); pen.lineTo(across(mark.x), floor); pen.stroke();
+      pen.setLineDash([]); pen.fillStyle = colour("--mark"); pen.textAlign = "left";
+      pen.fillText(mark.name, across(mark.x) + 4, TOP + 12 + 15 * (number % 4));
+    }
+    pen.restore();
+    for (const key of caption.querySelectorAll(".key")) key.style.color = colour(key.dataset.colour);
+  }
+
+  // Each column of pixels gets a line from the lowest to the highest value in it.
+  function stroke(pen, curve, across, up, right) {
+    pen.strokeStyle = colour(curve.colour);
+    pen.lineWidth = curve.width || 1.3;
+    pen.beginPath();
+    let begun = false;
+    const perPixel = (view.high - view.low) / (right - LEFT);
+    for (let pixel = LEFT; pixel <= right; pixel += 1) {
+      const x = view.low + (pixel - LEFT) * perPixel;
+      let low = Infinity, high = -Infinity;
+      if (curve.at) { low = high = curve.at(x); } else {
+        const from = Math.floor((x - curve.start) / curve.step);
+        const to = Math.max(from, Math.ceil((x + perPixel - curve.start) / curve.step) - 1);
+        for (let i = Math.max(0, from); i <= Math.min(to, curve.values.length - 1); i += 1) {
+          const value = curve.values[i];
+          if (value === null) continue;
+          if (value < low) low = value;
+          if (value > high) high = value;
+        }
+      }
+      if (low === Infinity) { begun = false; continue; }
+      if (begun) pen.lineTo(pixel, up(low)); else pen.moveTo(pixel, up(low));
+      if (high > low) pen.lineTo(pixel, up(high));
+      begun = true;
+    }
+    pen.stroke();
+  }
+
+  const where = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return view.low + (event.clientX - box.left - LEFT) / (width - RIGHT - LEFT) * (view.high - view.low);
+  };
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    view.zoom(event.deltaY > 0 ? 1.25 : 0.8, where(event));
+  }, { passive: false });
+  let held = null;
+  canvas.addEventListener("pointerdown", (event) => { held = event.clientX; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener("pointerup", () => { held = null; });
+  canvas.addEventListener("pointermove", (event) => {
+    if (held !== null) {
+      view.move((held - event.clientX) / (width - RIGHT - LEFT));
+      held = event.clientX;
+    }
+    const x = where(event);
+    const texts = options.curves.map((curve) => [curve.name, valueAt(curve, x)]).filter(([, v]) => v !== null && v !== undefined);
+    said.textContent = `${plain(x)} ${options.unit || "s"}: ` + texts.map(([n, v]) => `${n} ${(options.upText || plain)(v)}`).join(", ");
+  });
+  canvas.addEventListener("pointerleave", () => { said.textContent = ""; });
+  canvas.addEventListener("dblclick", () => view.reset());
+  canvas.addEventListener("keydown", (event) => {
+    const middle = (view.low + view.high) / 2;
+    const actions = {
+      "+": () => view.zoom(0.8, middle), "=": () => view.zoom(0.8, middle), "-": () => view.zoom(1.25, middle),
+      ArrowLeft: () => view.move(-0.1), ArrowRight: () => view.move(0.1), "0": () => view.reset(),
+    };
+    if (actions[event.key]) { event.preventDefault(); actions[event.key](); }
+  });
+  view.plots.add(made);
+  new ResizeObserver(draw).observe(canvas);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  draw();
+  return made;
+}
+
+// Power over time and period, dark is little.
+function heat(place, options) {
+  const canvas = element("canvas"), caption = element("figcaption"), said = element("output");
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", options.label);
+  caption.append(said);
+  place.replaceChildren(canvas, caption);
+  const rows = options.periods.length, columns = options.columns;
+  const levels = Uint8Array.from(atob(options.power), (c) => c.charCodeAt(0));
+  const picture = document.createElement("canvas");
+  picture.width = columns; picture.height = rows;
+  const image = picture.getContext("2d").createImageData(columns, rows);
+  for (let row = 0; row < rows; row += 1) for (let column = 0; column < columns; column += 1) {
+    const [r, g, b] = heatColour(levels[row * columns + column] / 255);
+    image.data.set([r, g, b, 255], 4 * ((rows - 1 - row) * columns + column));
+  }
+  picture.getContext("2d").putImageData(image, 0, 0);
+  const view = options.axis, height = 220;
+  let width = 0, frame = 0;
+  function draw() { cancelAnimationFrame(frame); frame = requestAnimationFrame(paint); }
+  function paint() {
+    width = canvas.clientWidth || 800;
+    canvas.width = width * RATIO; canvas.height = height * RATIO; canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d");
+    pen.scale(RATIO, RATIO);
+    pen.font = "12px system-ui, sans-serif";
+    const span = options.end - options.start, floor = height - BOTTOM;
+    const from = (view.low - options.start) / span * columns, wide = (view.high - view.low) / span * columns;
+    pen.drawImage(picture, from, 0, wide, rows, LEFT, TOP, width - RIGHT - LEFT, floor - TOP);
+    pen.fillStyle = colour("--dim");
+    for (let i = 0; i < 5; i += 1) {
+      const row = Math.round(i / 4 * (rows - 1));
+      pen.textAlign = "right";
+      pen.fillText(`${plain(options.periods[row])} s`, LEFT - 6, floor - (row + 0.5) / rows * (floor - TOP) + 4);
+    }
+    for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(width / 130)))) {
+      pen.textAlign = "center";
+      pen.fillText(`${plain(x)} s`, LEFT + (x - view.low) / (view.high - view.low) * (width - RIGHT - LEFT), height - 8);
+    }
+  }
+  canvas.addEventListener("pointermove", (event) => {
+    const box = canvas.getBoundingClientRect();
+    const x = view.low + (event.clientX - box.left - LEFT) / (width - RIGHT - LEFT) * (view.high - view.low);
+    const row = Math.floor((1 - (event.clientY - box.top - TOP) / (height - BOTTOM - TOP)) * rows);
+    if (row >= 0 && row < rows) said.textContent = `${plain(x)} s: period ${plain(options.periods[row])} s`;
+  });
+  view.plots.add({ draw });
+  new ResizeObserver(draw).observe(canvas);
+  draw();
+}
+
+// From dark blue over green to yellow, readable without colour vision.
+function heatColour(share) {
+  const stops = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
+  const at = Math.min(3.9999, share * 4), low = Math.floor(at), part = at - low;
+  return stops[low].map((value, i) => Math.round(value + part * (stops[low + 1][i] - value)));
+}

@@ -1,0 +1,73 @@
+"""The frame of every page: one file that fetches nothing and runs nothing but our own script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+from ioprism.version import __version__
+
+
+def page(
+    *, title: str, body: str, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any]
+) -> str:
+    """Return a self-contained page.
+
+    Args:
+        title: of the window, as plain text.
+        body: HTML of our own making; names from traces belong into `data`.
+        styles: names of style sheets in assets/.
+        scripts: names of scripts in assets/, run in this order.
+        data: what the scripts draw, as JSON values.
+    """
+    style = "\n".join(asset(name) for name in styles)
+    script = "\n".join(asset(name) for name in scripts)
+    policy = (
+        f"default-src 'none'; script-src {fingerprint(script)}; style-src {fingerprint(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    return "".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            '<meta name="referrer" content="no-referrer">\n',
+            f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
+            body,
+            f"<footer>Made by ioprism {html.escape(__version__)}.</footer>\n",
+            "<noscript>This page draws itself with a script that it carries.</noscript>\n",
+            f'<script type="application/json" id="data">{embedded(data)}</script>\n',
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        ]
+    )
+
+
+def embedded(data: Mapping[str, Any]) -> str:
+    """Return JSON that cannot end the element it stands in, whatever names it holds."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def asset(name: str) -> str:
+    """Return the text of a style sheet, script or template."""
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def fingerprint(text: str) -> str:
+    """Return the hash by which a content security policy allows exactly this text."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def short(value: float, *, digits: int = 5) -> float | None:
+    """Round to what the eye can tell apart; None for what is no number."""
+    if not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,142 @@
+"""What `ioprism period` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal.plot import bars, columns
+from ioprism.units import format_bytes, format_rate, format_seconds
+
+WIDTH, ROWS = 72, 6
+MOST_RANGES = 5
+
+
+def show(found: Rhythm, console: Console, *, direction: str) -> None:
+    """Print the verdict, a small picture, and the numbers behind it."""
+    heading(console, _verdict(found.period, direction))
+    _picture(found, console)
+    if found.period is not None:
+        facts(console, _facts(found.period, found))
+    _candidates(found, console)
+    _components(found, console)
+
+
+def show_parts(parts: Sequence[tuple[str, Rhythm, float]], console: Console, *, key: str) -> None:
+    """Print which files, ranks or directories carry a rhythm."""
+    heading(console, f"The rhythm by {key}")
+    rows = [
+        (
+            name(label),
+            format_bytes(moved),
+            format_seconds(r.period.seconds) if r.period else "none",
+            f"{r.period.false_alarm_probability:.1e}" if r.period else "",
+        )
+        for label, r, moved in parts
+    ]
+    table(console, (key, "bytes", "period", "false alarm"), rows)
+
+
+def _verdict(period: Period | None, direction: str) -> str:
+    what = {"both": "I/O"}.get(direction, f"{direction} phases")
+    if period is None:
+        return f"No period: the {what} may as well come by chance"
+    return f"The {what} repeat every {format_seconds(period.seconds)}"
+
+
+def _picture(found: Rhythm, console: Console) -> None:
+    signal = found.signal
+    heights = columns(signal, width=WIDTH)
+    for row in bars(heights, rows=ROWS):
+        console.print(Text(f"  {row}", style="cyan"))
+    if found.period is not None:
+        console.print(Text(f"  {_range_line(found)}", style="green"))
+    left, right = (f"{moment:.4g} s" for moment in (signal.start, signal.end))
+    console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
+    console.print(Text(f"  highest {format_rate(float(heights.max()))}", style="dim"))
+
+
+def _range_line(found: Rhythm) -> str:
+    """Underline where the period holds."""
+    assert found.period is not None
+    signal = found.signal
+    width = (signal.end - signal.start) / WIDTH
+    middles = [signal.start + (i + 0.5) * width for i in range(WIDTH)]
+    return "".join(
+        "─" if any(a <= m <= b for a, b in found.period.valid_ranges) else " " for m in middles
+    )
+
+
+def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
+    rows: list[tuple[str, str | Text]] = [
+        ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
+        ("frequency", f"{period.frequency:.6g} Hz"),
+        ("by chance", f"a signal without rhythm looks like this in {_percent(period)} of cases"),
+        ("confidence", f"{period.confidence:.0%} ({period.method})"),
+        ("holds in", _ranges(period)),
+    ]
+    if found.burst is not None:
+        burst = found.burst
+        rows.append(
+            (
+                "each phase",
+                f"about {format_seconds(burst.width)} ({burst.duty_cycle:.0%} of the period), "
+                f"{format_bytes(burst.bytes)}",
+            )
+        )
+    if found.next_phase is not None:
+        rows.append(("next phase", _next(found.next_phase)))
+    return rows
+
+
+def _percent(period: Period) -> str:
+    chance = period.false_alarm_probability
+    return "less than 0.01 %" if chance < 1e-4 else f"{100 * chance:.2g} %"
+
+
+def _ranges(period: Period) -> str:
+    shown = [f"{a:.4g} to {b:.4g} s" for a, b in period.valid_ranges[:MOST_RANGES]]
+    more = len(period.valid_ranges) - len(shown)
+    return ", ".join(shown) + (f", and {more} more" if more > 0 else "")
+
+
+def _next(phase: NextPhase) -> str:
+    return f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
+
+
+def _candidates(found: Rhythm, console: Console) -> None:
+    if not found.candidates:
+        return
+    heading(console, "Frequencies that stand out of the spectrum")
+    table(
+        console,
+        ("frequency", "period", "power", "score", "confidence"),
+        [
+            (
+                f"{c.frequency:.6g} Hz",
+                format_seconds(1.0 / c.frequency),
+                f"{c.power_share:.1%}",
+                f"{c.score:.1f}",
+                f"{c.confidence:.0%}",
+            )
+            for c in found.candidates
+        ],
+    )
+
+
+def _components(found: Rhythm, console: Console) -> None:
+    waves = found.fit.components if found.fit else found.components
+    if not waves:
+        return
+    heading(console, "The signal as cosine waves" + (", fitted" if found.fit else ""))
+    rows = [
+        (f"{w.frequency:.6g} Hz", format_rate(w.amplitude), f"{w.phase:+.3f} rad") for w in waves
+    ]
+    table(console, ("frequency", "amplitude", "phase"), rows)
+    if found.fit:
+        gain = 1 - found.fit.mse_after / found.fit.mse_before if found.fit.mse_before else 0.0
+        console.print(f"  fitting lowered the mean square error by {gain:.1%}")

@@ -1,0 +1,243 @@
+"""What `ioprism write-time` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from ioprism.analyses.write_time.boosting import Trees
+from ioprism.analyses.write_time.estimate import Estimate
+from ioprism.analyses.write_time.evaluation import Evaluation
+from ioprism.analyses.write_time.kinds import BOOSTING, KINDS
+from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.phases import Comparison
+from ioprism.analyses.write_time.preparation import LEAKING
+from ioprism.analyses.write_time.sampling import Cost
+from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
+from ioprism.model.samples import WritePattern
+from ioprism.readers.samples.sampler import Progress
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal.error_plot import plot
+from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+TITLES = {kind: found.title for kind, found in KINDS.items()} | {BOOSTING: "gradient boosting"}
+LEAK_NOTE = (
+    "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
+    "are too good"
+)
+
+
+def show_model(model: WriteTimeModel, console: Console) -> None:
+    """Print what was learned, and from what."""
+    trained = model.facts
+    heading(console, f"Write-time model of {model.system.title}")
+    rows = [
+        ("model", TITLES[model.fit.kind]),
+        ("samples", f"{format_count(trained.samples)} converged, {trained.held_out} to validate"),
+        ("left out", f"{trained.unconverged} unconverged, {trained.too_short} too short"),
+        ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
+    ]
+    if not isinstance(model.fit, Trees):
+        rows += [
+            ("trained on", ", ".join(map(str, model.fit.scales)) + " nodes"),
+            ("lambda", f"{model.fit.penalty:.4g}"),
+            ("intercept", f"{model.fit.intercept:.4g} s"),
+        ]
+    if trained.validation == LEAKING:
+        rows.append(("caution", LEAK_NOTE))
+    facts(console, [(label, name(value)) for label, value in rows])
+    _show_features(model, console)
+    heading(console, "On validation samples")
+    table(
+        console,
+        ("", "within 20 %", "within 30 %", "mean error"),
+        [
+            (TITLES[kind], _percent(s.within_20), _percent(s.within_30), _percent(s.mean_error))
+            for kind, s in model.scores.items()
+        ],
+    )
+
+
+def _show_features(model: WriteTimeModel, console: Console) -> None:
+    if isinstance(model.fit, Trees):
+        return
+    heading(console, "Features that matter")
+    chosen = [
+        (feature, float(value))
+        for feature, value in zip(model.features, model.fit.coefficients, strict=True)
+        if value
+    ]
+    rows = [
+        (
+            f.name,
+            f"{value:.4g}",
+            f"s/{f.unit}" if f.unit == "MB" else f.unit and f"s/({f.unit})",
+            f.stage,
+        )
+        for f, value in chosen
+    ]
+    table(console, ("feature", "coefficient", "unit", "stage"), rows)
+
+
+def show_evaluation(found: Evaluation, console: Console) -> None:
+    """Print the shares of good predictions for every set, and a plot of errors by time."""
+    heading(console, f"Predicted against measured: {found.model.system.title}")
+    if found.model.facts.validation == LEAKING:
+        facts(console, [("caution", LEAK_NOTE)])
+    level = f"in {found.model.calibration.level:.0%} interval"
+    table(
+        console,
+        ("samples", "number", "within 20 %", "within 30 %", level),
+        [
+            (
+                s.name,
+                format_count(len(s.measured)),
+                _percent(s.within(0.2)),
+                _percent(s.within(0.3)),
+                _percent(s.coverage),
+            )
+            for s in found.sets
+        ],
+    )
+    heading(console, "Other models beside it: within 20 % / within 30 %")
+    kinds = [fit.kind for fit in found.model.beside]
+    table(
+        console,
+        ("samples", *kinds),
+        [(s.name, *(_pair(s.beside.get(kind)) for kind in kinds)) for s in found.sets],
+    )
+    for sample_set in found.sets:
+        if len(sample_set.measured) and sample_set.name != "training scales":
+            heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
+            for line in plot(sample_set.errors):
+                console.print(f"  {line}")
+
+
+def show_estimate(found: Estimate, console: Console) -> None:
+    """Print the time, its interval and what makes it."""
+    heading(console, _configuration(found.pattern))
+    facts(
+        console,
+        [
+            ("predicted", format_seconds(found.seconds)),
+            (f"{found.level:.0%} interval", _interval(found)),
+            ("rate", format_rate(found.pattern.total_bytes / found.seconds)),
+        ],
+    )
+    if found.parts:
+        heading(console, "What makes it")
+        rows = [
+            (p.feature, p.stage, format_seconds(p.seconds), f"{p.seconds / found.seconds:.0%}")
+            for p in found.parts
+        ]
+        table(console, ("feature", "stage", "time", "share"), rows)
+
+
+def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
+    """Print measured and predicted times of a trace's write phases."""
+    heading(console, "Write phases, measured and predicted")
+    rows = [
+        (
+            format_seconds(c.phase.start),
+            f"{c.phase.nodes} x {c.phase.cores_per_node}",
+            format_bytes(c.phase.burst_bytes),
+            format_seconds(c.measured),
+            format_seconds(c.estimate.seconds),
+            _interval(c.estimate),
+            f"{c.ratio:.2f}",
+        )
+        for c in found
+    ]
+    columns = ("start", "nodes", "burst", "measured", "predicted", "interval", "ratio")
+    table(console, columns, rows)
+
+
+def show_tuning(
+    now: Estimate, choices: Sequence[Choice], advice: CheckpointAdvice, console: Console
+) -> None:
+    """Print better configurations first, then how often to write."""
+    show_estimate(now, console)
+    heading(console, "Configurations that write the same bytes, fastest first")
+    rows = [
+        (
+            _configuration(c.estimate.pattern),
+            format_seconds(c.estimate.seconds),
+            _interval(c.estimate),
+            f"{c.speedup:.2f}",
+            "yes" if c.clear else "within error",
+        )
+        for c in choices
+    ]
+    table(console, ("configuration", "predicted", "interval", "speedup", "clear"), rows)
+    if any(choice.data_moves for choice in choices):
+        console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
+    _show_advice(advice, console)
+
+
+def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
+    rows = [("one write", format_seconds(advice.write_seconds))]
+    if advice.young is not None:
+        rows.append(("after Young", f"write every {format_seconds(advice.young)} of computing"))
+        rows.append(("after Daly", f"write every {format_seconds(advice.daly)} of computing"))
+    if advice.io_share is not None:
+        least = format_seconds(advice.least_interval)
+        rows.append(
+            (f"I/O under {advice.io_share:.1%}", f"compute at least {least} between writes")
+        )
+    if len(rows) > 1:
+        heading(console, "How often to write")
+        facts(console, rows)
+
+
+def show_cost(found: Cost, console: Console, *, rate: float, rate_is: str, added: int) -> None:
+    """Print what sampling will take."""
+    heading(console, "What sampling will take")
+    facts(
+        console,
+        [
+            ("patterns", f"{format_count(found.patterns)}, {format_count(added)} of them new"),
+            ("largest run", format_bytes(found.largest_run_bytes)),
+            ("bytes", f"{format_bytes(found.fewest_bytes)} to {format_bytes(found.most_bytes)}"),
+            (
+                "time",
+                f"{format_seconds(found.fewest_seconds)} to {format_seconds(found.most_seconds)}",
+            ),
+            ("node hours", f"at most {found.node_hours:.3g}"),
+            ("assuming", f"{format_rate(rate)} per node ({rate_is})"),
+        ],
+    )
+
+
+def show_progress(done: Progress, console: Console) -> None:
+    """Print what a sampling session did."""
+    heading(console, "Sampling")
+    facts(
+        console,
+        [
+            ("runs now", format_count(done.runs)),
+            ("converged", format_count(done.converged)),
+            ("unconverged", format_count(done.unconverged)),
+            ("still to do", format_count(done.waiting)),
+            ("interrupted", f"{done.discarded} earlier runs discarded"),
+        ],
+    )
+
+
+def _configuration(pattern: WritePattern) -> str:
+    stripes = f", stripe count {pattern.stripe_count}" if pattern.stripe_count else ""
+    nodes = "1 node" if pattern.nodes == 1 else f"{pattern.nodes} nodes"
+    cores = "1 core" if pattern.cores_per_node == 1 else f"{pattern.cores_per_node} cores"
+    return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}"
+
+
+def _interval(found: Estimate) -> str:
+    return f"{format_seconds(found.low)} to {format_seconds(found.high)}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _pair(shares: tuple[float, float] | None) -> str:
+    return "-" if shares is None else f"{shares[0]:.1%} / {shares[1]:.1%}"

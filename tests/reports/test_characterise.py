@@ -1,0 +1,41 @@
+"""The description of a job looks as it did when it was last reviewed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ioprism.analyses.characterise import characterise
+from ioprism.engine.local import LocalEngine
+from ioprism.readers.registry import read_trace
+from ioprism.reports import to_json
+from ioprism.reports.to_json.characterise import body
+from ioprism.reports.to_terminal.characterise import show
+
+DATA = Path(__file__).parent.parent / "data/darshan"
+LOGS = ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write", "hostile-xss")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_the_json(name: str, golden: Callable[[str, str], None]) -> None:
+    found = characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine())
+
+    golden(f"characterise-{name}.json", to_json.dump(body(found)) + "\n")
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("width", [80])
+def test_the_text(name: str, width: int, golden: Callable[[str, str], None]) -> None:
+    screen = io.StringIO()
+    show(
+        characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine()),
+        Console(file=screen, width=width, markup=False, highlight=False, emoji=False),
+    )
+    lines = [line.rstrip() for line in screen.getvalue().splitlines()]
+
+    assert max(map(len, lines)) <= width
+    golden(f"characterise-{name}.txt", "\n".join(lines) + "\n")

@@ -1,0 +1,141 @@
+"""The page is self-contained, holds what was measured, and no name in it can run or break it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ioprism.analyses.job_metrics.compute import job_metrics
+from ioprism.analyses.job_metrics.load import ServerLoad, server_load
+from ioprism.analyses.job_metrics.result import JobMetrics
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.model.counters import SECOND
+from ioprism.reports.to_html import servers as html_form
+from tests.analyses.job_metrics.sources import Memory, one_job, samples
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<!--",
+    "]]>",
+    "'\"&;%%data%%",
+]
+DANGERS = (
+    "innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(",
+)  # fmt: skip
+
+
+def hostile_machine() -> tuple[JobMetrics, ServerLoad]:
+    tables = [samples(name, {120.0 * n: n << 22 for n in range(60)}) for name in HOSTILE]
+    runs = [one_job(60 + n, 5000, name, job=f"{name}{n}") for n, name in enumerate(HOSTILE)]
+    jobs = pl.concat(runs).with_columns(
+        pl.col("job").alias(name) for name in ("user", "account", "partition", "name")
+    )
+    settings = MetricSettings(120 * SECOND)
+    source = Memory(pl.concat(tables))
+    metrics = job_metrics(source, jobs, settings=settings)
+    return metrics, server_load(source, start_us=0, end_us=5000 * SECOND, settings=settings)
+
+
+class Elements(HTMLParser):
+    """Collects elements, attributes and the text of scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": []}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag in self.texts:
+            self.texts[tag].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append((f"/{tag}", {}))
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.found[-1][0] in self.texts:
+            self.texts[self.found[-1][0]][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    metrics, load = hostile_machine()
+    return html_form.page(metrics, load, peaks={"read": None, "write": 1e9}, warnings=HOSTILE)
+
+
+def test_names_stay_data(page: str) -> None:
+    elements = Elements()
+    elements.feed(page)
+
+    scripts = [attributes for tag, attributes in elements.found if tag == "script"]
+    assert [attributes.get("type") for attributes in scripts] == ["application/json", None]
+    assert not any(name.startswith("on") for _, attributes in elements.found for name in attributes)
+    assert not any(tag == "img" for tag, _ in elements.found)
+    data = json.loads(elements.texts["script"][0])
+    assert data["jobs"]["user"]["words"] == sorted(f"{name}{n}" for n, name in enumerate(HOSTILE))
+    assert data["warnings"] == HOSTILE
+    assert data["load"]["servers"] == sorted(HOSTILE)
+
+
+def test_the_policy_allows_only_this_script_and_style(page: str) -> None:
+    elements = Elements()
+    elements.feed(page)
+    policy = next(
+        attributes["content"] or ""
+        for tag, attributes in elements.found
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+
+    own = {"script": elements.texts["script"][1], "style": elements.texts["style"][0]}
+    for name, text in own.items():
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_nothing_is_fetched_and_no_text_becomes_markup(page: str) -> None:
+    addresses = set(re.findall(r"(?:https?:)?//[\w.]+", page))
+
+    assert addresses <= {"http://www.w3.org"}  # the name of SVG, which is no address to fetch
+    script = page.rpartition("<script>")[2]
+    for danger in DANGERS:
+        assert danger not in script
+    assert "style=" not in page
+
+
+def test_the_page_holds_the_numbers_that_were_measured() -> None:
+    metrics, load = hostile_machine()
+    text = html_form.page(metrics, load, peaks={"read": None, "write": None})
+    elements = Elements()
+    elements.feed(text)
+    data = json.loads(elements.texts["script"][0])
+
+    volumes = metrics.table["write_bytes"].to_list()
+    assert data["jobs"]["write"]["bytes"] == pytest.approx(volumes, rel=1e-3)
+    assert data["jobs"]["write"]["intensity"][0] == metrics.table["write_intensity_0"].to_list()
+    assert sum(map(sum, data["load"]["write"])) == pytest.approx(load.bytes[1].sum(), rel=1e-2)
+    assert load.bytes[1].sum() == pytest.approx(5 * (5000 / 120) * 2**22)
+
+
+def test_of_too_many_jobs_the_largest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html_form, "MOST_JOBS", 2)
+    metrics, load = hostile_machine()
+
+    text = html_form.page(metrics, load, peaks={})
+
+    assert "the 2 that moved most are on this page" in text
+
+
+def test_assets_are_part_of_the_package() -> None:
+    folder = Path(html_form.__file__).parent / "assets"
+
+    assert {path.name for path in folder.iterdir()} >= {"servers.html", "servers.css", "servers.js"}

@@ -1,0 +1,60 @@
+"""The page of error plots is complete, loads nothing, and cannot be broken by names."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+from ioprism.analyses.write_time.evaluation import evaluate
+from ioprism.analyses.write_time.system import bundled_system, parse_system
+from ioprism.analyses.write_time.training import train
+from ioprism.reports.to_html.write_time import page
+from ioprism.reports.to_terminal.error_plot import plot
+from tests.analyses.write_time.machines import SCALES, titan_samples
+
+
+class Tags(HTMLParser):
+    """Counts tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        assert not any(name in ("src", "href", "style") for name, _ in attrs)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+
+def test_the_page_draws_every_sample_and_allows_no_script() -> None:
+    hostile = bundled_system("titan").text.replace(
+        'title = "Titan', 'title = "<script>alert(1)</script>\\u202E'
+    )
+    system = parse_system(hostile, source="x")
+    samples = titan_samples((*SCALES, 256, 512), each=15)
+    found = evaluate(samples, model=train(samples, system=system), system=system)
+
+    text = page(found)
+    tags = Tags()
+    tags.feed(text)
+
+    assert "script" not in tags.seen
+    assert "\u202e" not in text
+    assert tags.seen.count("circle") == sum(len(s.measured) for s in found.sets)
+    assert "default-src &#x27;none&#x27;" in text
+    style = re.search(r"<style>(.*)</style>", text, re.DOTALL)
+    assert style is not None
+    assert base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode() in text
+
+
+def test_errors_are_plotted_by_level_and_order() -> None:
+    import numpy as np
+
+    lines = plot(np.array([0.0, 0.21, -0.19, 9.0]))
+
+    assert lines[0] == " +50% │   ·"
+    assert lines[3] == " +20% │ ·"
+    assert lines[5].startswith("  +0% ┼·───")
+    assert lines[7] == " -20% │  ·"

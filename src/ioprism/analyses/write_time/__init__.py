@@ -1,0 +1,1 @@
+"""How long a file-per-process write takes, and which configuration is better."""

@@ -1,0 +1,132 @@
+"""How long one write will take, what decides it, and how far to trust the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.write_time.features import feature_table
+from ioprism.analyses.write_time.fitting import Fit
+from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.parameters import check_pattern, parameters
+from ioprism.model.samples import WritePattern
+
+PARAMETERS = {"n": "nodes", "m": "cores per node", "K": "burst size in MB"}
+RATIO_MARGIN = 1.05  # how far a ratio may leave its range in training before it matters
+SMALLEST_PART = 0.01  # of the predicted time, for a feature to count as deciding
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one feature adds to the predicted time."""
+
+    feature: str
+    stage: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A predicted write time with its interval."""
+
+    pattern: WritePattern
+    seconds: float
+    low: float
+    high: float
+    level: float
+    parts: tuple[Part, ...]  # largest first
+    warnings: tuple[str, ...]
+
+
+def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
+    """Predict the time of one write.
+
+    Raises:
+        AnalysisError: the system cannot run the pattern.
+    """
+    check_pattern(pattern, model.system)
+    seconds = float(model.predict([pattern])[0])
+    low, high = model.calibration.factors(model.doublings(pattern.nodes))
+    return Estimate(
+        pattern=pattern,
+        seconds=seconds,
+        low=seconds * low,
+        high=seconds * high,
+        level=model.calibration.level,
+        parts=_parts(pattern, model, seconds),
+        warnings=tuple(_warnings(pattern, model, seconds)),
+    )
+
+
+def _parts(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> tuple[Part, ...]:
+    if not isinstance(model.fit, Fit):
+        return ()
+    values = feature_table([pattern], system=model.system, chosen=model.features)[0]
+    added = values * model.fit.coefficients
+    parts = [
+        Part(feature.name, feature.stage, float(part))
+        for feature, part in zip(model.features, added, strict=True)
+        if abs(part) >= SMALLEST_PART * seconds
+    ]
+    return tuple(sorted(parts, key=lambda part: -part.seconds))
+
+
+def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> Iterator[str]:
+    values = {
+        name: float(value[0]) for name, value in parameters([pattern], system=model.system).items()
+    }
+    yield from _scale_warning(pattern, model)
+    yield from _range_warnings(values, model)
+    yield from _collinearity_warnings(pattern, model)
+    if pattern.stripe_count is not None and model.system.filesystem != "lustre":
+        yield f"a stripe count means nothing on {model.system.filesystem}: it is ignored"
+    if pattern.node_list is None and model.system.stages:
+        yield "no node list was given: the nodes are taken as the first ones in a row"
+    if model.facts.unknown_placement and model.system.stages:
+        yield (
+            f"{model.facts.unknown_placement} of {model.facts.samples} training samples had no "
+            "node list: the effect of placement is uncertain"
+        )
+    if seconds < model.facts.shortest:
+        yield f"this is shorter than any sample of training ({model.facts.shortest:.3g} s)"
+    if seconds <= 0.1 * model.facts.shortest:
+        yield "the model went to zero or below here: the time is a lower bound, not a prediction"
+
+
+def _scale_warning(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
+    largest = model.facts.scales[-1][0]
+    if pattern.nodes > largest:
+        how = "as far as checks on the larger training scales suggest"
+        if not model.calibration.measured_ahead:
+            how = "by a guess, as too few scales were sampled to check"
+        yield (
+            f"{pattern.nodes} nodes are beyond the {largest} of training: the interval is widened, "
+            f"{how}"
+        )
+
+
+def _range_warnings(values: dict[str, float], model: WriteTimeModel) -> Iterator[str]:
+    for name, meaning in PARAMETERS.items():
+        low, high = model.ranges[name]
+        below, above = values[name] < low, values[name] > high
+        if below or (above and name != "n"):
+            yield f"{meaning} {values[name]:g} is outside the {low:g} to {high:g} of training"
+    for name, value in values.items():
+        low, high = model.ranges[name]
+        if name not in PARAMETERS and not low <= value <= high:
+            yield f"{name} = {value:g} is outside the {low:g} to {high:g} of training"
+
+
+def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
+    row = feature_table([pattern], system=model.system, chosen=model.features)[0]
+    values = dict(zip((f.name for f in model.features), row, strict=True))
+    for pair in model.together:
+        ratio = values[pair.first] / values[pair.second]
+        inside = pair.ratio_low / RATIO_MARGIN <= ratio <= pair.ratio_high * RATIO_MARGIN
+        if not (inside and np.isfinite(ratio)):
+            yield (
+                f"{pair.first} and {pair.second} moved together in training but not here: the "
+                "model cannot know which of them matters"
+            )

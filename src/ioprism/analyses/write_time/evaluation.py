@@ -1,0 +1,124 @@
+"""How well a model predicts measured writes, by set of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
+from ioprism.analyses.write_time.preparation import fingerprint, sort_samples
+from ioprism.analyses.write_time.system import System
+from ioprism.errors import AnalysisError
+from ioprism.model.samples import Sample
+
+# The paper's test scales.
+SMALL = (200, 256)
+MEDIUM = (400, 512)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSet:
+    """Measured and predicted seconds of the samples of one set, shortest first."""
+
+    name: str
+    measured: FloatArray
+    predicted: FloatArray
+    low: FloatArray
+    high: FloatArray
+    beside: Mapping[str, tuple[float, float]]  # kind -> shares within 20 % and 30 %
+
+    @property
+    def errors(self) -> FloatArray:
+        """Return (predicted - measured) / measured."""
+        return self.predicted / self.measured - 1.0
+
+    def within(self, limit: float) -> float | None:
+        """Share of samples whose prediction is off by at most `limit`; None without samples."""
+        return _share(np.abs(self.errors) <= limit)
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of samples whose measured time lies in the predicted interval."""
+        return _share((self.measured >= self.low) & (self.measured <= self.high))
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A model's scores on all sets."""
+
+    model: WriteTimeModel
+    sets: tuple[SampleSet, ...]
+    excluded: int  # samples the model was validated on
+
+
+def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System) -> Evaluation:
+    """Compare measured with predicted times.
+
+    Raises:
+        AnalysisError: there are no samples, or they are of another system than the model.
+    """
+    if system.text != model.system.text:
+        raise AnalysisError(
+            f"the runs are of the system {system.name!r} and the model is of "
+            f"{model.system.name!r}, or their descriptions differ.\n"
+            "Hint: train a model on this store, or evaluate the model's own store."
+        )
+    if not samples:
+        raise AnalysisError(
+            "there are no runs to evaluate.\nHint: add some with `ioprism write-time import`."
+        )
+    leaked = set(model.facts.validation_samples)
+    kept = [s for s in samples if fingerprint(s.pattern) not in leaked]
+    groups = _groups(kept, system, model)
+    sets = tuple(_sample_set(name, members, model) for name, members in groups.items())
+    return Evaluation(model, sets, excluded=len(samples) - len(kept))
+
+
+def _groups(
+    samples: Sequence[Sample], system: System, model: WriteTimeModel
+) -> dict[str, list[Sample]]:
+    found = sort_samples(samples, system)
+    beyond = [s for s in found.converged if s.pattern.nodes > model.facts.max_nodes]
+    groups = {
+        "small": [s for s in beyond if SMALL[0] <= s.pattern.nodes <= SMALL[1]],
+        "medium": [s for s in beyond if MEDIUM[0] <= s.pattern.nodes <= MEDIUM[1]],
+    }
+    named = {id(s) for members in groups.values() for s in members}
+    others = {
+        "other scales": [s for s in beyond if id(s) not in named],
+        "unconverged": list(found.unconverged),
+        "training scales": [s for s in found.converged if s.pattern.nodes <= model.facts.max_nodes],
+    }
+    always = ("small", "medium", "unconverged")
+    return {n: members for n, members in (groups | others).items() if members or n in always}
+
+
+def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> SampleSet:
+    ordered = sorted(samples, key=lambda s: s.seconds)
+    measured = np.array([s.seconds for s in ordered])
+    predicted = _predict(ordered, model, model.fit)
+    factors = np.array(
+        [model.calibration.factors(model.doublings(s.pattern.nodes)) for s in ordered]
+    ).reshape(-1, 2)
+    others = model.beside if ordered else ()
+    beside = {fit.kind: _shares(_predict(ordered, model, fit), measured) for fit in others}
+    low, high = predicted * factors[:, 0], predicted * factors[:, 1]
+    return SampleSet(name, measured, predicted, low, high, beside)
+
+
+def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -> FloatArray:
+    if not samples:
+        return np.empty(0)
+    return model.predict([s.pattern for s in samples], fit=fit)
+
+
+def _shares(predicted: FloatArray, measured: FloatArray) -> tuple[float, float]:
+    errors = np.abs(predicted / measured - 1.0)
+    return float(np.mean(errors <= 0.2)), float(np.mean(errors <= 0.3))
+
+
+def _share(hits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
+    return float(np.mean(hits)) if len(hits) else None

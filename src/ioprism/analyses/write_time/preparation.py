@@ -1,0 +1,177 @@
+"""Which samples a model may learn from, and which are held out to judge it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.write_time.columns import Columns, informative
+from ioprism.analyses.write_time.convergence import converged
+from ioprism.analyses.write_time.features import Feature, feature_table, features
+from ioprism.analyses.write_time.gram import TrainingData
+from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.analyses.write_time.model import TrainingFacts
+from ioprism.analyses.write_time.system import System
+from ioprism.errors import AnalysisError
+from ioprism.model.samples import Sample, WritePattern
+
+HELD_OUT = 0.2  # of every training scale, as in the paper of 2021
+FEWEST_SAMPLES = 5
+HONEST = "training-scales"
+LEAKING = "test-scales"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """How to train."""
+
+    max_nodes: int = 128
+    kind: str = "auto"  # relative-lasso if it is better on validation than lasso, or a kind
+    validation: str = HONEST  # or LEAKING: 20 % of the test samples, the rule of the 2019 paper
+    variant: str = "full"
+    level: float = 0.9  # of intervals
+    seed: int = 1
+    one_scale: bool = False  # allow samples of a single node count
+
+
+@dataclass(frozen=True, slots=True)
+class SortedSamples:
+    """Samples by what they are good for."""
+
+    converged: tuple[Sample, ...]
+    unconverged: tuple[Sample, ...]
+    too_short: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything a fit needs."""
+
+    features: tuple[Feature, ...]
+    data: TrainingData
+    validation: TrainingData
+    patterns: tuple[WritePattern, ...]
+    facts: TrainingFacts
+
+
+def sort_samples(samples: Sequence[Sample], system: System) -> SortedSamples:
+    """Tell converged samples, unconverged ones, and those too short to count apart."""
+    rule = system.sampling
+    long = [s for s in samples if s.seconds > rule.minimum_seconds]
+    return SortedSamples(
+        tuple(s for s in long if converged(s.times, rule)),
+        tuple(s for s in long if not converged(s.times, rule)),
+        tuple(s for s in samples if s.seconds <= rule.minimum_seconds),
+    )
+
+
+def fingerprint(pattern: WritePattern) -> str:
+    """Return a short name by which a sample is known again."""
+    return hashlib.sha256(repr(pattern.key).encode()).hexdigest()[:16]
+
+
+def prepare(samples: Sequence[Sample], system: System, settings: TrainingSettings) -> Prepared:
+    """Choose training and validation samples, and the features that differ among them.
+
+    Raises:
+        AnalysisError: too few samples, a single scale, or nothing that varies.
+    """
+    found = sort_samples(samples, system)
+    inside = [s for s in found.converged if s.pattern.nodes <= settings.max_nodes]
+    _check(inside, found, settings)
+    offered = features(system, variant=settings.variant)
+    table = feature_table([s.pattern for s in inside], system=system, chosen=offered)
+    columns = informative(table, offered)
+    if not columns.kept:
+        raise AnalysisError(
+            f"every feature is constant over the {len(inside)} samples, nothing can be learned.\n"
+            "Hint: sample different node counts, cores and burst sizes."
+        )
+    kept = tuple(offered[number] for number in columns.kept)
+    leaked = _leaked(found.converged, settings)
+    data = _data(inside, table[:, columns.kept], settings, hold_out=not leaked)
+    validation = data.part(data.held_out)
+    if leaked:
+        leak_table = feature_table([s.pattern for s in leaked], system=system, chosen=kept)
+        validation = _data(leaked, leak_table, settings, hold_out=False)
+    facts = _facts(inside, leaked, found, columns, settings, held_out=len(validation.seconds))
+    return Prepared(kept, data, validation, tuple(s.pattern for s in inside), facts)
+
+
+def _check(inside: Sequence[Sample], found: SortedSamples, settings: TrainingSettings) -> None:
+    if len(inside) < FEWEST_SAMPLES:
+        raise AnalysisError(
+            f"only {len(inside)} converged samples of at most {settings.max_nodes} nodes, at least "
+            f"{FEWEST_SAMPLES} are needed ({len(found.unconverged)} did not converge, "
+            f"{len(found.too_short)} are too short, "
+            f"{len(found.converged) - len(inside)} have more nodes).\n"
+            "Hint: take more samples with `ioprism write-time sample`, or raise --max-nodes; the "
+            "system's [sampling] table says when a sample has converged."
+        )
+    scales = {s.pattern.nodes for s in inside}
+    if len(scales) == 1 and not settings.one_scale:
+        raise AnalysisError(
+            f"all {len(inside)} samples have {scales.pop()} node(s): one scale cannot tell how "
+            "time grows with the number of nodes.\n"
+            "Hint: sample other node counts, or say --one-scale for a model of this one only."
+        )
+
+
+def _data(
+    samples: Sequence[Sample], table: FloatArray, settings: TrainingSettings, *, hold_out: bool
+) -> TrainingData:
+    nodes = np.array([s.pattern.nodes for s in samples], dtype=np.int64)
+    held_out = np.zeros(len(samples), dtype=bool)
+    chance = np.random.default_rng(settings.seed)
+    for scale in np.unique(nodes) if hold_out else ():
+        members = chance.permutation(np.flatnonzero(nodes == scale))
+        held_out[members[: round(HELD_OUT * len(members))]] = True
+    if hold_out and not held_out.any():
+        held_out[-1] = True
+    return TrainingData(table, np.array([s.seconds for s in samples]), nodes, held_out)
+
+
+def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]:
+    """Choose a fifth of the test samples, where that rule is asked for."""
+    if settings.validation != LEAKING:
+        return []
+    beyond = [s for s in known if s.pattern.nodes > settings.max_nodes]
+    if not beyond:
+        raise AnalysisError(
+            f"there are no samples of more than {settings.max_nodes} nodes to validate on.\n"
+            f"Hint: say --validation {HONEST}, which is also the honest rule."
+        )
+    order = np.random.default_rng(settings.seed).permutation(len(beyond))
+    return [beyond[number] for number in order[: max(1, round(HELD_OUT * len(beyond)))]]
+
+
+def _facts(
+    inside: Sequence[Sample],
+    leaked: Sequence[Sample],
+    found: SortedSamples,
+    columns: Columns,
+    settings: TrainingSettings,
+    *,
+    held_out: int,
+) -> TrainingFacts:
+    nodes = [s.pattern.nodes for s in inside]
+    return TrainingFacts(
+        samples=len(inside),
+        runs=sum(len(s.times) for s in inside),
+        scales=tuple((scale, nodes.count(scale)) for scale in sorted(set(nodes))),
+        held_out=held_out,
+        validation=settings.validation,
+        validation_samples=tuple(fingerprint(s.pattern) for s in leaked),
+        max_nodes=settings.max_nodes,
+        unconverged=len(found.unconverged),
+        too_short=len(found.too_short),
+        shortest=min(s.seconds for s in inside),
+        seed=settings.seed,
+        variant=settings.variant,
+        constant_features=columns.constant,
+        copied_features=columns.copies,
+        unknown_placement=sum(s.pattern.node_list is None for s in inside),
+    )

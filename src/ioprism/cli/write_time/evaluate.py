@@ -1,0 +1,48 @@
+"""``ioprism write-time evaluate``: is the model any good?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.write_time.evaluation import evaluate as compare
+from ioprism.cli import options, output
+from ioprism.cli.write_time import inputs
+from ioprism.readers.aside import written_aside
+from ioprism.reports.to_html import write_time as html_form
+from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports.to_terminal import write_time as terminal_form
+
+
+@click.command()
+@inputs.store
+@inputs.model
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="OUT.html",
+    type=click.Path(path_type=Path),
+    help="Also write a page with the error plots.",
+)
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.as_json
+def evaluate(
+    store_path: Path, model_path: Path, target: Path | None, force: bool, as_json: bool
+) -> None:
+    """Compare predicted with measured times: small (200-256 nodes), medium (400-512), unconverged.
+
+    Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
+    """
+    model = inputs.load_model(model_path)
+    system, samples = inputs.load_samples(store_path)
+    found = compare(samples, model=model, system=system)
+    if target is not None:
+        with written_aside(target, replace=force) as aside:
+            aside.write_text(html_form.page(found), "utf-8")
+    if as_json:
+        body = json_form.evaluation(found)
+        click.echo(json_form.document(body, paths=[store_path, model_path], format_name="store"))
+    else:
+        terminal_form.show_evaluation(found, output.console())

@@ -1,0 +1,93 @@
+"""``ioprism write-time system``: the machines that can be described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.write_time.features import features
+from ioprism.analyses.write_time.system import bundled_systems, parse_system
+from ioprism.cli import options, output
+from ioprism.cli.write_time import inputs
+from ioprism.readers.aside import written_aside
+from ioprism.readers.samples.machine import draft, look_around
+from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports.to_terminal import heading, table
+
+
+@click.group()
+def system() -> None:
+    """Show or draft the description of a machine's write path.
+
+    Example: ioprism write-time system show titan
+    """
+
+
+@system.command("list")
+@options.as_json
+def list_systems(as_json: bool) -> None:
+    """List the systems that come with ioprism.
+
+    Example: ioprism write-time system list
+    """
+    known = [inputs.load_system(name) for name in bundled_systems()]
+    if as_json:
+        body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
+        click.echo(json_form.document(body, paths=(), format_name="system"))
+        return
+    for found in known:
+        click.echo(f"{found.name}: {found.title}, {found.nodes} nodes")
+
+
+@system.command()
+@click.argument("name", metavar="NAME|FILE.toml")
+@click.option("--features", "with_features", is_flag=True, help="List its features instead.")
+@click.option("--variant", default="full", show_default=True, help="full, paper or strict41.")
+@options.as_json
+def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
+    """Print a description, or the features that a model of it may use.
+
+    Example: ioprism write-time system show titan --features
+    """
+    found = inputs.load_system(name)
+    chosen = features(found, variant=variant)
+    if as_json:
+        body = {
+            "system": {"name": found.name, "title": found.title, "description": found.text},
+            "features": [
+                {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind} for f in chosen
+            ],
+        }
+        click.echo(json_form.document(body, paths=(), format_name="system"))
+    elif with_features:
+        console = output.console()
+        heading(console, f"{len(chosen)} features of {found.title}, set {variant}")
+        rows = [(f.name, f.unit, f.stage, f.kind) for f in chosen]
+        table(console, ("feature", "unit", "stage", "kind"), rows)
+    else:
+        click.echo(found.text, nl=False)
+
+
+@system.command()
+@click.option("-o", "--output", "target", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.option(
+    "--directory",
+    default=".",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder on the file system to describe.",
+)
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+def init(target: Path | None, directory: Path, force: bool) -> None:
+    """Draft a description of this machine, asking Slurm, Lustre and GPFS tools where present.
+
+    Example: ioprism write-time system init --directory /scratch -o machine.toml
+    """
+    text = draft(look_around(directory))
+    parse_system(text, source="draft")
+    if target is None:
+        click.echo(text, nl=False)
+        return
+    with written_aside(target, replace=force) as aside:
+        aside.write_text(text, "utf-8")
+    click.echo(f"wrote {target}: check the lines marked `check`", err=True)

@@ -1,0 +1,85 @@
+"""``ioprism write-time tune``: which configuration writes faster, and how often to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice
+from ioprism.analyses.write_time.tuning import tune as rank
+from ioprism.cli import options, output
+from ioprism.cli.write_time import inputs
+from ioprism.errors import UsageError
+from ioprism.model.samples import WritePattern, parse_node_list
+from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports.to_terminal import write_time as terminal_form
+
+
+@click.command()
+@inputs.model
+@click.option("--nodes", required=True, type=click.IntRange(1), help="Nodes that write now.")
+@click.option("--cores", required=True, type=click.IntRange(1), help="Writing cores on each.")
+@click.option("--burst", required=True, type=inputs.Size(), metavar="SIZE", help="Of each core.")
+@click.option("--stripe-count", type=click.IntRange(1), help="Lustre stripes of each file now.")
+@click.option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
+@click.option("--vary-cores", metavar="LOW-HIGH", help="Writing cores per node; all by default.")
+@click.option("--vary-nodes", metavar="LOW-HIGH", help="Writing nodes; as now by default.")
+@click.option("--vary-stripes", metavar="LOW-HIGH", help="Stripe counts; as now by default.")
+@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Most a process can hold.")
+@click.option("--top", default=10, show_default=True, type=click.IntRange(1))
+@click.option("--mtbf", type=click.FloatRange(0, min_open=True), help="Seconds between failures.")
+@click.option("--io-share", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@options.as_json
+def tune(
+    model_path: Path,
+    nodes: int,
+    cores: int,
+    burst: int,
+    stripe_count: int | None,
+    node_list: str | None,
+    vary_cores: str | None,
+    vary_nodes: str | None,
+    vary_stripes: str | None,
+    max_burst: int | None,
+    top: int,
+    mtbf: float | None,
+    io_share: float | None,
+    as_json: bool,
+) -> None:
+    """Rank configurations that write the same bytes, and advise how often to write them.
+
+    The advice follows Young and Daly from --mtbf, and keeps I/O under --io-share of the time.
+
+    Example: ioprism write-time tune --model m.json --nodes 256 --cores 16 --burst 1GB --mtbf 86400
+    """
+    model = inputs.load_model(model_path)
+    placed = parse_node_list(node_list) if node_list else None
+    pattern = WritePattern(nodes, cores, burst, None, stripe_count, placed)
+    limits = Limits(
+        cores=_limits(vary_cores, model.system.cores_per_node) or (1, cores),
+        nodes=_limits(vary_nodes, nodes) or (nodes, nodes),
+        stripe_counts=_limits(vary_stripes, model.system.storage.targets),
+        burst_bytes=max_burst,
+    )
+    now, choices = rank(pattern, model=model, limits=limits)
+    best = min([now, *(choice.estimate for choice in choices)], key=lambda found: found.seconds)
+    advice = checkpoint_advice(best.seconds, mean_time_between_failures=mtbf, io_share=io_share)
+    if as_json:
+        body = json_form.tuning(now, choices[:top], advice)
+        click.echo(json_form.document(body, paths=[model_path], format_name="model"))
+        return
+    terminal_form.show_tuning(now, choices[:top], advice, output.console())
+    inputs.show_warnings(now.warnings)
+
+
+def _limits(text: str | None, most: int) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    low, _, high = text.partition("-")
+    if not (low.isdecimal() and (high or low).isdecimal()):
+        raise UsageError(f"{text!r} are no limits.\nHint: write for example 1-16.")
+    limits = int(low), int(high or low)
+    if not 1 <= limits[0] <= limits[1] <= most:
+        raise UsageError(f"the limits {text} must ascend and lie in 1 to {most}.\nHint: 1-{most}.")
+    return limits

@@ -12,7 +12,9 @@ NOT_BENCHMARKS = {"__main__", "peers"}
 
 
 def main() -> None:
-    every = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in NOT_BENCHMARKS]
+    every = [
+        m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in NOT_BENCHMARKS
+    ]
     for name in sys.argv[1:] or every:
         print(f"\n== {name}")
         importlib.import_module(f"benchmarks.{name}").main()

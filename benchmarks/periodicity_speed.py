@@ -1,8 +1,10 @@
 """The cost of finding a period in plain arrays, beside FTIO in one run.
 
-CPU seconds are those of a process that imports the package and asks once; "call" is the
-ratio of the call alone. Memory is the peak of the process. Our own cost is given with all
-samples kept too, and with the spectrum asked, to show that it grows as N log N.
+CPU seconds are those of a process that imports the package and asks; up to 100,000 samples
+it asks three times, and "call" is the ratio of the quickest call alone (of the first for the
+hybrid, since FTIO changes its arguments on the way). Memory is the peak of the process. Our
+own cost is given with all samples kept too, and with the spectrum asked, to show that it
+grows as N log N.
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ def cpu():
 {setup}
 data = np.load(sys.argv[1])
 time, values = data[0], data[1]
-began = cpu()
-{work}
-print(json.dumps({{"cpu": cpu() - began, "seconds": seconds}}))
+costs = []
+for _ in range(3 if len(time) <= 100_000 else 1):
+    began = cpu()
+    {work}
+    costs.append(cpu() - began)
+print(json.dumps({{"cpu": min(costs), "first": costs[0], "seconds": seconds}}))
 """
 BURSTS = """
 import sys
@@ -41,20 +46,20 @@ np.save(sys.argv[1], np.stack((time, values)))
 """
 OUR_SETUP = "from ioprism.analyses.periodicity.detect import period"
 OUR_PERIOD = """
-found = period(time, values)
-seconds = found.seconds if found else None
+    found = period(time, values)
+    seconds = found.seconds if found else None
 """
 OUR_FIXED = """
-found = period(time, values, frequency=10.0, method="harmonic")
-seconds = found.seconds if found else None
+    found = period(time, values, frequency=10.0, method="harmonic")
+    seconds = found.seconds if found else None
 """
 OUR_HYBRID_SETUP = """
 from ioprism.analyses.periodicity.hybrid import analyse
 from ioprism.analyses.periodicity.sampling import sample, step_function
 """
 OUR_HYBRID = """
-found = analyse(sample(step_function(time, values), frequency=10.0))
-seconds = 1 / found.frequency if found else None
+    found = analyse(sample(step_function(time, values), frequency=10.0))
+    seconds = 1 / found.frequency if found else None
 """
 THEIR_SETUP = """
 from ftio.cli.ftio_core import core
@@ -63,11 +68,11 @@ args = parse_args(["-e", "no", "-f", "10", *sys.argv[2:]], "ftio")
 sim = {"total_bytes": 0, "ranks": 1}
 """
 THEIR_WORK = """
-sim |= {"time": time, "bandwidth": values}
-with contextlib.redirect_stdout(io.StringIO()):
-    prediction, _ = core(sim, args)
-frequency = float(prediction.get_dominant_freq())
-seconds = 1 / frequency if frequency > 0 else None
+    sim |= {"time": time, "bandwidth": values}
+    with contextlib.redirect_stdout(io.StringIO()):
+        prediction, _ = core(sim, args)
+    frequency = float(prediction.get_dominant_freq())
+    seconds = 1 / frequency if frequency > 0 else None
 """
 
 
@@ -84,7 +89,7 @@ def main() -> None:
     theirs = run(
         ftio, TIMED.format(setup=THEIR_SETUP, work=THEIR_WORK), data, "-tr", "wave_disc", "-le", 4
     )
-    _compare(f"hybrid, {HYBRID_SIZE:.0e} samples", ours, theirs)
+    _compare(f"hybrid, {HYBRID_SIZE:.0e} samples", ours, theirs, call="first")
     _growth()
 
 
@@ -98,13 +103,13 @@ def _bursts(size: int) -> Path:
     return path
 
 
-def _compare(name: str, ours: Cost, theirs: Cost) -> None:
+def _compare(name: str, ours: Cost, theirs: Cost, *, call: str = "cpu") -> None:
     row(
         name,
         f"{ours.cpu:.3f} s",
         f"{theirs.cpu:.3f} s",
         f"{theirs.cpu / ours.cpu:.1f}",
-        f"{theirs.said['cpu'] / ours.said['cpu']:.1f}",
+        f"{theirs.said[call] / ours.said[call]:.1f}",
         f"{ours.peak / 2**20:.0f} MiB",
         f"{theirs.peak / 2**20:.0f} MiB",
         f"{theirs.peak / ours.peak:.1f}",

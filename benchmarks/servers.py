@@ -77,6 +77,8 @@ def text() -> None:
         assert rows == lines
         with _timed("mmpmon text into a store", lines, "lines"):
             ingest([joined], Path(place) / "store", options=ReadingOptions())
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(f"  peak memory {peak:.2f} GiB")
         with _timed("the same again", lines, "lines"):
             ingest([joined], Path(place) / "store", options=ReadingOptions())
 

@@ -30,6 +30,8 @@ VERSION = 1
 MANIFEST = "ioprism-servers.json"
 LEDGER = "ledger.json"
 JOBS_FILE = "jobs.parquet"
+PER_SERVER = "counters.parquet"
+PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
 LEDGER_BYTES = 256 * 2**20
 
@@ -57,23 +59,37 @@ class CounterStore:
     def _folders(self) -> Iterator[Path]:
         return (self.folder / "counters").glob("server=*")
 
-    def months(self, server: str) -> list[tuple[str, Path]]:
+    def per_job_servers(self) -> list[str]:
+        """Name the servers that keep counters for each job, sorted."""
+        keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
+        return sorted(filter(None, map(_server_of, keep)))
+
+    def months(self, server: str, *, per_job: bool = False) -> list[tuple[str, Path]]:
         """Return the months of a server and their files, in order."""
         place = self.folder / "counters" / f"server={file_name(server)}"
         return sorted(
             (path.parent.name.removeprefix("month="), path)
-            for path in place.glob("month=*/counters.parquet")
+            for path in place.glob(f"month=*/{PER_JOB if per_job else PER_SERVER}")
         )
 
-    def counters(self, server: str, *, start_us: int, end_us: int) -> pl.DataFrame:
+    def counters(
+        self, server: str, *, start_us: int, end_us: int, per_job: bool = False
+    ) -> pl.DataFrame:
         """Return the samples of a server in this span, with the columns of COUNTERS."""
         first, last = month_of(start_us), month_of(end_us)
-        tables = [
-            read_table(path).filter(pl.col("time_us").is_between(start_us, end_us))
-            for month, path in self.months(server)
-            if first <= month <= last
+        files = [
+            path for month, path in self.months(server, per_job=per_job) if first <= month <= last
         ]
-        return pl.concat(tables) if tables else COUNTERS.empty()
+        if not files:
+            return COUNTERS.empty()
+        try:
+            return (
+                pl.scan_parquet(files, hive_partitioning=False)
+                .filter(pl.col("time_us").is_between(start_us, end_us))
+                .collect()
+            )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _broken(files[0].parent, "it holds no readable Parquet file") from error
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
@@ -158,10 +174,12 @@ def _remove_leftovers(folder: Path) -> None:
 def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
     """Add samples to their partitions; those that are there already change nothing."""
     month = pl.from_epoch("time_us", time_unit="us").dt.strftime("%Y-%m").alias("month")
-    by_partition = samples.with_columns(month).partition_by("server", "month", as_dict=True)
-    for (server, name), rows in sorted(by_partition.items()):
+    kind = pl.when(pl.col("job").is_null()).then(pl.lit(PER_SERVER)).otherwise(pl.lit(PER_JOB))
+    marked = samples.with_columns(month, kind=kind)
+    by_partition = marked.partition_by("server", "month", "kind", as_dict=True)
+    for (server, name, file), rows in sorted(by_partition.items()):
         place = store.folder / "counters" / f"server={file_name(str(server))}" / f"month={name}"
-        _add_to_partition(place / "counters.parquet", rows.drop("month"))
+        _add_to_partition(place / str(file), rows.drop("month", "kind"))
 
 
 def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
@@ -205,7 +223,7 @@ def file_name(server: str) -> str:
 def _server_of(folder: Path) -> str | None:
     """Return whose folder it is; a long name stands in the tables only."""
     name = folder.name.removeprefix("server=")
-    table = next(folder.glob("month=*/counters.parquet"), None)
+    table = next(folder.glob("month=*/*.parquet"), None)
     if table is None:
         return None
     return str(read_table(table)["server"][0]) if "~" in name else unquote(name)

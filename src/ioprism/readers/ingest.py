@@ -57,7 +57,7 @@ def ingest(
     """
     files = [_Raw.of(path, named=named) for path, named in _files(sources)]
     with store_for_writing(folder) as store:
-        writer = _Writer(store, options, progress)
+        writer = _Writer(store, options, progress, store.ledger())
         outcomes = [writer.take(file) for file in files]
         writer.flush()
     return outcomes
@@ -104,6 +104,7 @@ class _Writer:
     store: CounterStore
     options: ReadingOptions
     progress: Progress
+    known: dict[str, Ingested]
     samples: list[pl.DataFrame] = field(default_factory=list)
     jobs: list[pl.DataFrame] = field(default_factory=list)
     finished: dict[str, Ingested] = field(default_factory=dict)
@@ -115,7 +116,7 @@ class _Writer:
         if file.reader is None:
             return Outcome(file.path, "", 0, False, ("neither counters nor jobs: skipped",))
         key = file.digest(self.options)
-        known = self.finished.get(key) or self.store.ledger().get(key)
+        known = self.finished.get(key) or self.known.get(key)
         if known is not None:
             return Outcome(file.path, known.format, known.records, True, known.warnings)
         tally = Tally()
@@ -124,9 +125,7 @@ class _Writer:
         except TraceError as error:
             self.flush()
             raise error
-        entry = Ingested(
-            file.path.name, file.reader.name, tally.records, tuple(tally.warnings())
-        )
+        entry = Ingested(file.path.name, file.reader.name, tally.records, tuple(tally.warnings()))
         self.finished[key] = entry
         return Outcome(file.path, entry.format, entry.records, False, entry.warnings)
 
@@ -141,18 +140,16 @@ class _Writer:
             self.read += table.height
             self.progress(self.read)
             if self.rows >= ROWS_HELD:
-                self._write_samples()
+                self.flush()
 
-    def _write_samples(self) -> None:
+    def flush(self) -> None:
+        """Bring everything held into the store, then say which files are there as a whole."""
         if self.samples:
             add_counters(self.store, pl.concat(self.samples))
         self.samples, self.rows = [], 0
-
-    def flush(self) -> None:
-        """Bring everything held into the store, then say that it is there."""
-        self._write_samples()
         if self.jobs:
             add_jobs(self.store, pl.concat([JOBS.empty(), *self.jobs]))
         if self.finished:
             enter_in_ledger(self.store, self.finished)
+        self.known |= self.finished
         self.jobs, self.finished = [], {}

@@ -15,7 +15,13 @@ from ioprism.version import __version__
 
 
 def page(
-    *, title: str, body: str, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any]
+    *,
+    title: str,
+    body: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Mapping[str, Any],
+    connect: bool = False,
 ) -> str:
     """Return a self-contained page.
 
@@ -25,12 +31,14 @@ def page(
         styles: names of style sheets in assets/.
         scripts: names of scripts in assets/, run in this order.
         data: what the scripts draw, as JSON values.
+        connect: whether the page may ask the server that it came from, and no other.
     """
     style = "\n".join(asset(name) for name in styles)
     script = "\n".join(asset(name) for name in scripts)
     policy = (
         f"default-src 'none'; script-src {fingerprint(script)}; style-src {fingerprint(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        + ("; connect-src 'self'" if connect else "")
     )
     return "".join(
         [

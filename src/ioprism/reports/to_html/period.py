@@ -47,8 +47,8 @@ def _data(found: Rhythm, trace: Trace, direction: str) -> dict[str, Any]:
         else {"before": short(found.fit.mse_before), "after": short(found.fit.mse_after)},
         "burst": None if found.burst is None else asdict(found.burst),
         "next": None if found.next_phase is None else asdict(found.next_phase),
-        "spectrum": _spectrum(signal),
-        "scalogram": _scalogram(signal),
+        "spectrum": spectrum(signal),
+        "scalogram": picture_of_periods(signal),
         "hybrid": _hybrid(signal),
     }
 
@@ -67,7 +67,8 @@ def curve(signal: Signal) -> dict[str, Any]:
     }
 
 
-def _spectrum(signal: Signal) -> dict[str, Any]:
+def spectrum(signal: Signal) -> dict[str, Any]:
+    """Return the share of the signal's variance at each frequency."""
     frequencies, shares = power_spectrum(signal)
     kept = slice(0, LINES)
     return {
@@ -76,7 +77,8 @@ def _spectrum(signal: Signal) -> dict[str, Any]:
     }
 
 
-def _scalogram(signal: Signal) -> dict[str, Any] | None:
+def picture_of_periods(signal: Signal) -> dict[str, Any] | None:
+    """Return which period is strong when, or None for too short a signal."""
     picture = scalogram(signal)
     if not picture.power.size:
         return None

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
 import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 import polars as pl
 
-import ioprism
 from ioprism.analyses.job_metrics.load import ServerLoad
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.reports.to_html.page import asset
+from ioprism.reports.to_html.page import page as frame
+from ioprism.version import __version__
 
 MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
 AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")
@@ -39,37 +36,13 @@ def page(
         peaks: the file system's peak bandwidth by direction, where it is known.
         warnings: what is missing from the answer.
     """
-    script = _asset("charts.js") + _asset("servers.js")
-    style = _asset("servers.css")
-    policy = (
-        f"default-src 'none'; script-src {_fingerprint(script)}; style-src {_fingerprint(style)}; "
-        "base-uri 'none'; form-action 'none'"
+    return frame(
+        title="File-system load of a machine",
+        body=asset("servers.html"),
+        styles=("servers.css",),
+        scripts=("charts.js", "servers.js"),
+        data=_data(metrics, load, peaks, warnings),
     )
-    filled = {
-        "policy": html.escape(policy),
-        "style": style,
-        "script": script,
-        "data": embedded(_data(metrics, load, peaks, warnings)),
-        "version": html.escape(ioprism.__version__),
-    }
-    text = _asset("servers.html")
-    parts = text.split("%%")  # text and the name of what comes between, in turn
-    return "".join(filled[part] if place % 2 else part for place, part in enumerate(parts))
-
-
-def embedded(data: Mapping[str, Any]) -> str:
-    """Return JSON that cannot end the element it stands in, whatever names it holds."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _fingerprint(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _data(

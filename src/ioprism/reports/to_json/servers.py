@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ioprism
 from ioprism.analyses.job_metrics.fleet import Fleet, Mover
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.analyses.job_metrics.settings import MetricSettings
@@ -26,9 +25,7 @@ def document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str, 
         "format": "server counters",
         "warnings": list(warnings),
     }
-    return to_json.dump(
-        {"ioprism": ioprism.__version__, "schema": to_json.SCHEMA, "source": source, **body}
-    )
+    return to_json.plain_document({"source": source, **body})
 
 
 def ingested(outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -33,7 +33,11 @@ def show(found: Characteristics, console: Console) -> None:
     table(
         console,
         ("", "reads", "read", "writes", "written", "metadata", "time"),
-        [_layer_row(layer, amounts) for layer, amounts in found.by_layer.items()],
+        [
+            _layer_row(layer, amounts)
+            for layer, amounts in found.by_layer.items()
+            if any(amounts[kind].operations for kind in ("read", "write", "metadata"))
+        ],
     )
     for direction, sizes in found.request_sizes.items():
         if any(size.count for size in sizes):

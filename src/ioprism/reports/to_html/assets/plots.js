@@ -34,6 +34,7 @@ function ticks(low, high, wanted) {
 const plain = (value) => value === 0 ? "0" : Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3 ? value.toExponential(2) : String(+value.toPrecision(5));
 
 // curves: {name, colour, at(x) or start/step/values, steps: true}; bands: [[a, b]]; marks: [{x, name}]
+// prepare(columns) may change the curves before they are drawn; lazily(canvas, paint) says when.
 function plot(place, options) {
   const canvas = element("canvas"), caption = element("figcaption"), said = element("output");
   canvas.tabIndex = 0;
@@ -47,9 +48,9 @@ function plot(place, options) {
   caption.append(said);
   place.replaceChildren(canvas, caption);
   const view = options.axis;
-  const made = { draw };
-  let frame = 0, width = 0;
   const height = options.height || 220;
+  const made = { draw, paint, canvas, height, label: options.label };
+  let frame = 0, width = 0;
 
   function valueAt(curve, x) {
     if (curve.at) return curve.at(x);
@@ -73,17 +74,20 @@ function plot(place, options) {
 
   function draw() {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(paint);
+    frame = requestAnimationFrame(() => (options.lazily ? options.lazily(canvas, () => paint()) : paint()));
   }
 
-  function paint() {
+  function paint(other) {
     width = canvas.clientWidth || 800;
-    canvas.width = width * RATIO;
-    canvas.height = height * RATIO;
-    canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d");
-    pen.scale(RATIO, RATIO);
+    if (!other) {
+      canvas.width = width * RATIO;
+      canvas.height = height * RATIO;
+      canvas.style.height = `${height}px`;
+    }
+    const pen = other || canvas.getContext("2d");
+    if (!other) pen.scale(RATIO, RATIO);
     pen.font = "12px system-ui, sans-serif";
+    if (options.prepare) options.prepare(Math.round(width - RIGHT - LEFT));
     const [low, high] = highest();
     const right = width - RIGHT, floor = height - BOTTOM;
     const across = (x) => LEFT + (x - view.low) / (view.high - view.low) * (right - LEFT);

@@ -1,0 +1,200 @@
+"""All metrics of all jobs, in batches that keep memory bounded however long the record is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ioprism.analyses.job_metrics.activity import Placed, WindowActivity
+from ioprism.analyses.job_metrics.measures import measure
+from ioprism.analyses.job_metrics.native import NativeActivity
+from ioprism.analyses.job_metrics.own_counters import own_counters
+from ioprism.analyses.job_metrics.result import JobMetrics, metric_columns
+from ioprism.analyses.job_metrics.series import LONGEST_STEP, server_series
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.analyses.job_metrics.sharing import shared
+from ioprism.analyses.job_metrics.totals import JobTotals
+from ioprism.analyses.job_metrics.windows import Places, lay_out
+from ioprism.errors import NotEnoughDetailError
+from ioprism.model.counters import SECOND, CounterSource
+
+# About 250 MB of windows; a job with more than the second number is not believed.
+WINDOWS_AT_ONCE = 1_500_000
+STEPS_AT_ONCE = 2_500_000  # of the native grid: one for each sample of each of a job's servers
+MOST_WINDOWS = 5_000_000
+
+Progress = Callable[[int], None]
+
+
+def job_metrics(
+    source: CounterSource,
+    jobs: pl.DataFrame,
+    *,
+    settings: MetricSettings,
+    progress: Progress = lambda _: None,
+) -> JobMetrics:
+    """Return the metrics of every job that ran long enough.
+
+    Args:
+        source: the servers' counters.
+        jobs: a table with the columns of JOBS.
+        settings: the choices of the method.
+        progress: hears how many jobs are done.
+
+    Raises:
+        NotEnoughDetailError: no job is long enough, or none has a server.
+    """
+    own_servers = source.per_job_servers()
+    chosen, warnings = _choose(jobs, settings, has_own=bool(own_servers))
+    tables = []
+    done = 0
+    for batch in _batches(chosen, settings):
+        tables.append(_of_batch(source, batch, settings, own_servers))
+        done += batch.height
+        progress(done)
+    table = pl.concat(tables)
+    missing = int(table["missing"].sum())
+    if missing:
+        warnings.append(
+            f"{missing} jobs name servers without counters; say --server-map if the names differ"
+        )
+    return JobMetrics(table, settings, tuple(warnings))
+
+
+def _choose(
+    jobs: pl.DataFrame, settings: MetricSettings, *, has_own: bool
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the jobs to look at, ordered by start, and why others are not."""
+    runtime = pl.col("end_us") - pl.col("start_us")
+    windows = (runtime // settings.interval_us + 2).alias("windows")
+    ordered = jobs.sort("start_us", "job").with_columns(windows)
+    ordered = ordered.with_columns(shared(ordered))
+    reasons = {
+        "run less than --min-runtime": runtime >= settings.min_runtime * SECOND,
+        "run implausibly long": pl.col("windows") <= MOST_WINDOWS,
+        "name no server": (pl.col("servers").list.len() > 0) | has_own,
+    }
+    chosen, warnings = ordered, []
+    for reason, fits in reasons.items():
+        kept = chosen.filter(fits)
+        if kept.height < chosen.height:
+            warnings.append(f"{chosen.height - kept.height} jobs are left out: they {reason}")
+        chosen = kept
+    if not chosen.height:
+        raise NotEnoughDetailError(
+            needed="jobs with servers that ran long enough",
+            has="; ".join(warnings) or "no jobs",
+            hint="lower --min-runtime, or ingest a job list that names nodes.",
+        )
+    return chosen, warnings
+
+
+def _batches(jobs: pl.DataFrame, settings: MetricSettings) -> Iterator[pl.DataFrame]:
+    """Cut the jobs so that the windows of a piece fit into memory."""
+    native = settings.grid == "native"
+    width = pl.col("servers").list.len().clip(1) if native else pl.lit(1)
+    most = STEPS_AT_ONCE if native else WINDOWS_AT_ONCE
+    numbers = jobs.select((pl.col("windows") * width).cum_sum() // most).to_series()
+    for _, batch in jobs.group_by(numbers.alias("batch"), maintain_order=True):
+        yield batch.with_row_index("row")
+
+
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """The two ways of adding a server to a batch, always done together."""
+
+    activity: WindowActivity | NativeActivity
+    totals: JobTotals
+
+
+def _of_batch(
+    source: CounterSource,
+    batch: pl.DataFrame,
+    settings: MetricSettings,
+    own_servers: Sequence[str],
+) -> pl.DataFrame:
+    starts, ends = batch["start_us"].to_numpy(), batch["end_us"].to_numpy()
+    activity = (
+        NativeActivity(starts, ends, settings)
+        if settings.grid == "native"
+        else WindowActivity(lay_out(starts, ends, settings), settings)
+    )
+    collector = _Collector(activity, JobTotals(starts, ends))
+    own, data_servers = _add_own(source, batch, settings, own_servers, collector)
+    _add_shared(source, batch, settings, own, collector)
+    named = batch["servers"].list.n_unique().to_numpy().astype(np.int64)
+    servers = np.where(own, np.where(named > 0, named, data_servers), named)
+    measures = measure(
+        activity.result(), servers=servers, runtimes=(ends - starts) / SECOND, settings=settings
+    )
+    return metric_columns(
+        batch, measures=measures, totals=collector.totals, servers=servers, own=own,
+        settings=settings,
+    )  # fmt: skip
+
+
+def _counters(
+    source: CounterSource, server: str, batch: pl.DataFrame, *, per_job: bool = False
+) -> pl.DataFrame:
+    """Return a server's samples during a batch, and those around it."""
+    first, last = batch["start_us"].to_numpy().min(), batch["end_us"].to_numpy().max()
+    return source.counters(
+        server,
+        start_us=int(first) - LONGEST_STEP,
+        end_us=int(last) + LONGEST_STEP,
+        per_job=per_job,
+    )
+
+
+def _add_own(
+    source: CounterSource,
+    batch: pl.DataFrame,
+    settings: MetricSettings,
+    servers: Sequence[str],
+    collector: _Collector,
+) -> tuple[NDArray[np.bool_], int]:
+    """Add the counters that servers keep for each job; return who has some, and how many do."""
+    own = np.zeros(batch.height, dtype=bool)
+    data_servers = 0
+    for server in servers:
+        samples = _counters(source, server, batch, per_job=True)
+        data_servers += samples["br"].null_count() < samples.height
+        found = own_counters(samples, batch, settings)
+        if found is not None:
+            collector.activity.add(found.series, found.placed, always_known=True)
+            collector.totals.add(found.series, found.placed, always_known=True)
+            own[found.placed.jobs] = True
+    return own, max(data_servers, 1)
+
+
+def _add_shared(
+    source: CounterSource,
+    batch: pl.DataFrame,
+    settings: MetricSettings,
+    own: NDArray[np.bool_],
+    collector: _Collector,
+) -> None:
+    """Add the servers' own counters for the jobs that have none."""
+    for server, jobs in _uses(batch.filter(pl.Series(~own))):
+        series = server_series(_counters(source, server, batch), settings)
+        placed = Placed(jobs, np.zeros(len(jobs), dtype=np.int64))
+        collector.activity.add(series, placed, always_known=False)
+        collector.totals.add(series, placed, always_known=False)
+
+
+def _uses(jobs: pl.DataFrame) -> Iterator[tuple[str, Places]]:
+    """Yield each server with the numbers of the jobs that used it."""
+    uses = (
+        jobs.select("row", server=pl.col("servers").list.unique())
+        .explode("server")
+        .drop_nulls()
+        .group_by("server")
+        .agg("row")
+        .sort("server")
+    )
+    for server, rows in uses.iter_rows():
+        yield server, np.sort(np.array(rows, dtype=np.intp))

@@ -1,0 +1,94 @@
+"""The counters that a Lustre server keeps for each job, laid out on one line per server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.job_metrics.activity import Placed
+from ioprism.analyses.job_metrics.series import Series, combined
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.model.counters import VALUES
+
+SPACING = 86_400_000_000  # µs between the stretches of two jobs
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCounters:
+    """One server's per-job counters, and which jobs have them."""
+
+    series: Series
+    placed: Placed
+
+
+def identifier(column: str = "job") -> pl.Expr:
+    """Return the scheduler's part of a job identifier such as `<job>:<user>:<node>`."""
+    return pl.col(column).str.split(":").list.first().alias("id")
+
+
+def own_counters(
+    samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings
+) -> OwnCounters | None:
+    """Lay the samples of each job on a stretch of its own; None if no job has any.
+
+    Args:
+        samples: a server's samples; those without a job are passed over.
+        jobs: the jobs, with `row` (their number), `job`, `start_us` and `end_us`.
+        settings: how to treat resets.
+    """
+    rows = _of_runs(samples, jobs, settings)
+    if not rows.height:
+        return None
+    rows = pl.concat([rows, _beginnings(rows)], how="diagonal")
+    first, last = jobs["start_us"].to_numpy().min(), jobs["end_us"].to_numpy().max()
+    origin, width = int(first) - SPACING, int(last - first) + 2 * SPACING
+    placed = rows["stretch"].unique().sort().to_numpy().astype(np.intp)
+    number = {row: place for place, row in enumerate(placed.tolist())}
+    place = pl.col("stretch").replace_strict(number, return_dtype=pl.Int64)
+    laid = rows.with_columns(
+        time_us=(pl.col("time_us") - origin).clip(0, width - 1) + place * width,
+        part=pl.col("raw"),
+    )
+    series = combined(laid.sort("stretch", "part", "time_us"), settings, gaps_matter=False)
+    shifts = np.arange(len(placed), dtype=np.int64) * width - origin
+    return OwnCounters(series, Placed(placed, shifts))
+
+
+def _of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
+    """Give each sample to the latest run of its job that had begun by then."""
+    own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
+    runs = jobs.select(
+        "start_us", "end_us", id="job", stretch=pl.col("row").cast(pl.Int64),
+        time_us=pl.col("start_us") - settings.interval_us,
+    ).sort("time_us")  # fmt: skip
+    whole = own.with_columns(raw="job", id="job")
+    short = own.with_columns(identifier(), raw="job").filter(pl.col("id") != pl.col("job"))
+    return (
+        pl.concat([whole, short], how="diagonal")
+        .sort("time_us")
+        .join_asof(runs, on="time_us", by="id", strategy="backward", check_sortedness=False)
+        .drop_nulls("stretch")
+        .drop("id", "job")
+    )
+
+
+def _beginnings(rows: pl.DataFrame) -> pl.DataFrame:
+    """A job's counters begin at 0: when the server says, or when the job starts."""
+    first = rows.sort("time_us").group_by("stretch", "raw", maintain_order=True).first()
+    began = pl.coalesce("since_us", "start_us")
+    earlier = first.with_columns(time_us=pl.min_horizontal(began, "time_us"))
+    zero = [pl.col(name) * 0 for name in VALUES]
+    return earlier.filter(pl.col("time_us") < first["time_us"]).with_columns(zero)
+
+
+def derived_jobs(samples: pl.DataFrame) -> pl.DataFrame:
+    """Return jobs as the counters themselves tell them: from the first I/O to the last."""
+    own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
+    began = pl.coalesce("since_us", "time_us")
+    return (
+        own.group_by(identifier())
+        .agg(start_us=began.min(), end_us=pl.col("time_us").max())
+        .rename({"id": "job"})
+    )

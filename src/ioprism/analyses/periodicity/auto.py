@@ -1,0 +1,40 @@
+"""Which method has the best evidence for a rhythm?
+
+Phase starts are asked first and, if they leave a doubt, the spectrum; the answer that chance
+explains worst is taken. Asking two questions is paid for: the probabilities are divided by the
+weights below, which sum to one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ioprism.analyses.periodicity import harmonic, phases
+from ioprism.analyses.periodicity.results import Period
+from ioprism.model.signal import Signal
+
+PHASES_WEIGHT = 0.95
+BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
+AGREEMENT = 0.05  # of the period
+
+
+def find_period(signal: Signal) -> Period | None:
+    """Return the better of the answers from phase starts and from the harmonic spectrum."""
+    by_phases = phases.find_period(signal)
+    if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
+        return _weighted(by_phases, PHASES_WEIGHT)
+    by_spectrum = harmonic.find_period(signal)
+    if by_phases is None or by_spectrum is None:
+        return by_phases or by_spectrum
+    by_phases = _weighted(by_phases, PHASES_WEIGHT)
+    by_spectrum = _weighted(by_spectrum, 1.0 - PHASES_WEIGHT)
+    chance = min(by_phases.false_alarm_probability, by_spectrum.false_alarm_probability)
+    if abs(by_phases.seconds - by_spectrum.seconds) <= AGREEMENT * by_phases.seconds:
+        # Phases have edges, so they say best where the rhythm begins and ends.
+        return replace(by_phases, false_alarm_probability=chance)
+    return by_phases if by_phases.false_alarm_probability == chance else by_spectrum
+
+
+def _weighted(period: Period, weight: float) -> Period:
+    probability = min(1.0, period.false_alarm_probability / weight)
+    return replace(period, false_alarm_probability=probability)

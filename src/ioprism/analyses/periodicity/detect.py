@@ -1,0 +1,162 @@
+"""Find the rhythm of a signal with the method asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy.typing as npt
+
+from ioprism.analyses.periodicity import (
+    auto,
+    autocorrelation,
+    dft,
+    harmonic,
+    hybrid,
+    phases,
+    stft,
+    wavelet,
+)
+from ioprism.analyses.periodicity.describe import components as strongest_components
+from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
+from ioprism.analyses.periodicity.fit import fit as fit_components
+from ioprism.analyses.periodicity.results import Period, Rhythm
+from ioprism.analyses.periodicity.sampling import (
+    MAX_SAMPLES,
+    MIN_SAMPLES,
+    sample,
+    step_function,
+)
+from ioprism.errors import SignalTooShortError, UsageError
+from ioprism.model.signal import Signal
+
+MethodName = Literal[
+    "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to look for a rhythm."""
+
+    method: str = "auto"
+    max_false_alarm: float = 0.01  # answers that chance gives more often are withheld
+    outliers: str = "zscore"  # dft only: what stands out of the spectrum
+    tolerance: float = dft.TOLERANCE  # dft only: share of the highest score
+    wavelet: str = "haar"  # hybrid only: the mother wavelet
+    level: int | None = None  # hybrid only: of the decomposition; chosen if None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"no method {self.method!r}; there are {', '.join(METHODS)}.")
+        if not 0.0 < self.max_false_alarm <= 1.0:
+            raise UsageError(
+                f"a false-alarm probability of {self.max_false_alarm} makes no sense: "
+                "it lies between 0 and 1."
+            )
+
+
+METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
+    "auto": lambda signal, _: auto.find_period(signal),
+    "phases": lambda signal, _: phases.find_period(signal),
+    "harmonic": lambda signal, _: harmonic.find_period(signal),
+    "dft": lambda signal, options: dft.find_period(
+        signal, outliers=options.outliers, tolerance=options.tolerance
+    ),
+    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
+    "stft": lambda signal, _: stft.find_period(signal),
+    "wavelet": lambda signal, _: wavelet.find_period(signal),
+    "hybrid": lambda signal, options: hybrid.find_period(
+        signal, wavelet=options.wavelet, level=options.level
+    ),
+}
+DEFAULTS = Options()
+
+
+def period(
+    time: npt.ArrayLike,
+    values: npt.ArrayLike,
+    *,
+    method: MethodName = "auto",
+    frequency: float | None = None,
+    max_samples: int = MAX_SAMPLES,
+    start: float | None = None,
+    end: float | None = None,
+    max_false_alarm: float = DEFAULTS.max_false_alarm,
+    outliers: str = DEFAULTS.outliers,
+    tolerance: float = DEFAULTS.tolerance,
+    wavelet: str = DEFAULTS.wavelet,
+    level: int | None = DEFAULTS.level,
+) -> Period | None:
+    """Find the period of a quantity over time, given as plain arrays.
+
+    ``values[i]`` holds from ``time[i]`` to ``time[i + 1]``.
+
+    >>> time = [0, 2, 10, 12, 20, 22, 30, 32, 40, 42, 50, 52, 60, 62, 70, 72]
+    >>> round(period(time, [5e8, 0] * 8).seconds, 1)
+    10.0
+
+    Args:
+        time: when each value begins, in ascending seconds.
+        values: bandwidth in bytes per second, or any other metric.
+        method: one of ``METHODS``.
+        frequency: samples per second; chosen from the signal if None.
+        max_samples: the most samples to choose by itself.
+        start: where to begin, in seconds.
+        end: where to stop, in seconds.
+        max_false_alarm: answers that chance gives more often than this are withheld.
+        outliers: for method ``dft``, what stands out: one of ``OUTLIERS``.
+        tolerance: for method ``dft``, the share of the highest score that a candidate needs.
+        wavelet: for method ``hybrid``, the mother wavelet.
+        level: for method ``hybrid``, the level of the decomposition; chosen if None.
+
+    Returns:
+        The period, or None if nothing is periodic at the asked level.
+    """
+    options = Options(method, max_false_alarm, outliers, tolerance, wavelet, level)
+    signal = sample(
+        step_function(time, values),
+        frequency=frequency,
+        max_samples=max_samples,
+        start=start,
+        end=end,
+    )
+    return detect(signal, options=options)
+
+
+def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
+    """Find the period of a signal, or None if chance explains it too well.
+
+    Raises:
+        SignalTooShortError: there are fewer than ``MIN_SAMPLES`` samples.
+    """
+    if len(signal.values) < MIN_SAMPLES:
+        raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
+    found = METHODS[options.method](signal, options)
+    if found is None or found.false_alarm_probability > options.max_false_alarm:
+        return None
+    return found
+
+
+def rhythm(
+    signal: Signal, *, options: Options = DEFAULTS, components: int = 0, fit: bool = False
+) -> Rhythm:
+    """Find the period of a signal and describe it.
+
+    Args:
+        signal: the signal.
+        options: how to look for the period.
+        components: how many cosine waves to describe the signal by; 0 for none.
+        fit: whether to fit them by least squares (ten if ``components`` is 0).
+    """
+    found = detect(signal, options=options)
+    return Rhythm(
+        signal=signal,
+        period=found,
+        candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
+        components=strongest_components(signal, count=components) if components else (),
+        fit=fit_components(signal, count=components or 10) if fit else None,
+        burst=describe_burst(signal, found) if found else None,
+        next_phase=predict_next_phase(signal, found) if found else None,
+    )

@@ -1,0 +1,193 @@
+"""How is a signal without end kept in bounded memory?
+
+The newest stretch lies in fine bins, the past in ever coarser ones: each level of bins is
+twice as wide as the one before and begins where that one ends. Any stretch up to now is
+therefore known in about a thousand to four thousand bins, however long it is, and not a byte
+is lost or counted twice on the way to the coarser levels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ioprism.model.signal import FloatArray, Signal
+
+FINEST = 2.0**-10  # seconds, the width of the finest bins
+SIZE = 2048  # bins of a level; half of them move on when it is full
+MOST_LEVELS = 24  # half a year in the coarsest
+MOST_SAMPLES = 2 * SIZE
+SHORTEST = 1e-6  # seconds; a request that takes no measurable time is given this much
+
+
+class Level:
+    """Bins of one width; bin ``i`` covers ``(base + i) * width`` onwards."""
+
+    __slots__ = ("base", "values", "width")
+
+    def __init__(self, *, width: float, base: int, values: FloatArray | None = None) -> None:
+        self.width = width
+        self.base = base
+        self.values = np.zeros(SIZE) if values is None else values
+
+    @property
+    def begin(self) -> float:
+        """Where the first bin begins, in seconds."""
+        return self.base * self.width
+
+    def add(self, start: FloatArray, end: FloatArray, rate: FloatArray) -> None:
+        """Spread amounts over the bins by exact integration; all must lie within the level."""
+        first, last = start / self.width - self.base, end / self.width - self.base
+        low = max(0, math.floor(float(first.min())))
+        high = min(SIZE, math.floor(float(last.max())) + 1)
+        volume = np.zeros(high - low + 2)
+        carried = np.zeros(high - low + 2)
+        per_bin = rate * self.width
+        for place, sign in ((first, 1.0), (last, -1.0)):
+            bins = np.clip(place.astype(np.int64), low, high)
+            weight = sign * per_bin
+            volume += np.bincount(bins - low, weight * (bins + 1 - place), len(volume))
+            carried += np.bincount(bins - low + 1, weight, len(carried))
+        filled = np.maximum(volume + np.cumsum(carried), 0.0)
+        self.values[low:high] += filled[: high - low]
+
+
+class Ring:
+    """Amounts over time, coarser in the past."""
+
+    def __init__(self, *, finest: float = FINEST) -> None:
+        self.levels: list[Level] = []
+        self.finest = finest
+        self.start = math.inf  # of the earliest amount, in seconds
+        self.end = -math.inf  # of the latest amount
+        self.total = 0.0  # all that was added, in bytes for a bandwidth
+        self.too_old = 0.0  # what came too late to be kept
+
+    def add(self, start: FloatArray, end: FloatArray, amount: FloatArray) -> None:
+        """Spread each amount evenly from its start to its end (seconds, finite, ordered)."""
+        if not len(start):
+            return
+        end = np.maximum(end, start + SHORTEST)
+        rate = amount / (end - start)
+        self.start = min(self.start, float(start.min()))
+        self.end = max(self.end, float(end.max()))
+        self.total += float(amount.sum())
+        if not self.levels:
+            self.levels.append(Level(width=self.finest, base=math.floor(self.start / self.finest)))
+        self._make_room(0, until=math.floor(self.end / self.finest) + 1)
+        self._spread(start, end, rate)
+
+    def signal(self, *, start: float | None = None, shortest: float = 0.0) -> Signal:
+        """Return what is known from a moment on, evenly sampled; the mean rate of each bin.
+
+        Args:
+            start: in seconds; all if None.
+            shortest: seconds; bins are at least as wide.
+        """
+        first_moment = self.start if start is None else max(start, self.start)
+        number, low, high = self._grid(first_moment, shortest)
+        width = self.finest * 2**number
+        values = np.zeros(high - low)
+        for depth, level in enumerate(self.levels[: number + 1]):
+            shift = number - depth
+            begin = max(0, (low << shift) - level.base)
+            until = min(SIZE, (high << shift) - level.base)
+            if begin < until:
+                place = (np.arange(level.base + begin, level.base + until) >> shift) - low
+                values += np.bincount(place, level.values[begin:until], len(values))
+        return Signal(low * width, width, values / width)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "finest": self.finest,
+            "start": self.start,
+            "end": self.end,
+            "total": self.total,
+            "too_old": self.too_old,
+            "levels": [[level.base, level.values.astype("<f8").tobytes()] for level in self.levels],
+        }
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any]) -> Ring:
+        """Return the ring that `state` described; ValueError if it cannot have."""
+        ring = cls(finest=float(state["finest"]))
+        ring.start, ring.end = float(state["start"]), float(state["end"])
+        ring.total, ring.too_old = float(state["total"]), float(state["too_old"])
+        for depth, (base, values) in enumerate(state["levels"]):
+            array = np.frombuffer(values, "<f8").astype(np.float64)
+            if len(array) != SIZE or not np.isfinite(array).all():
+                raise ValueError(f"level {depth} has {len(array)} bins instead of {SIZE}")
+            ring.levels.append(Level(width=ring.finest * 2**depth, base=int(base), values=array))
+        return ring
+
+    def _grid(self, start: float, shortest: float) -> tuple[int, int, int]:
+        """The level whose bins cover all from a moment on, the first bin and the one past the end."""
+        if not self.levels:
+            return 0, 0, 0
+        number = 0
+        while number < len(self.levels) - 1 and self.levels[number].begin > start:
+            number += 1
+        while True:
+            width = self.finest * 2**number
+            low, high = math.floor(start / width), math.ceil(self.end / width)
+            if high - low <= MOST_SAMPLES and width >= shortest:
+                return number, low, max(high, low + 1)
+            number += 1
+
+    def _spread(self, start: FloatArray, end: FloatArray, rate: FloatArray) -> None:
+        """Give each level the part of the amounts that lies in its stretch of time."""
+        number = 0
+        while len(start):
+            level = self.levels[number]
+            begin = level.begin
+            here = end > begin
+            if here.all() and float(start.min()) >= begin:
+                level.add(start, end, rate)
+                return
+            if here.any():
+                level.add(np.maximum(start[here], begin), end[here], rate[here])
+            older = start < begin
+            start, end, rate = start[older], np.minimum(end[older], begin), rate[older]
+            number += 1
+            if number == MOST_LEVELS:
+                self.too_old += float((rate * (end - start)).sum())
+                return
+            self._level(number)
+
+    def _level(self, number: int) -> Level:
+        """The level, begun where the finer one begins if it is new."""
+        if number == len(self.levels):
+            finer = self.levels[number - 1]
+            base = ((finer.base + 1) >> 1) - SIZE
+            self.levels.append(Level(width=2 * finer.width, base=base))
+        return self.levels[number]
+
+    def _make_room(self, number: int, *, until: int) -> None:
+        """Move the oldest bins of a level on, so that it reaches up to a bin."""
+        level = self.levels[number]
+        excess = until - (level.base + SIZE)
+        if excess <= 0:
+            return
+        half = SIZE // 2
+        shift = -(-excess // half) * half
+        moved = min(shift, SIZE)
+        if number + 1 < MOST_LEVELS:
+            self._hand_on(number, level, count=moved, shift=shift)
+        else:
+            self.too_old += float(level.values[:moved].sum())
+        level.values[: SIZE - moved] = level.values[moved:].copy()
+        level.values[SIZE - moved :] = 0.0
+        level.base += shift
+
+    def _hand_on(self, number: int, level: Level, *, count: int, shift: int) -> None:
+        if number + 1 == len(self.levels) and not level.values[:count].any():
+            return  # nothing is known of this past, so nothing needs a place
+        coarser = self._level(number + 1)
+        self._make_room(number + 1, until=(level.base + count + 1) >> 1)
+        place = (np.arange(level.base, level.base + count) >> 1) - coarser.base
+        coarser.values += np.bincount(place, level.values[:count], SIZE)
+        self._make_room(number + 1, until=(level.base + shift + 1) >> 1)

@@ -1,0 +1,1 @@
+"""Readers of what schedulers write down: each format becomes rows of the JOBS table."""

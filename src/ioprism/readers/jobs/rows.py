@@ -1,0 +1,46 @@
+"""Collect jobs one by one into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ioprism.model.counters import JOBS, Tally
+
+NOT_OVER = "job without a start or end"
+NO_TIME = "job that ends when it starts, or before"
+
+
+@dataclass(slots=True)
+class JobRows:
+    """Jobs collected so far, as columns."""
+
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {n: [] for n in JOBS.names})
+
+    def add(
+        self,
+        tally: Tally,
+        *,
+        job: str,
+        start_us: int | None,
+        end_us: int | None,
+        servers: Sequence[str],
+        **facts: str | None,
+    ) -> None:
+        """Add one job; one that cannot be placed in time is counted instead."""
+        if start_us is None or end_us is None:
+            tally.leave_out(NOT_OVER)
+        elif end_us <= start_us:
+            tally.leave_out(NO_TIME)
+        else:
+            given = {**facts, "job": job, "start_us": start_us, "end_us": end_us}
+            for name, column in self.columns.items():
+                column.append(list(servers) if name == "servers" else given.get(name))
+            tally.records += 1
+
+    def table(self) -> pl.DataFrame:
+        """Return the jobs."""
+        return pl.DataFrame(self.columns, schema=JOBS.schema)

@@ -1,0 +1,114 @@
+"""Which calls a finding is about, as conditions that a picture can test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from ioprism.model.finding import Finding
+from ioprism.rules.registry import RULES
+from ioprism.views.timeline import Timeline
+
+Show = dict[str, Any]
+
+_DIRECTIONS = {rule.code: rule.direction for rule in RULES}
+_METADATA = ["open", "close", "stat", "seek", "metadata", "sync", "other"]
+_OPERATIONS = {
+    "metadata-heavy": _METADATA,
+    "tiny-files": _METADATA,
+    "many-seeks": ["seek"],
+    "sync-storm": ["sync"],
+    "misaligned-file": ["read", "write"],
+    "misaligned-memory": ["read", "write"],
+}
+# What concerns the whole job: everything would be lit.
+_EVERYTHING = frozenset(
+    {"single-process", "incomplete-data", "many-phases", "no-parallel-interface",
+     "file-system-weather", "small-total-data", "periodic-io"}
+)  # fmt: skip
+SMALL = 2**20
+
+
+def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show | None:
+    """Return the conditions for a finding's calls, or None if the picture has none of them."""
+    if finding.code in _EVERYTHING or not shown.marks.height:
+        return None
+    show: Show = {**_kinds(finding), **_ranks(finding), **_places(finding, files)}
+    present = set(shown.marks["layer"].cast(pl.String).unique())
+    if finding.interface in present and len(present) > 1:
+        show["layers"] = [finding.interface]
+    if not set(show) - {"layers"} and len(present) < 2:
+        return None
+    return show if show and bool(shown.marks.select(_test(show).any()).item()) else None
+
+
+def _kinds(finding: Finding) -> Show:
+    show: Show = {}
+    direction = _DIRECTIONS.get(finding.code)
+    if direction:
+        show["operations"] = [direction]
+    if finding.code in _OPERATIONS:
+        show["operations"] = _OPERATIONS[finding.code]
+    if "small-" in finding.code:
+        show["below"] = finding.threshold.get("small_bytes", SMALL)
+    if finding.code == "misaligned-file":
+        show["misaligned"] = int(finding.threshold.get("alignment", 4096)) or 4096
+    return show
+
+
+def _ranks(finding: Finding) -> Show:
+    """The ranks it names, or the slowest rank of each phase it names."""
+    rows = [row for row in finding.details if isinstance(row.get("rank"), int)]
+    if rows and all("start" in row and "end" in row for row in rows):
+        return {"slowest": [[row["start"], row["end"], row["rank"]] for row in rows]}
+    named = finding.subject.name or ""
+    if finding.subject.kind in ("rank", "ranks") and named:
+        told = [int(part) for part in named.replace("rank", "").split(",") if part.strip().isdigit()]
+        if told:
+            return {"ranks": told}
+    return {"ranks": sorted({row["rank"] for row in rows})} if rows else {}
+
+
+def _places(finding: Finding, files: Mapping[str, int]) -> Show:
+    if finding.code.startswith("bottleneck-"):
+        return _record(finding, files)
+    named = [str(row["file"]) for row in finding.details if row.get("file")]
+    found = [files[name] for name in named if name in files]
+    # Small requests and the like are everywhere, not in the worst files alone.
+    return {"files": found} if found and len(found) < 10 and "below" not in _kinds(finding) else {}
+
+
+def _record(finding: Finding, files: Mapping[str, int]) -> Show:
+    record = finding.details[0]
+    show: Show = {}
+    name = str(record.get("file", ""))
+    if name in files:
+        show["files"] = [files[name]]
+    rank = record.get("rank", record.get("process"))
+    if isinstance(rank, int):
+        show["ranks"] = [rank]
+    time = record.get("time")
+    if isinstance(time, int | float):
+        show["times"] = [[time, time + 1]]
+    return show
+
+
+def _test(show: Show) -> pl.Expr:
+    """Whether a mark is concerned: the same conditions that the page tests."""
+    tests = [pl.lit(True)]
+    if "layers" in show:
+        tests.append(pl.col("layer").cast(pl.String).is_in(show["layers"]))
+    if "operations" in show:
+        tests.append(pl.col("operation").cast(pl.String).is_in(show["operations"]))
+    if "ranks" in show:
+        tests.append(pl.col("rank").is_in(show["ranks"]))
+    if "files" in show:
+        tests.append(pl.col("file").is_in(show["files"]))
+    if "below" in show:
+        size = pl.col("bytes") / pl.max_horizontal("calls", pl.lit(1))
+        tests.append((pl.col("bytes") > 0) & (size < show["below"]))
+    if "misaligned" in show:
+        tests.append(pl.col("offset") % show["misaligned"] != 0)
+    return pl.all_horizontal(tests)

@@ -1,0 +1,157 @@
+"""The tables of a report: columns with their kind, and plain rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism.analyses.characterise import Characteristics
+from ioprism.analyses.phases import Phases
+from ioprism.reports.document import Document
+from ioprism.reports.wording import quantity
+from ioprism.text import printable
+
+MOST_ROWS = 5000
+SHOWN_ROWS = 30  # in a notebook
+Rows = list[list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One table; a column's kind (text, count, bytes, seconds, share, time) tells its unit."""
+
+    title: str
+    columns: tuple[tuple[str, str], ...]  # name and kind
+    rows: Rows
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for a page."""
+        columns = [{"name": name, "kind": kind} for name, kind in self.columns]
+        return {"title": self.title, "note": self.note, "columns": columns, "rows": self.rows}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the rows as a table."""
+        names = [name for name, _ in self.columns]
+        return pl.DataFrame(self.rows, schema=names, orient="row", infer_schema_length=None)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name, _ in self.columns)
+        lines = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows[:SHOWN_ROWS])
+        more = len(self.rows) - SHOWN_ROWS
+        tail = f"<caption>and {more:,} more rows</caption>" if more > 0 else ""
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{tail}</table>"
+        )
+
+    def _cells(self, row: list[Any]) -> str:
+        kinds = (kind for _, kind in self.columns)
+        return "".join(
+            f"<td>{escape(quantity(kind, cell))}</td>"
+            for kind, cell in zip(kinds, row, strict=True)
+        )
+
+
+AMOUNTS = (
+    ("reads", "count"), ("writes", "count"), ("metadata calls", "count"), ("read", "bytes"),
+    ("written", "bytes"), ("time in calls", "seconds"),
+)  # fmt: skip
+
+
+def sheets(document: Document) -> list[Sheet]:
+    """Return every table that has rows."""
+    made = [
+        *_bottlenecks(document.bottlenecks),
+        _amounts("Files", "file", document.by_file, "path"),
+        _amounts("Ranks", "rank", document.by_rank, "rank"),
+        _interfaces(document.characteristics),
+        *_phases(document.phases),
+    ]
+    return [sheet for sheet in made if sheet.rows]
+
+
+def _amounts(title: str, name: str, table: pl.DataFrame, column: str) -> Sheet:
+    kept = table.head(MOST_ROWS)
+    values = kept.select(
+        pl.col(column), pl.col("layer").cast(pl.String), "reads", "writes", "metadata",
+        "bytes_read", "bytes_written", "seconds",
+    )  # fmt: skip
+    left = table.height - kept.height
+    note = f"The {MOST_ROWS:,} that take longest, of {table.height:,}." if left else ""
+    rows = [[_plain(cell) for cell in row] for row in values.iter_rows()]
+    kind = "text" if column == "path" else "rank"
+    return Sheet(title, ((name, kind), ("interface", "text"), *AMOUNTS), rows, note)
+
+
+def _plain(cell: object) -> object:
+    if isinstance(cell, str):
+        return printable(cell)
+    return round(cell, 9) if isinstance(cell, float) else cell
+
+
+def _interfaces(found: Characteristics) -> Sheet:
+    rows = [
+        [
+            layer,
+            *(amounts[kind].operations for kind in ("read", "write", "metadata")),
+            amounts["read"].bytes,
+            amounts["write"].bytes,
+            sum(amount.time for amount in amounts.values()),
+        ]
+        for layer, amounts in found.by_layer.items()
+    ]
+    return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
+
+
+def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
+    if found is None:
+        return
+    columns = (
+        ("view", "text"), ("record", "text"), ("severity", "text"), ("degrees", "number"),
+        ("time", "seconds"), ("of I/O time", "share"), ("calls", "count"),
+        ("of calls", "share"), ("moved", "bytes"), ("why", "text"),
+    )  # fmt: skip
+    rows = [
+        [
+            " × ".join(b.view),
+            ", ".join(f"{key} {printable(str(value))}" for key, value in b.record.items()),
+            b.label,
+            round(b.severity, 1),
+            b.time,
+            b.job_share,
+            round(b.operations),
+            b.operations_share,
+            b.bytes,
+            "; ".join(dict.fromkeys(printable(r.message) for r in b.reasons)) or "unexplained",
+        ]
+        for b in found.bottlenecks
+    ]
+    note = (
+        "Records whose share of the time is out of proportion to their share of the calls: "
+        "90° is time without work, 45° is in proportion."
+    )
+    yield Sheet("Bottlenecks by perspective", columns, rows, note)
+
+
+def _phases(found: Phases | None) -> Iterator[Sheet]:
+    if found is None:
+        return
+    columns = (
+        ("interface", "text"), ("from", "time"), ("lasts", "seconds"), ("does", "text"),
+        ("ranks", "count"), ("calls", "count"), ("moved", "bytes"), ("fastest rank", "number"),
+        ("in calls for", "seconds"), ("slowest rank", "number"), ("in calls for ", "seconds"),
+    )  # fmt: skip
+    rows: Rows = [
+        [
+            layer, p.start, p.end - p.start, p.kind, p.ranks, p.operations, p.bytes,
+            p.fastest.rank, p.fastest.time, p.slowest.rank, p.slowest.time,
+        ]  # fmt: skip
+        for layer, phases in found.layers.items()
+        for p in phases.phases[:MOST_ROWS]
+    ]
+    yield Sheet("Phases", columns, rows)

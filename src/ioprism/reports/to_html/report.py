@@ -1,0 +1,178 @@
+"""The page of `ioprism report`: the story, the pictures on one time axis, the tables."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.phases import Phases
+from ioprism.model.finding import Finding
+from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.trace import Trace
+from ioprism.reports.document import Document
+from ioprism.reports.highlight import concern
+from ioprism.reports.sheets import sheets
+from ioprism.reports.to_html.page import asset, short
+from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
+from ioprism.reports.wording import job_facts, label, quantity, verdict
+from ioprism.text import printable
+from ioprism.views.packed import pack
+from ioprism.views.timeline import Timeline
+
+MOST_NAMES = 50_000
+MOST_PHASES = 20_000
+PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "report-state",
+         "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
+         "report-phases", "report-findings", "report-tables", "report-export",
+         "report-tiles")  # fmt: skip
+SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
+STYLES = ("plots.css", "report.css")
+
+
+def page(document: Document) -> str:
+    """Return the page with all marks in it."""
+    return framed(data(document))
+
+
+def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
+    """Return the page that draws this content; `connect` lets it ask its own server."""
+    return frame(
+        title="The I/O of a job",
+        body=asset("report.html"),
+        styles=STYLES,
+        scripts=SCRIPTS,
+        data=content,
+        connect=connect,
+    )
+
+
+def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
+    """Return what the page shows; with `explore`, marks are asked for instead of embedded."""
+    trace, shown = document.trace, document.timeline
+    said = verdict(document)
+    return {
+        "source": [printable(path.name) for path in trace.paths],
+        "warnings": [printable(text) for text in document.warnings],
+        "verdict": {"line": said.line, "first": said.first},
+        "facts": [list(fact) for fact in job_facts(document)],
+        "ranks": rank_count(trace, shown),
+        "layers": list(LAYERS),
+        "operations": list(OPERATIONS),
+        "files": file_names(trace, shown),
+        "stripes": stripes(trace, shown),
+        "findings": _findings(document),
+        "phases": _phases(document.phases),
+        "rhythm": _rhythm(document.rhythm),
+        "tables": [sheet.to_dict() for sheet in sheets(document)],
+        "timeline": about(shown) if explore else embedded(shown),
+        "explore": explore,
+    }
+
+
+def about(shown: Timeline) -> dict[str, Any]:
+    """Return what a picture says of itself, without its marks."""
+    return {
+        "start": shown.start,
+        "end": shown.end,
+        "calls": shown.calls,
+        "width": shown.width,
+        "source": shown.source,
+        "count": shown.marks.height,
+    }
+
+
+def embedded(shown: Timeline) -> dict[str, Any]:
+    """Return a picture's marks as text."""
+    packed = pack(shown)
+    text = base64.b64encode(packed.data).decode("ascii")
+    return {**about(shown), **packed.header(), "data": text}
+
+
+def rank_count(trace: Trace, shown: Timeline) -> int:
+    """Return how many ranks a picture has rows for."""
+    ranks = shown.marks["rank"].to_numpy()
+    return max(trace.job.ranks or 1, int(ranks.max()) + 1 if len(ranks) else 1)
+
+
+def file_names(trace: Trace, shown: Timeline) -> dict[str, str]:
+    """Return the names of the files that have marks, by number."""
+    used = shown.marks.select("file").unique().drop_nulls()
+    named = trace.files.select("file", "path").join(used, on="file", how="semi")
+    return {str(n): printable(path) for n, path in named.head(MOST_NAMES).iter_rows()}
+
+
+def stripes(trace: Trace, shown: Timeline) -> dict[str, list[Any]]:
+    """Return stripe size and storage targets of the files that have marks."""
+    used = shown.marks.select("file").unique().drop_nulls()
+    known = trace.files.filter(
+        (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
+    ).join(used, on="file", how="semi")
+    rows = known.select("file", "stripe_size", "targets").head(MOST_NAMES).iter_rows()
+    return {str(file): [size, list(targets)] for file, size, targets in rows}
+
+
+def _findings(document: Document) -> list[dict[str, Any]]:
+    paths = document.trace.files.select("path", "file")
+    numbers = {str(path): int(number) for path, number in paths.iter_rows()}
+    return [
+        {
+            "id": f"{number}-{finding.code}",
+            "code": finding.code,
+            "level": finding.severity.value,
+            "title": printable(finding.title),
+            "seconds": finding.seconds_at_stake,
+            "evidence": _evidence(finding),
+            "advice": [{"text": r.text, "snippet": r.snippet} for r in finding.recommendations],
+            "details": _details(finding),
+            "show": concern(finding, document.timeline, numbers),
+        }
+        for number, finding in enumerate(document.findings)
+    ]
+
+
+def _evidence(finding: Finding) -> list[list[str]]:
+    seen = [[label(key), quantity(key, value)] for key, value in finding.evidence.items()]
+    limits = [
+        [f"limit: {label(key)}", quantity(key, value)]
+        for key, value in finding.threshold.items()
+        if not key.startswith("negligible")
+    ]
+    return seen + limits
+
+
+def _details(finding: Finding) -> dict[str, Any]:
+    rows = [] if finding.code.startswith("bottleneck-") else list(finding.details)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return {
+        "columns": [label(key) for key in columns],
+        "rows": [[quantity(key, row.get(key)) for key in columns] for row in rows],
+    }
+
+
+def _phases(found: Phases | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    layers = found.to_dict()["layers"]
+    for layer in layers.values():
+        layer["phases"] = layer["phases"][:MOST_PHASES]
+    return dict(layers)
+
+
+def _rhythm(found: Rhythm | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    signal = found.signal
+    return {
+        "signal": curve(signal),
+        "period": None if found.period is None else asdict(found.period),
+        "next": None if found.next_phase is None else asdict(found.next_phase),
+        "spectrum": spectrum(signal),
+        "scalogram": picture_of_periods(signal),
+        "mean": short(float(signal.values.mean())),
+    }

@@ -1,0 +1,72 @@
+"""The JSON of `ioprism insights`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ioprism.model.trace import Job
+from ioprism.reports import to_json
+from ioprism.rules.registry import Insights
+from ioprism.version import __version__
+
+
+def document(
+    body: Mapping[str, Any], *, paths: Sequence[Path], format_name: str, warnings: Sequence[str]
+) -> str:
+    """Return one JSON document: the version, the source, and the result."""
+    source = {
+        "paths": [str(path) for path in paths],
+        "format": format_name,
+        "warnings": list(warnings),
+    }
+    head = {"ioprism": __version__, "schema": to_json.SCHEMA, "source": source}
+    return to_json.dump({**head, **body})
+
+
+def body(found: Insights, job: Job) -> dict[str, Any]:
+    """Return the keys of CLI.md for this command."""
+    return {"job": job_facts(job), "levels": levels(found), **found.to_dict()}
+
+
+def levels(found: Insights) -> dict[str, int]:
+    """Count the findings of each level."""
+    counts = dict.fromkeys(("high", "warn", "info", "ok"), 0)
+    for finding in found.findings:
+        counts[finding.severity.value] += 1
+    return counts
+
+
+def job_facts(job: Job) -> dict[str, Any]:
+    """Return what the job is."""
+    return {
+        "job_id": job.job_id,
+        "executable": job.executable,
+        "ranks": job.ranks,
+        "runtime": job.runtime,
+        "start_time": job.start_time,
+    }
+
+
+def jobs_body(
+    jobs: Sequence[tuple[Sequence[Path], Sequence[str], Job, Insights]],
+    failures: Sequence[str],
+) -> dict[str, Any]:
+    """Return many jobs: each with its findings, and in how many jobs each code comes up."""
+    codes: dict[str, int] = {}
+    for _, _, _, found in jobs:
+        for finding in found.findings:
+            codes[finding.code] = codes.get(finding.code, 0) + 1
+    return {
+        "codes": dict(sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "jobs": [
+            {
+                "paths": [str(path) for path in paths],
+                "warnings": list(warnings),
+                **body(found, job),
+            }
+            for paths, warnings, job, found in jobs
+        ],
+        "failures": list(failures),
+    }

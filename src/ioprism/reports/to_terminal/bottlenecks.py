@@ -1,0 +1,147 @@
+"""What `ioprism bottlenecks` shows a person: characteristics, then a tree for every view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, ViewSummary
+from ioprism.reports.to_terminal import counted, facts, heading
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.views.call_class import SIZE_NAMES
+from ioprism.views.fields import BINS
+
+STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
+BAR = 20
+
+Totals = Mapping[str, float | None]
+
+
+def show(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+    """Print the characteristics panel and the bottlenecks of every view."""
+    heading(console, "I/O")
+    facts(console, _characteristics(found))
+    if not found.totals["operations"]:
+        console.print("\n  No I/O was recorded.")
+        return
+    for view in found.views:
+        told = [b for b in found.bottlenecks if b.view == view.view]
+        if view.bottlenecks:
+            heading(console, _view_title(view))
+            console.print(_tree(view, told, page=page, top=top))
+    heading(console, "In all")
+    facts(console, _summary(found))
+
+
+def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
+    totals = found.totals
+    whole = totals["io_time_sum"] or 0.0
+    yield "ran for", format_seconds(totals["runtime"])
+    yield (
+        "time in I/O",
+        (
+            f"{format_seconds(totals['io_time'])} "
+            f"({'slowest process' if found.settings.get('across') == 'max' else 'all processes'}), "
+            f"{format_seconds(whole)} summed over processes"
+        ),
+    )
+    for kind in ("read", "write", "metadata"):
+        yield f"  {kind}", _kind(totals, kind, whole)
+    yield "files", format_count(totals["files"])
+    yield "processes", _processes(totals)
+    yield from _sizes(totals)
+    moved = totals["data_count"] or 0.0
+    if moved:
+        share = (totals["sequential_count"] or 0.0) / moved
+        yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
+    if totals["calls_without_io"]:
+        yield "set aside", f"{counted(int(totals['calls_without_io']), 'call')} that are no I/O"
+
+
+def _kind(totals: Totals, kind: str, whole: float) -> str:
+    time = totals[f"{kind}_time"] or 0.0
+    calls = counted(round(totals[f"{kind}_count"] or 0), "call")
+    size = totals.get(f"{kind}_size")
+    amount = f", {format_bytes(size)}" if size else ""
+    share = f" ({time / whole:.1%})" if whole else ""
+    return f"{format_seconds(time)}{share}, {calls}{amount}"
+
+
+def _processes(totals: Totals) -> str:
+    hosts = counted(int(totals["hosts"] or 0), "node")
+    programs = counted(int(totals["applications"] or 0), "application")
+    return f"{format_count(totals['processes'])} on {hosts}, {programs}"
+
+
+def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
+    moved = sum(totals[name] or 0.0 for name, _ in BINS)
+    label = "request sizes"
+    for name, number in BINS:
+        share = (totals[name] or 0.0) / moved if moved else 0.0
+        if share:
+            bar = "█" * round(BAR * share)
+            yield label, f"{SIZE_NAMES[number]:>18}  {share:6.1%} {bar}"
+            label = ""
+
+
+def _view_title(view: ViewSummary) -> str:
+    return f"{' → '.join(view.view)}: {counted(view.records, 'record')}"
+
+
+def _tree(view: ViewSummary, told: list[Bottleneck], *, page: int, top: int | None) -> Tree:
+    above = view.bottlenecks - view.below_floor
+    labels = ", ".join(f"{count:,} {label}" for label, count in view.labels.items())
+    title = f"  {counted(view.bottlenecks, 'bottleneck')} ({labels})"
+    if view.below_floor:
+        title += f", {view.below_floor:,} too small to matter"
+    tree = Tree(Text(title), guide_style="dim")
+    for bottleneck in sorted(told, key=lambda b: -b.fields.get("excess_time", 0.0)):
+        _add(tree, bottleneck)
+    shown = (page - 1) * (top or above) + len(told)
+    if shown < above:
+        tree.add(Text(f"{above - shown:,} more: --page {page + 1}, or a larger --top", "dim"))
+    return tree
+
+
+def _add(tree: Tree, bottleneck: Bottleneck) -> None:
+    style = STYLES.get(bottleneck.label, "")
+    line = Text.assemble(
+        (f"{bottleneck.id} ", style or "bold"),
+        Text(record_name(bottleneck.record), overflow="fold"),
+        (
+            f"  {bottleneck.severity:.1f}° {bottleneck.label}, "
+            f"{format_seconds(bottleneck.time)} ({bottleneck.job_share:.1%} of I/O time), "
+            f"{format_count(bottleneck.operations)} calls",
+            "dim",
+        ),
+    )
+    branch = tree.add(line)
+    for reason in bottleneck.reasons:
+        branch.add(Text(printable(reason.message)))
+    if not bottleneck.reasons:
+        branch.add(Text("no reason found, investigation needed", "yellow"))
+
+
+def record_name(record: Mapping[str, Name]) -> str:
+    """Return a record's name as text that can neither style nor steer the terminal."""
+    parts = []
+    for view, name in record.items():
+        if name is None:
+            parts.append(f"unknown {view}")
+        elif view in ("time", "phase"):
+            parts.append(f"from {float(name):g} s")
+        else:
+            parts.append(printable(str(name)))
+    return ", ".join(parts)
+
+
+def _summary(found: Bottlenecks) -> Iterator[tuple[str, str]]:
+    views = found.views
+    yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
+    yield "worth telling", format_count(found.found)
+    if found.coverage is not None:
+        yield "explained", f"{found.coverage:.1%} ({found.unexplained:,} without a reason)"

@@ -1,0 +1,64 @@
+"""What `ioprism inspect` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+from rich.console import Console
+from rich.text import Text
+
+from ioprism.analyses.bottlenecks.inspection import Inspection
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal.bottlenecks import record_name
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+
+
+def show(found: Inspection, console: Console) -> None:
+    """Print the bottleneck, its parts from other perspectives, and its longest calls."""
+    bottleneck = found.bottleneck
+    heading(console, f"{bottleneck.id}: {' → '.join(bottleneck.view)}")
+    facts(console, _facts(found))
+    for perspective, parts in found.parts.items():
+        if parts.height > 1 or perspective == "function":
+            heading(console, f"By {perspective}")
+            table(console, ("", "time", "calls", "bytes"), _part_rows(perspective, parts))
+    if found.calls.height:
+        heading(console, "Longest calls")
+        table(console, ("call", "took", "at", "bytes", ""), _call_rows(found.calls))
+
+
+def _facts(found: Inspection) -> Iterator[tuple[str, str | Text]]:
+    bottleneck = found.bottleneck
+    yield "record", Text(record_name(bottleneck.record), overflow="fold")
+    yield "severity", f"{bottleneck.severity:.1f}° ({bottleneck.label})"
+    yield "time", f"{format_seconds(bottleneck.time)}, {bottleneck.job_share:.1%} of the I/O time"
+    time, calls = bottleneck.time_share, bottleneck.operations_share
+    yield "share of view", f"{time:.2%} of the time, {calls:.2%} of the calls"
+    for number, reason in enumerate(bottleneck.reasons):
+        yield "" if number else "because", Text(printable(reason.message))
+    if not bottleneck.reasons:
+        yield "because", "no reason found, investigation needed"
+
+
+def _part_rows(perspective: str, parts: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
+    for label, time, calls, size in parts.iter_rows():
+        shown = f"from {label:g} s" if perspective == "time" and label is not None else label
+        yield (
+            name(None if shown is None else str(shown)),
+            format_seconds(time),
+            format_count(calls),
+            format_bytes(size),
+        )
+
+
+def _call_rows(calls: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
+    for call in calls.iter_rows(named=True):
+        yield (
+            name(call["function"] or call["operation"]),
+            format_seconds(call["seconds"]),
+            f"{call['start']:.3f} s",
+            "" if call["bytes"] is None else format_bytes(call["bytes"]),
+            Text.assemble(name(call["process"]), "  ", name(call["file"])),
+        )

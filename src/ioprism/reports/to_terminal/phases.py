@@ -1,0 +1,49 @@
+"""What `ioprism phases` shows a person."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from ioprism.analyses.phases import LayerPhases, Phase, Phases, RankTime
+from ioprism.reports.to_terminal import counted, heading, table
+from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+SHOWN = 40  # phases of a layer; the rest is in the JSON
+
+
+def show(found: Phases, console: Console) -> None:
+    """Print the phases of each layer."""
+    if not found.layers:
+        console.print("\n  No I/O was recorded.")
+    for layer, phases in found.layers.items():
+        heading(console, f"{layer}: {counted(len(phases.phases), 'phase')}, {_border(phases)}")
+        columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
+                   "slowest rank")  # fmt: skip
+        table(console, columns, [_row(phase) for phase in phases.phases[:SHOWN]])
+        if len(phases.phases) > SHOWN:
+            console.print(f"  … and {len(phases.phases) - SHOWN} more (--json shows them)")
+
+
+def _border(phases: LayerPhases) -> str:
+    if phases.resolution is not None:
+        return f"from a heat map with bins of {format_seconds(phases.resolution)}"
+    return f"apart by {format_seconds(phases.gap_threshold)} or more"
+
+
+def _row(phase: Phase) -> tuple[str, ...]:
+    length = phase.end - phase.start
+    return (
+        f"{phase.start:.3f} s",
+        format_seconds(length),
+        phase.kind,
+        format_count(phase.ranks),
+        format_count(phase.operations),
+        format_bytes(phase.bytes),
+        format_rate(phase.bytes / length) if length > 0 and phase.bytes else "",
+        _rank(phase.fastest),
+        _rank(phase.slowest),
+    )
+
+
+def _rank(time: RankTime) -> str:
+    return f"{time.rank} ({format_seconds(time.time)})"

@@ -1,0 +1,118 @@
+"""Numbers and sentences for people: the verdict, and every quantity with its unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ioprism.analyses.characterise import Characteristics
+from ioprism.reports.document import Document
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+
+_BYTES = frozenset(
+    {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",
+     "bytes_per_phase", "mean_size", "small_bytes", "small_total", "tiny_file_bytes",
+     "imbalance_bytes", "alignment"}
+)  # fmt: skip
+_SECONDS = frozenset(
+    {"seconds", "slowest", "middle", "mean", "mean_seconds", "mean_gap", "time", "start", "end",
+     "period", "next_start", "metadata_seconds", "imbalance_seconds", "negligible_seconds"}
+)  # fmt: skip
+_SHARES = frozenset({"imbalance", "negligible_share"})
+_NUMBERS = frozenset({"rank", "target", "process", "file"})
+NAMES = {"bytes": "moved", "of": "out of", "next_start": "next phase at"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The job in a line, and what to do first."""
+
+    line: str
+    first: str | None
+
+
+def verdict(document: Document) -> Verdict:
+    """Say how much of the time goes to I/O, what costs most, and what to do about it."""
+    found = document.characteristics
+    if not found.total.operations and not found.io_time:
+        if document.rhythm is not None and document.findings:
+            return Verdict(document.findings[0].title + ".", None)
+        return Verdict("No I/O was recorded.", None)
+    opening = _share(found)
+    serious = document.serious
+    if not serious:
+        return Verdict(f"{opening}; nothing costs noticeable time.", None)
+    advice = next((r.text for f in serious for r in f.recommendations), None)
+    costly = printable(serious[0].title)
+    return Verdict(f"{opening}. What costs most: {_lower(costly)}.", advice)
+
+
+def _share(found: Characteristics) -> str:
+    share = io_share(found)
+    if share is None:
+        return f"{format_seconds(found.io_time)} in I/O calls"
+    shown = f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
+    return f"I/O takes {shown} of the run time"
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+
+
+def io_share(found: Characteristics) -> float | None:
+    """The part of all ranks' run time that they spend in I/O calls, at most 1."""
+    job = found.job
+    if not job.runtime:
+        return None
+    return min(1.0, found.io_time / (job.runtime * (job.ranks or found.processes or 1)))
+
+
+def job_facts(document: Document) -> list[tuple[str, str]]:
+    """What one wants to know of any job first."""
+    found = document.characteristics
+    job, read, write = found.job, found.by_operation["read"], found.by_operation["write"]
+    hosts = f" on {format_count(found.hosts)} hosts" if found.hosts and found.hosts > 1 else ""
+    rows = [
+        ("program", printable(job.executable) if job.executable else "unknown"),
+        ("ran for", format_seconds(job.runtime)),
+        ("ranks", f"{format_count(job.ranks)}{hosts}"),
+        ("files", format_count(found.files)),
+        ("read", format_bytes(read.bytes)),
+        ("written", format_bytes(write.bytes)),
+        ("in I/O calls", f"{format_seconds(found.io_time)} over all ranks"),
+    ]
+    started = moment(job.start_time)
+    return [*rows, ("started", started)] if started else rows
+
+
+def moment(seconds: float | None) -> str | None:
+    """A point in time as a date, or None."""
+    if not seconds:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def label(key: str) -> str:
+    """What a number of a finding is called."""
+    return NAMES.get(key, key.replace("_", " "))
+
+
+def quantity(key: str, value: object) -> str:
+    """A number of a finding with its unit, which its name tells."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return printable(str(value))
+    if key in _NUMBERS:
+        return str(value)
+    if key in _SHARES or key == "share" or key.endswith("_share"):
+        return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"
+    if key in _SECONDS:
+        return format_seconds(value)
+    if key in _BYTES:
+        return format_bytes(value)
+    return format_count(value) if float(value).is_integer() else f"{value:.3g}"

@@ -1,0 +1,193 @@
+"""`ioprism servers` answers with text or one JSON document, and fails with one message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from ioprism.cli import main
+
+DATA = Path(__file__).parent.parent / "data" / "servers"
+SUBCOMMANDS = ("ingest", "jobs", "report", "simulate", "validate")
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, ["servers", *map(str, args)])
+
+
+def answer(*args: object) -> Any:
+    result = run(*args, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated machine with faults, its raw files and its store."""
+    place = tmp_path_factory.mktemp("machine")
+    made = run("simulate", place / "raw", "--servers", 15, "--days", 2, "--seed", 3, "--faults")
+    assert made.exit_code == 0, made.output
+    raw = (place / "raw/counters", place / "raw/jobs.sacct")
+    taken = run("ingest", *raw, "--store", place / "store")
+    assert taken.exit_code == 0, taken.output
+    return place
+
+
+@pytest.mark.parametrize("command", SUBCOMMANDS)
+def test_every_command_explains_itself_with_an_example(command: str) -> None:
+    result = run(command, "--help")
+
+    assert result.exit_code == 0
+    assert f"Example: ioprism servers {command}" in result.output
+
+
+def test_ingest_tells_what_it_read_and_what_it_knew(tmp_path: Path) -> None:
+    raw = DATA / "A_aligned.counters.csv"
+
+    first = answer("ingest", raw, "--store", tmp_path / "store")
+    second = answer("ingest", raw, "--store", tmp_path / "store")
+
+    assert first["files"][0]["records"] == 27
+    assert [said["files"][0]["known"] for said in (first, second)] == [False, True]
+
+
+def test_jobs_print_the_promised_keys(tmp_path: Path) -> None:
+    run("ingest", DATA / "A_aligned.counters.csv", "--store", tmp_path / "store")
+
+    said = answer("jobs", "--store", tmp_path / "store", "--jobs", DATA / "A_aligned.jobs.csv",
+                  "--min-runtime", 0)  # fmt: skip
+
+    job = said["jobs"][0]
+    assert said.keys() >= {"ioprism", "schema", "source", "jobs"}
+    assert job.keys() >= {"job", "start", "end", "servers", "coverage", "opens", "closes"}
+    assert job["write"]["bytes"] == 12_058_627
+    assert job["write"].keys() >= {"operations", "max_bandwidth", "max_operation_rate"}
+    block = job["write"]["by_threshold"]["1048576"]
+    assert block == {
+        "intensity": 0.25,
+        "burstiness": pytest.approx(0.537883, abs=1e-6),
+        "parallel_intensity": 0.25,
+        "has_io": True,
+    }
+
+
+def test_jobs_of_lustre_job_stats_need_no_job_list(tmp_path: Path) -> None:
+    made = run("simulate", tmp_path / "raw", "--servers", 7, "--days", 1, "--format", "job_stats")
+    assert made.exit_code == 0, made.output
+    run("ingest", tmp_path / "raw/counters", "--store", tmp_path / "store")
+    truth = json.loads((tmp_path / "raw/truth.json").read_text())["jobs"]
+
+    alone = answer("jobs", "--store", tmp_path / "store", "--min-runtime", 0)
+    listed = answer("jobs", "--store", tmp_path / "store", "--jobs", tmp_path / "raw/jobs.sacct")
+
+    assert {job["job"] for job in alone["jobs"]} <= truth.keys()
+    assert len(alone["jobs"]) > 3
+    assert not any("shared" in job["flags"] for job in alone["jobs"])
+    for job in [*alone["jobs"], *listed["jobs"]]:
+        for direction in ("read", "write"):
+            assert (job[direction]["bytes"] or 0) <= truth[job["job"]][f"{direction}_bytes"]
+
+
+def test_the_report_prints_table_two_in_form(machine: Path) -> None:
+    said = answer("report", "--store", machine / "store")
+    shown = run("report", "--store", machine / "store")
+
+    rows = {(row["measure"], row["threshold"]): row for row in said["eighty_percent"]}
+    assert rows.keys() == {
+        (measure, threshold)
+        for measure in ("intensity", "burstiness", "parallel_intensity")
+        for threshold in (0, 131_072, 1_048_576)
+    }
+    for (measure, threshold), row in rows.items():
+        assert all(0 <= row[direction] <= 1 for direction in ("read", "write"))
+        if measure == "intensity" and threshold:  # a higher threshold leaves less activity
+            assert row["write"] <= rows[measure, 0]["write"]
+    assert 0.2 <= said["machine"]["write"]["top_20_share"] <= 1
+    assert shown.exit_code == 0
+    assert "80 % of jobs stay at or below" in shown.output
+    assert "Flagged jobs" in shown.output
+
+
+def test_the_job_table_can_be_exported(machine: Path, tmp_path: Path) -> None:
+    for name in ("jobs.csv", "jobs.parquet"):
+        assert run("jobs", "--store", machine / "store", "--export", tmp_path / name).exit_code == 0
+    table = pl.read_parquet(tmp_path / "jobs.parquet")
+
+    assert table.height == pl.read_csv(tmp_path / "jobs.csv").height > 10
+    again = run("jobs", "--store", machine / "store", "--export", tmp_path / "jobs.csv")
+    assert (again.exit_code, "exists already" in again.output) == (1, True)
+    wrong = run("jobs", "--store", machine / "store", "--export", tmp_path / "jobs.xls")
+    assert wrong.exit_code == 2
+
+
+def test_options_change_the_method(machine: Path) -> None:
+    plain = answer("jobs", "--store", machine / "store")
+    method = ("--grid", "native", "--thresholds", "1MiB", "--window", "full", "--reset", "drop")
+    native = answer("jobs", "--store", machine / "store", *method, "--interval", 60)
+
+    assert plain["settings"]["interval"] == 120
+    assert native["settings"] == {
+        "interval": 60, "thresholds": [2**20], "grid": "native", "window": "full",
+        "reset": "drop", "min_runtime": 3600,
+    }  # fmt: skip
+    assert [job["job"] for job in plain["jobs"]] == [job["job"] for job in native["jobs"]]
+
+
+def test_the_chain_recovers_what_was_simulated() -> None:
+    said = answer("validate", "--servers", 15, "--days", 3)
+
+    assert said["passed"]
+    assert {check["name"] for check in said["checks"]} >= {"read volume", "write intensity"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("ingest", "nothing", "--store", "s"), 1, "no such file or folder"),
+        (("ingest", __file__, "--store", "s"), 1, "no reader recognises this"),
+        (("jobs", "--store", "nothing"), 1, "no store of server counters"),
+        (("jobs", "--store", "nothing", "--grid", "odd"), 2, "is not one of"),
+        (("simulate", "x", "--days", "0.1", "--servers", "1", "--seed", "7"), 2, "no job fits"),
+        (("ingest", "x", "--store", "s", "--time", "1e300"), 2, "is no time"),
+    ],
+)
+def test_what_cannot_be_done_is_one_message(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    result = run(*arguments)
+
+    assert (result.exit_code, message in result.output) == (code, True), result.output
+    assert "Traceback" not in result.output
+
+
+def test_bad_settings_are_one_message(machine: Path, tmp_path: Path) -> None:
+    store = ("--store", machine / "store")
+    for arguments, code, message in [
+        (("jobs", *store, "--thresholds", "many"), 2, "is not a size"),
+        (("jobs", *store, "--min-runtime", 1e9), 1, "jobs are left out"),
+        (("jobs", *store, "--jobs", DATA / "A_aligned.counters.csv"), 1, "no reader recognises"),
+        (("jobs", *store, "--server-map", DATA / "A_aligned.jobs.csv"), 1, "no map from nodes"),
+        (("report", *store, "--peak-read", "x", "-o", tmp_path / "x.html"), 2, "is not a size"),
+    ]:
+        result = run(*arguments)
+        assert (result.exit_code, message in result.output) == (code, True), result.output
+
+
+def test_a_store_without_jobs_asks_for_them(tmp_path: Path) -> None:
+    run("ingest", DATA / "A_aligned.counters.csv", "--store", tmp_path / "store")
+
+    result = run("jobs", "--store", tmp_path / "store")
+
+    assert result.exit_code == 1
+    assert "--jobs FILE" in result.output

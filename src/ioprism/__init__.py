@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
-    from ioprism.api import characterise, convert, read, read_jobs
+    from ioprism.analyses.periodicity.detect import period
+    from ioprism.api import bottlenecks, characterise, convert, insights, phases, read, read_jobs
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Trace
 
 _HOME = {
     "Signal": "ioprism.model.signal",
     "Trace": "ioprism.model.trace",
+    "bottlenecks": "ioprism.api",
     "characterise": "ioprism.api",
     "convert": "ioprism.api",
+    "insights": "ioprism.api",
+    "period": "ioprism.analyses.periodicity.detect",
+    "phases": "ioprism.api",
     "read": "ioprism.api",
     "read_jobs": "ioprism.api",
 }
@@ -33,8 +38,12 @@ __all__ = [
     "Signal",
     "Trace",
     "__version__",
+    "bottlenecks",
     "characterise",
     "convert",
+    "insights",
+    "period",
+    "phases",
     "read",
     "read_jobs",
 ]

@@ -50,7 +50,7 @@ def test_unknown_content_names_what_was_tried(tmp_path: Path, content: bytes) ->
     (tmp_path / "x").write_bytes(content)
 
     with pytest.raises(
-        UnknownFormatError, match=r"tried store, darshan.*\nHint: `ioprism formats`"
+        UnknownFormatError, match=r"tried tmio, .*darshan.*\nHint: `ioprism formats`"
     ):
         read_trace(tmp_path / "x")
 

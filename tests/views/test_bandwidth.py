@@ -17,7 +17,7 @@ from ioprism.model.schema import EVENTS, PROCESSES
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.readers.registry import read_trace
-from ioprism.views import bandwidth as view
+from ioprism.views import bandwidth_changes as view
 from ioprism.views.bandwidth import bandwidth, bandwidth_by
 
 DATA = Path(__file__).parent.parent / "data/darshan"

@@ -12,10 +12,18 @@ from ioprism.text import printable
 
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
+    "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
+    "insights": "What is wrong with a job's I/O, and what to do about it.",
+    "inspect": "The records and calls behind one bottleneck.",
     "characterise": "How much I/O, by whom, through which interface.",
     "convert": "Keep a trace as a Parquet store, or write its events as CSV.",
     "demo": "Make a sample trace and analyse it.",
+    "period": "The rhythm of a job's I/O: how often it repeats.",
     "formats": "What can be read, and what each format can tell.",
+    "phases": "When a job does I/O, and whom each phase waits for.",
+    "rules": "Every rule, its code and its threshold.",
+    "servers": "Characterise a machine from its file-system servers' counters.",
+    "write-time": "Predict how long a write takes, and choose a better configuration.",
 }
 
 

@@ -6,34 +6,54 @@ from pathlib import Path
 
 import click
 
+from ioprism.analyses.ceiling import relate
 from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
+from ioprism.readers.ceilings import read_ceiling
 from ioprism.readers.registry import read_trace
 from ioprism.reports import to_json
+from ioprism.reports.to_json import ceiling as ceiling_json
 from ioprism.reports.to_json import characterise as json_form
+from ioprism.reports.to_terminal import ceiling as ceiling_text
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
 @click.command()
 @options.traces
 @options.format_name
+@click.option(
+    "--ceiling",
+    "ceilings",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A benchmark's result (IOR, mdtest, fio): compare the job's rates with it.",
+)
 @options.as_json
 @options.quiet
 def characterise(
-    paths: tuple[Path, ...], format_name: str | None, as_json: bool, quiet: bool
+    paths: tuple[Path, ...],
+    format_name: str | None,
+    ceilings: tuple[Path, ...],
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Tell how much I/O a job did, by whom, and through which interface.
 
     Several traces, or a folder of them, are taken as one workflow.
 
-    Example: ioprism characterise run42.darshan
+    Example: ioprism characterise run42.darshan --ceiling ior.json
     """
+    measured = [read_ceiling(path) for path in ceilings]
     trace = read_trace(*paths, format_name=format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         found = describe(trace, LocalEngine(progress))
+    relations = [relate(found, ceiling) for ceiling in measured]
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found)))
+        body = json_form.body(found) | (ceiling_json.body(relations) if relations else {})
+        click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(found, output.console())
+        ceiling_text.show(relations, output.console())
         output.show_warnings(trace)

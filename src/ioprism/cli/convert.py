@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.readers.chrome.writer import write_chrome
 from ioprism.readers.registry import read_trace
 from ioprism.readers.store import write_store
 from ioprism.readers.table import write_csv
@@ -21,14 +22,20 @@ from ioprism.readers.table import write_csv
 def convert(
     paths: tuple[Path, ...], target: Path, format_name: str | None, force: bool, quiet: bool
 ) -> None:
-    """Keep traces as a Parquet store (OUT is a folder), or their events as OUT.csv.
+    """Keep traces as a Parquet store (OUT is a folder), or write their events.
 
-    OUT appears only when it is complete.
+    OUT.csv is a table; OUT.json or OUT.json.gz opens in Perfetto (ui.perfetto.dev), with one
+    track per rank and counters for bandwidth. OUT appears only when it is complete.
 
     Example: ioprism convert run42.darshan run42.store
     """
     trace = read_trace(*paths, format_name=format_name)
-    write = write_csv if target.suffix == ".csv" else write_store
+    if target.suffix == ".csv":
+        write = write_csv
+    elif target.name.endswith((".json", ".json.gz")):
+        write = write_chrome
+    else:
+        write = write_store
     with output.progress("writing events", quiet=quiet) as progress:
         write(trace, target, replace=force, progress=progress)
     output.show_warnings(trace)

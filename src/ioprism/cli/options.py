@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
+
+from ioprism.errors import UsageError
+from ioprism.units import parse_bytes
+
+if TYPE_CHECKING:  # engines are imported when one is made
+    from ioprism.engine.base import Engine
+    from ioprism.engine.dask import Cluster
+    from ioprism.model.trace import Progress
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -20,3 +30,86 @@ as_json: Decorator = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
 quiet: Decorator = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+
+
+def engine(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where the events are read: here, or on a Dask cluster.
+
+    They reach the command as one argument, `engine_options`.
+    """
+    declared = [
+        click.option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
+                     help="Where to compute: in this process, or on a Dask cluster."),
+        click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler that runs already."),
+        click.option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
+                     help="The Dask cluster to start."),
+        click.option("--workers", type=click.IntRange(1, 10_000), help="Dask workers to start."),
+        click.option("--memory-limit", metavar="SIZE",
+                     help="Memory to plan with, such as 1GB; for each worker with Dask."),
+    ]  # fmt: skip
+
+    @wraps(command)
+    def with_engine(
+        *args: Any,  # noqa: ANN401
+        kind: str | None,
+        scheduler: str | None,
+        cluster: str | None,
+        workers: int | None,
+        memory_limit: str | None,
+        **others: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - whatever the command takes and returns
+        chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit)
+        return command(*args, engine_options=chosen, **others)
+
+    decorated: Callable[..., Any] = with_engine
+    for option in reversed(declared):
+        decorated = option(decorated)
+    return decorated
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What was said about where to compute."""
+
+    kind: str | None = None
+    scheduler: str | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    memory_limit: str | None = None
+
+    def made(self, progress: Progress | None = None) -> Engine:
+        """Return the engine; a scheduler, cluster or workers mean Dask."""
+        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
+        if limit is not None and limit < SMALLEST_MEMORY:
+            raise UsageError(
+                f"--memory-limit {self.memory_limit} is too little to work with.\n"
+                "Hint: give at least 100MB."
+            )
+        means_dask = self.scheduler or self.cluster or self.workers
+        if self.kind == "local" and means_dask:
+            raise UsageError(
+                "--scheduler, --cluster and --workers are for --engine dask.\n"
+                "Hint: leave them out, or say --engine dask."
+            )
+        if self.kind == "dask" or means_dask:
+            return _dask_engine(self, limit, progress)
+        from ioprism.engine.local import LocalEngine
+
+        return LocalEngine(progress, memory_limit=limit)
+
+
+SMALLEST_MEMORY = 100 * 10**6
+
+
+def _dask_engine(options: EngineOptions, limit: int | None, progress: Progress | None) -> Engine:
+    from ioprism.engine.dask import DaskEngine
+
+    if options.scheduler and options.cluster:
+        raise UsageError("--scheduler names a cluster that runs; --cluster starts one.")
+    return DaskEngine(
+        address=options.scheduler,
+        cluster=cast("Cluster", options.cluster or "local"),
+        workers=options.workers or 2,
+        memory_limit=limit,
+        progress=progress,
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -14,23 +16,39 @@ from ioprism.analyses.periodicity.outliers import OUTLIERS
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.cli import options, output
-from ioprism.engine.local import LocalEngine
 from ioprism.errors import SignalTooShortError
 from ioprism.model.signal import StepFunction
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Progress, Trace
 from ioprism.readers.aside import written_aside
 from ioprism.readers.registry import read_trace
 from ioprism.readers.signals.described_text import read_described_text
 from ioprism.reports import to_json
-from ioprism.reports.to_html import period as html_form
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
 from ioprism.views.bandwidth import KEYS, bandwidth, bandwidth_by, metric
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ioprism.engine.base import View
+
 MOST_PARTS = 20
 
 
-class AutoNumber(click.ParamType):
+@dataclass(frozen=True, slots=True)
+class LateEngine:
+    """The local engine, loaded when it is needed: small signals are answered without it."""
+
+    progress: Progress
+
+    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        """Compute all views."""
+        from ioprism.engine.local import LocalEngine
+
+        return LocalEngine(self.progress).run(trace, *views)
+
+
+class AutoNumber(click.ParamType["float | None"]):
     """`auto`, or a number."""
 
     def __init__(self, number: type[int] | type[float]) -> None:
@@ -57,7 +75,7 @@ class AutoNumber(click.ParamType):
 @click.option("--layer", help="Interface to look at; the deepest of the trace if left out.")
 @click.option("--metric", "metric_name", help="Series to look at, where the trace has several.")
 @click.option(
-    "--frequency", type=AutoNumber(float), default="auto", help="Samples per second.", show_default=True
+    "--frequency", type=AutoNumber(float), default="auto", show_default=True, help="Of sampling."
 )
 @click.option("--start", type=float, help="Look from here, in seconds.")
 @click.option("--end", type=float, help="Look up to here, in seconds.")
@@ -72,7 +90,7 @@ class AutoNumber(click.ParamType):
 @click.option("--fit", is_flag=True, help="Fit the waves by least squares.")
 @click.option("--filter", "filter_text", help="For example lowpass:0.1 or bandpass:0.05,0.2:6.")
 @click.option("--wavelet", default="haar", show_default=True, help="Mother wavelet, for --hybrid.")
-@click.option("--level", type=AutoNumber(int), default="auto", help="Of the wavelet.", show_default=True)
+@click.option("--level", type=AutoNumber(int), default="auto", show_default=True, help="Of it.")
 @click.option("--by", "key", type=click.Choice(KEYS), help="Also the rhythm of each of these.")
 @click.option("--mapping", type=click.Path(path_type=Path), help="TOML that describes a text.")
 @click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="Write a page, too.")
@@ -129,7 +147,7 @@ def period(
         return rhythm(signal, options=settings, components=components, fit=fit)
 
     with output.progress("reading events", quiet=quiet) as progress:
-        engine = LocalEngine(progress)
+        engine = LateEngine(progress)
         if metric_name is not None:
             steps = metric(trace, metric_name)
         else:
@@ -140,6 +158,8 @@ def period(
             every = bandwidth_by(trace, engine, key=key, direction=direction, layer=layer)
             parts = _parts(trace, key, every, analyse)
     if page is not None:
+        from ioprism.reports.to_html import period as html_form
+
         with written_aside(page, replace=force) as aside:
             aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
     if as_json:

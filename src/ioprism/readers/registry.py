@@ -15,15 +15,26 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.model.merge import merge
 from ioprism.model.trace import Trace
 
 GROUP = "ioprism.readers"
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
+# Those that need no table library come first: a small signal is read before one is loaded.
 BUILT_IN = {
+    "tmio": "ioprism.readers.signals.tmio:TmioReader",
+    "gekkofs": "ioprism.readers.signals.gekkofs:GekkoReader",
+    "metric-proxy": "ioprism.readers.signals.metric_proxy:MetricProxyReader",
+    "chrome": "ioprism.readers.chrome.reader:ChromeReader",
     "store": "ioprism.readers.store:StoreReader",
     "darshan": "ioprism.readers.darshan.reader:DarshanReader",
+    "dftracer": "ioprism.readers.dftracer.reader:DftracerReader",
+    "recorder": "ioprism.readers.recorder.reader:RecorderReader",
+    "strace": "ioprism.readers.strace.reader:StraceReader",
+    "recorder-parquet": "ioprism.readers.recorder_parquet:RecorderParquetReader",
+    "recorder-text": "ioprism.readers.recorder.text_reader:RecorderTextReader",
+    "otf2": "ioprism.readers.otf2:Otf2Reader",
+    "table": "ioprism.readers.user_table:TableReader",
 }
 
 # What a trace format can tell; readers name the facts they fill.
@@ -115,14 +126,22 @@ def read_traces(*sources: Path, format_name: str | None = None) -> list[Trace]:
     traces: list[Trace] = []
     for source in sources:
         traces += _read_one(source, format_name)
-    return [merge(group) for group in _jobs(traces)]
+    return [_merged(group) for group in _jobs(traces)]
 
 
 def read_trace(*sources: Path, format_name: str | None = None) -> Trace:
     """Read files and folders as one trace: a job, or a workflow of several."""
     if not sources:
         raise UsageError("no trace was given.\nHint: name a file or a folder.")
-    return merge(read_traces(*sources, format_name=format_name))
+    return _merged(read_traces(*sources, format_name=format_name))
+
+
+def _merged(traces: list[Trace]) -> Trace:
+    if len(traces) == 1:
+        return traces[0]
+    from ioprism.model.merge import merge
+
+    return merge(traces)
 
 
 def _read_one(source: Path, format_name: str | None) -> list[Trace]:
@@ -139,20 +158,20 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
 
 def _read_folder(folder: Path) -> list[Trace]:
     traces: list[Trace] = []
-    broken: list[BrokenTraceError] = []
-    for path in sorted(folder.rglob("*")):
-        if not path.is_file():
-            continue
-        try:
-            traces.append(find_reader(path).read(path))
-        except UnknownFormatError:
-            continue
-        except BrokenTraceError as error:
-            broken.append(error)
+    broken: list[BrokenTraceError | NoSuchTraceError] = []
+    waiting = [folder]
+    while waiting:
+        for path in sorted(waiting.pop().iterdir()):
+            try:
+                traces.append(find_reader(path).read(path))
+            except UnknownFormatError:
+                waiting += [path] if path.is_dir() and not path.is_symlink() else []
+            except (BrokenTraceError, NoSuchTraceError) as error:
+                broken.append(error)
     if broken and not traces:
         raise broken[0]
-    for error in broken:
-        traces[0].completeness.warn(str(error).partition("\n")[0])
+    for damage in broken:
+        traces[0].completeness.warn(str(damage).partition("\n")[0])
     return traces
 
 

@@ -1,26 +1,17 @@
-"""Bandwidth over time: the exact step function of overlapping requests, whole or by key.
-
-A request moves its bytes evenly from its start to its end. Up to `EXACT_CALLS` requests the
-step function is exact, with an edge wherever a request starts or ends. Beyond that it is the
-exact integral over `BINS` equal bins, so that memory does not grow with the trace.
-"""
+"""Bandwidth over time, whole or by key, from whatever tells it: requests, heat maps, series."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import polars as pl
 
-from ioprism.engine.base import Engine, View
+from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.model.signal import FloatArray, StepFunction
+from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-
-EXACT_CALLS = 4_000_000
-BINS = 2**20
-SHORTEST = 1e-6  # seconds; a call that takes no measurable time is given this much
+from ioprism.readers.signals.build import IntervalPartition, Intervals
+from ioprism.views.steps import steps_of_intervals, sum_of_steps
 
 SYSTEM_LAYERS = ("posix", "stdio", "daos")
 EVENT_KEYS = ("file", "rank", "process", "layer")
@@ -34,143 +25,6 @@ DERIVED_KEYS = {
 KEYS = (*EVENT_KEYS, *DERIVED_KEYS)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which requests count."""
-
-    direction: str = "both"  # read, write, both
-    layer: str | None = None  # None: the deepest that the trace has
-
-    def of(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep the requests that move bytes in this direction through this layer."""
-        chosen = events.filter(pl.col("bytes") > 0)
-        if self.direction != "both":
-            chosen = chosen.filter(pl.col("operation") == self.direction)
-        if self.layer is not None:
-            layers = SYSTEM_LAYERS if self.layer == "system" else (self.layer,)
-            chosen = chosen.filter(pl.col("layer").is_in(layers))
-        return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """When requests run, and how many there are, by layer."""
-
-    selection: Selection
-
-    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Summarise some of the events."""
-        return (
-            self.selection.of(events)
-            .group_by("layer")
-            .agg(
-                pl.col("start").min(),
-                pl.col("end").max(),
-                pl.len().cast(pl.Int64).alias("calls"),
-            )
-        )
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Join summaries."""
-        return partials.group_by("layer").agg(
-            pl.col("start").min(), pl.col("end").max(), pl.col("calls").sum()
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """By how much the bandwidth changes at which moment, for each key."""
-
-    selection: Selection
-    by: tuple[str, ...] = ()
-
-    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """List the changes that some of the events make."""
-        calls = self.selection.of(events).select(
-            *self.by,
-            "start",
-            end=pl.max_horizontal("end", pl.col("start") + SHORTEST),
-            bytes=pl.col("bytes").cast(pl.Float64),
-        )
-        rate = pl.col("bytes") / (pl.col("end") - pl.col("start"))
-        begins = calls.select(*self.by, time="start", change=rate, calls=pl.lit(1))
-        ends = calls.select(*self.by, time="end", change=-rate, calls=pl.lit(-1))
-        return self.combine(pl.concat([begins, ends]))
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add changes of the same moment."""
-        return partials.group_by(*self.by, "time").agg(pl.col("change", "calls").sum())
-
-
-@dataclass(frozen=True, slots=True)
-class BinnedChanges:
-    """The same in equal bins: what a bin gets itself, and the change it hands on.
-
-    A request that starts inside bin k at rate r adds ``r * (end of bin - start)`` to that bin
-    and ``r * width`` to each later one, until its own end takes both away.
-    """
-
-    selection: Selection
-    start: float
-    width: float
-    bins: int
-    by: tuple[str, ...] = ()
-
-    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Spread some of the events over the bins."""
-        calls = self.selection.of(events).select(
-            *self.by,
-            first=self._bin(pl.col("start")),
-            last=self._bin(pl.col("end")),
-            start="start",
-            end="end",
-            bytes=pl.col("bytes").cast(pl.Float64),
-        )
-        inside = calls.filter(pl.col("first") == pl.col("last")).select(
-            *self.by, bin="first", area="bytes", change=pl.lit(0.0), calls=pl.lit(0)
-        )
-        across = calls.filter(pl.col("first") < pl.col("last")).with_columns(
-            rate=pl.col("bytes") / (pl.col("end") - pl.col("start"))
-        )
-        rate = pl.col("rate")
-        begins = across.select(
-            *self.by,
-            bin="first",
-            area=rate * (self._edge("first") - pl.col("start")),
-            change=rate,
-            calls=pl.lit(1),
-        )
-        ends = across.select(
-            *self.by,
-            bin="last",
-            area=-rate * (self._edge("last") - pl.col("end")),
-            change=-rate,
-            calls=pl.lit(-1),
-        )
-        return self.combine(pl.concat([inside, begins, ends]))
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add what falls into the same bin."""
-        return partials.group_by(*self.by, "bin").agg(pl.col("area", "change", "calls").sum())
-
-    def _bin(self, moment: pl.Expr) -> pl.Expr:
-        number = ((moment - self.start) / self.width).floor()
-        return number.clip(0, self.bins - 1).cast(pl.Int64)
-
-    def _edge(self, column: str) -> pl.Expr:
-        return self.start + (pl.col(column) + 1) * self.width
-
-    def steps(self, table: pl.DataFrame) -> StepFunction:
-        """Return the bandwidth in each bin."""
-        number = table["bin"].to_numpy()
-        area = np.bincount(number, table["area"].to_numpy(), self.bins)
-        change = np.bincount(number, table["change"].to_numpy(), self.bins)
-        calls = np.bincount(number, table["calls"].to_numpy(), self.bins)
-        running = np.concatenate(([0.0], _running(change, calls)[:-1]))
-        edges = self.start + self.width * np.arange(self.bins + 1, dtype=np.float64)
-        return StepFunction(edges, np.maximum(area / self.width + running, 0.0))
-
-
 def bandwidth(
     trace: Trace, engine: Engine, *, direction: str = "both", layer: str | None = None
 ) -> StepFunction:
@@ -182,7 +36,33 @@ def bandwidth(
     Raises:
         NotEnoughDetailError: nothing in the trace tells bandwidth over time.
     """
-    return next(iter(_bandwidths(trace, engine, direction, layer, None).values()))
+    found = _of_intervals(trace, direction) if layer is None else None
+    if found is None and trace.partitions:
+        found = _of_calls(trace, engine, direction, layer, None).get(None)
+    if found is None and "HEATMAP" in trace.counters:
+        found = _of_heat_map(trace, direction, layer)
+    if found is None:
+        found = _of_series(trace, direction)
+    if found is None:
+        raise _lacks_calls()
+    return found
+
+
+def bandwidth_by(
+    trace: Trace, engine: Engine, *, key: str, direction: str = "both", layer: str | None = None
+) -> Mapping[object, StepFunction]:
+    """Return the bandwidth over time of every file, rank, directory or application.
+
+    Raises:
+        UsageError: there is no such key.
+        NotEnoughDetailError: the trace has no single requests.
+    """
+    if key not in KEYS:
+        raise UsageError(f"no key {key!r}.\nHint: there are {', '.join(KEYS)}.")
+    found = _of_calls(trace, engine, direction, layer, key) if trace.partitions else {}
+    if not found:
+        raise _lacks_calls()
+    return found
 
 
 def metric(trace: Trace, name: str) -> StepFunction:
@@ -198,133 +78,56 @@ def metric(trace: Trace, name: str) -> StepFunction:
     return trace.series[like[0]].steps
 
 
-def bandwidth_by(
-    trace: Trace, engine: Engine, *, key: str, direction: str = "both", layer: str | None = None
-) -> Mapping[object, StepFunction]:
-    """Return the bandwidth over time of every file, rank, directory or application.
-
-    Raises:
-        UsageError: there is no such key.
-        NotEnoughDetailError: the trace has no single requests.
-    """
-    if key not in KEYS:
-        raise UsageError(f"no key {key!r}.\nHint: there are {', '.join(KEYS)}.")
-    if not trace.partitions:
-        raise _lacks_calls()
-    return _bandwidths(trace, engine, direction, layer, key)
-
-
-def _bandwidths(
-    trace: Trace, engine: Engine, direction: str, layer: str | None, key: str | None
-) -> Mapping[object, StepFunction]:
-    selection = Selection(direction, layer)
-    (extent,) = engine.run(trace, Extent(selection)) if trace.partitions else (pl.DataFrame(),)
-    if not extent.height:
-        return {None: _without_calls(trace, direction, layer)}
-    selection = Selection(direction, layer or _deepest(extent["layer"].to_list()))
-    layers = SYSTEM_LAYERS if selection.layer == "system" else (selection.layer,)
-    extent = extent.filter(pl.col("layer").is_in(layers))
-    column, table = _key_column(trace, key)
-    view: Changes | BinnedChanges = Changes(selection, (column,) if column else ())
-    if extent["calls"].sum() > EXACT_CALLS:
-        start, end = float(extent["start"].to_numpy().min()), float(extent["end"].to_numpy().max())
-        width = max(end - start, SHORTEST) / BINS
-        view = BinnedChanges(selection, start, width, BINS, (column,) if column else ())
-    (changes,) = engine.run(trace, view)
-    return _split(changes, view, column, table, key)
-
-
-def _deepest(layers: list[str]) -> str:
+def deepest(layers: Sequence[str]) -> str:
+    """The layer whose requests no deeper one repeats; `system` for all that reach the system."""
     if set(layers) & set(SYSTEM_LAYERS):
         return "system"
     return next((name for name in ("dfs", "mpiio") if name in layers), layers[0])
 
 
-def _key_column(trace: Trace, key: str | None) -> tuple[str | None, pl.DataFrame | None]:
-    """The event column behind a key, and the table that leads from one to the other."""
-    if key is None or key in EVENT_KEYS:
-        return key, None
-    column, name = DERIVED_KEYS[key]
-    tables = {"file": trace.files, "process": trace.processes}
-    return column, tables[column].select(column, pl.col(name).alias(key))
-
-
-def _split(
-    changes: pl.DataFrame,
-    view: Changes | BinnedChanges,
-    column: str | None,
-    table: pl.DataFrame | None,
-    key: str | None,
+def _of_calls(
+    trace: Trace, engine: Engine, direction: str, layer: str | None, key: str | None
 ) -> Mapping[object, StepFunction]:
-    if column is None or key is None:
-        return {None: _steps(changes, view)}
-    if table is not None:
-        found = changes.join(table, on=column, how="left", nulls_equal=True)
-        combined: View = type(view)(
-            **{n: getattr(view, n) for n in view.__slots__ if n != "by"}, by=(key,)
-        )
-        changes = combined.combine(found.drop(column).lazy()).collect()
-    parts = changes.partition_by(key, as_dict=True, include_key=False)
-    return {name: _steps(part, view) for (name,), part in parts.items()}
+    # Loaded late: a small signal needs no tables, and loading them costs more than its analysis.
+    from ioprism.views.bandwidth_changes import call_bandwidths
+
+    return call_bandwidths(trace, engine, direction=direction, layer=layer, key=key)
 
 
-def _steps(changes: pl.DataFrame, view: Changes | BinnedChanges) -> StepFunction:
-    if isinstance(view, BinnedChanges):
-        return view.steps(changes)
-    ordered = changes.sort("time")
-    values = _running(ordered["change"].to_numpy(), ordered["calls"].to_numpy())[:-1]
-    return StepFunction(ordered["time"].to_numpy(), np.maximum(values, 0.0))
+def _of_intervals(trace: Trace, direction: str) -> StepFunction | None:
+    """The bandwidth of a trace whose requests are arrays already."""
+    parts: list[Intervals] = []
+    for partition in trace.partitions:
+        if not isinstance(partition, IntervalPartition):
+            return None
+        parts += [p for p in partition.intervals if direction in ("both", p.operation)]
+    if not parts:
+        return None
+    start = np.concatenate([part.start for part in parts])
+    end = np.concatenate([part.end for part in parts])
+    moved = np.concatenate([part.bytes for part in parts])
+    moving = moved > 0
+    return steps_of_intervals(start[moving], end[moving], moved[moving]) if moving.any() else None
 
 
-def _running(change: FloatArray, calls: FloatArray) -> FloatArray:
-    """Add up changes; whenever no call runs, what rounding has left is taken away."""
-    total = np.cumsum(change)
-    idle = np.rint(np.cumsum(calls)) == 0
-    last_idle = np.maximum.accumulate(np.where(idle, np.arange(len(total)), -1))
-    left = np.where(last_idle >= 0, total[last_idle], 0.0)
-    return np.where(idle, 0.0, total - left)
+def _of_series(trace: Trace, direction: str) -> StepFunction | None:
+    fitting = [s.steps for s in trace.series.values() if direction in ("both", s.direction)]
+    return sum_of_steps(fitting) if len(fitting) > 1 else fitting[0] if fitting else None
 
 
-def _without_calls(trace: Trace, direction: str, layer: str | None) -> StepFunction:
-    found = _heat_map(trace, direction, layer) if "HEATMAP" in trace.counters else None
-    if found is not None:
-        return found
-    fitting = [
-        series for series in trace.series.values() if direction in ("both", series.direction)
-    ]
-    if len(fitting) == 1:
-        return fitting[0].steps
-    if fitting:
-        return _sum([series.steps for series in fitting])
-    raise _lacks_calls()
-
-
-def _heat_map(trace: Trace, direction: str, layer: str | None) -> StepFunction | None:
+def _of_heat_map(trace: Trace, direction: str, layer: str | None) -> StepFunction | None:
     """The bandwidth that heat maps give: bytes in each bin, over its width."""
     table = trace.counters["HEATMAP"]
-    chosen = layer or _deepest(table["layer"].drop_nulls().unique().to_list() or ["posix"])
+    chosen = layer or deepest(table["layer"].drop_nulls().unique().to_list() or ["posix"])
     layers = SYSTEM_LAYERS if chosen == "system" else (chosen,)
-    table = table.filter(pl.col("layer").is_in(layers))
     directions = ("read", "write") if direction == "both" else (direction,)
     parts = []
-    for width, *bins in table.select("bin_width", *directions).iter_rows():
+    for own, width, *bins in table.select("layer", "bin_width", *directions).iter_rows():
         moved = np.sum(np.array(bins, dtype=np.float64), axis=0)
-        edges = width * np.arange(len(moved) + 1, dtype=np.float64)
-        parts.append(StepFunction(edges, moved / width))
-    moving = [part for part in parts if len(part.values) and part.values.any()]
-    return _sum(moving) if moving else None
-
-
-def _sum(parts: list[StepFunction]) -> StepFunction:
-    """Add step functions, each zero outside its own range."""
-    time = np.concatenate([part.edges for part in parts])
-    change = np.concatenate([np.diff(part.values, prepend=0.0, append=0.0) for part in parts])
-    calls = np.concatenate(
-        [np.diff(part.values != 0, prepend=0, append=0).astype(np.float64) for part in parts]
-    )
-    edges, place = np.unique(time, return_inverse=True)
-    values = _running(np.bincount(place, change), np.bincount(place, calls))[:-1]
-    return StepFunction(edges, np.maximum(values, 0.0))
+        if own in layers and moved.any():
+            edges = width * np.arange(len(moved) + 1, dtype=np.float64)
+            parts.append(StepFunction(edges, moved / width))
+    return sum_of_steps(parts) if parts else None
 
 
 def _lacks_calls() -> NotEnoughDetailError:

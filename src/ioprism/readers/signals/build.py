@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.signal import FloatArray, StepFunction, TimeSeries
-from ioprism.model.trace import Completeness, Job, MemoryPartition, Trace
+from ioprism.model.trace import Completeness, Job, Trace, Warn
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +27,35 @@ class Intervals:
     bytes: FloatArray
     operation: str = "other"  # read, write, or other where the trace does not say
     nonblocking: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalPartition:
+    """Intervals as arrays; they become a table of events when one is asked for."""
+
+    intervals: tuple[Intervals, ...]
+    process: int | None = None  # also the rank; None where the file does not tell
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
+        """Yield all intervals as events, in the order of their starts."""
+        import polars as pl
+
+        from ioprism.model.schema import EVENTS
+
+        tables = [EVENTS.conform(self._frame(part)) for part in self.intervals]
+        yield pl.concat(tables).sort("start").lazy()
+
+    def _frame(self, part: Intervals) -> pl.DataFrame:
+        import polars as pl
+
+        arrays = {"start": part.start, "end": part.end, "bytes": part.bytes.astype(np.int64)}
+        return pl.DataFrame(arrays).with_columns(
+            layer=pl.lit("mpiio"),
+            operation=pl.lit(part.operation),
+            nonblocking=pl.lit(part.nonblocking, dtype=pl.Boolean),
+            rank=pl.lit(self.process, dtype=pl.Int32),
+            process=pl.lit(self.process, dtype=pl.UInt32),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +72,7 @@ class Content:
 
 def numbers(values: object) -> FloatArray:
     """Return a list of numbers as an array; what is no number raises ValueError."""
-    if not isinstance(values, list):
+    if not isinstance(values, list | tuple):
         raise ValueError("expected a list of numbers")
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -73,66 +104,62 @@ def build_trace(source: Path, content: Content, completeness: Completeness, *, n
     Raises:
         BrokenTraceError: there is neither an interval nor a series in it.
     """
-    events = _events(content.intervals, source, completeness)
-    if not events.height and not content.series:
+    intervals = tuple(_sound(content.intervals, source, completeness))
+    if not intervals and not content.series:
         raise BrokenTraceError(
             f"this {name} file holds no interval with a start, an end and bytes.\n"
             "Hint: was the program traced to its end?",
             source=source,
         )
-    ends = [float(np.max(events["end"].to_numpy()))] if events.height else []
+    ends = [float(part.end.max()) for part in intervals]
     ends += [float(series.steps.edges[-1]) for series in content.series]
-    process = pl.DataFrame(
-        {"process": [0], "rank": [0], "host": [content.host], "pid": [content.pid]},
-        schema_overrides={"host": pl.String, "pid": pl.Int64},
-    )
     known = content.host is not None or content.pid is not None
     return Trace(
         format=name,
         paths=(source,),
         job=Job(ranks=content.ranks, runtime=max(ends), metadata=dict(content.metadata or {})),
-        partitions=(MemoryPartition(_of_process(events, known=known)),) if events.height else (),
+        partitions=(IntervalPartition(intervals, 0 if known else None),) if intervals else (),
         series={series.name: series for series in content.series},
-        load_files=FILES.empty,
-        load_processes=lambda: PROCESSES.conform(process) if known else PROCESSES.empty(),
+        load_files=_no_files,
+        load_processes=partial(_processes, content.host, content.pid),
         completeness=completeness,
     )
 
 
-def _of_process(events: pl.DataFrame, *, known: bool) -> pl.DataFrame:
-    return EVENTS.conform(events.with_columns(rank=0, process=0)) if known else events
-
-
-def _events(parts: Iterable[Intervals], source: Path, completeness: Completeness) -> pl.DataFrame:
-    tables = [EVENTS.empty()]
+def _sound(
+    parts: Iterable[Intervals], source: Path, completeness: Completeness
+) -> Iterator[Intervals]:
+    """Keep what can be true of each part, and the parts of which something is left."""
     dropped = 0
     for part in parts:
-        sound = _sound(part)
-        dropped += len(sound) - int(sound.sum())
-        tables.append(_table(part, sound))
+        finite = np.isfinite(part.start) & np.isfinite(part.end) & np.isfinite(part.bytes)
+        good = finite & (part.end >= part.start) & (part.bytes >= 0)
+        dropped += len(good) - int(good.sum())
+        if good.any():
+            arrays = (part.start[good], part.end[good], np.rint(part.bytes[good]))
+            yield Intervals(*arrays, part.operation, part.nonblocking)
     if dropped:
         completeness.warn(
             f"{source.name}: {dropped} intervals are left out: they end before they begin, move "
             "less than nothing, or are not numbers"
         )
-    return pl.concat(tables).sort("start")
 
 
-def _sound(part: Intervals) -> npt.NDArray[np.bool_]:
-    finite = np.isfinite(part.start) & np.isfinite(part.end) & np.isfinite(part.bytes)
-    return finite & (part.end >= part.start) & (part.bytes >= 0)
+# Tables are made when they are asked for: a rhythm is found without them.
 
 
-def _table(part: Intervals, sound: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    frame = pl.DataFrame(
-        {
-            "start": part.start[sound],
-            "end": part.end[sound],
-            "bytes": np.rint(part.bytes[sound]).astype(np.int64),
-        }
-    ).with_columns(
-        layer=pl.lit("mpiio"),
-        operation=pl.lit(part.operation),
-        nonblocking=pl.lit(part.nonblocking, dtype=pl.Boolean),
-    )
-    return EVENTS.conform(frame)
+def _no_files() -> pl.DataFrame:
+    from ioprism.model.schema import FILES
+
+    return FILES.empty()
+
+
+def _processes(host: str | None, pid: int | None) -> pl.DataFrame:
+    import polars as pl
+
+    from ioprism.model.schema import PROCESSES
+
+    if host is None and pid is None:
+        return PROCESSES.empty()
+    only = {"process": [0], "rank": [0], "host": [host], "pid": [pid]}
+    return PROCESSES.conform(pl.DataFrame(only, schema_overrides={"host": pl.String}))

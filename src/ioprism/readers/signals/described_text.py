@@ -1,19 +1,19 @@
-"""Intervals in a text of any form, found by regular expressions that a TOML file gives.
+r"""Intervals in a text of any form, found by regular expressions that a TOML file gives.
 
 The description says where the numbers stand and how to scale them; nothing in it is run::
 
     operation = "write"                      # read or write
 
     [start]
-    pattern = 'start_t_micro: \\[([^\\]]*)\\]'   # the first group: numbers, by commas or blanks
+    pattern = 'start_t_micro: \[([^\]]*)\]'   # the first group: numbers, by commas or blanks
     scale = 1e-6                             # to seconds
 
     [end]
-    pattern = 'end_t_micro: \\[([^\\]]*)\\]'
+    pattern = 'end_t_micro: \[([^\]]*)\]'
     scale = 1e-6
 
     [bytes]                                  # or [bandwidth], in bytes per second
-    pattern = 'req_size: \\[([^\\]]*)\\]'
+    pattern = 'req_size: \[([^\]]*)\]'
 """
 
 from __future__ import annotations
@@ -91,9 +91,12 @@ def _description(path: Path) -> tuple[dict[str, Field], str]:
 
 
 def _field(path: Path, name: str, table: Any) -> Field:  # noqa: ANN401 - any TOML value
-    pattern = table.get("pattern") if isinstance(table, dict) else None
-    scale = table.get("scale", 1.0) if isinstance(table, dict) else None
-    if not isinstance(pattern, str) or not isinstance(scale, int | float) or set(table) - {"pattern", "scale"}:
+    match table:
+        case {"pattern": str(pattern), **rest} if set(rest) <= {"scale"}:
+            scale = rest.get("scale", 1.0)
+        case _:
+            scale, pattern = None, ""
+    if not isinstance(scale, int | float):
         raise UsageError(f"{path}: [{name}] needs a pattern (text) and may have a scale (number).")
     try:
         compiled = re.compile(pattern)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from ioprism.errors import BrokenTraceError
 from ioprism.model.trace import Completeness
 
 HEAD = 64 * 1024
+END = object()  # after the last object
 
 
 def head(source: Path) -> bytes:
@@ -61,13 +63,16 @@ def msgpack_objects(source: Path, completeness: Completeness) -> Iterator[Any]:
 
     size = source.stat().st_size
     with source.open("rb") as file:
-        unpacker = msgpack.Unpacker(file, strict_map_key=False, max_buffer_size=max(size, 1))
+        unpacker = msgpack.Unpacker(
+            file, use_list=False, strict_map_key=False, max_buffer_size=max(size, 1)
+        )
         try:
-            yield from unpacker
-        except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+            while (value := _next(unpacker)) is not END:
+                yield value
+        except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError) as error:
             completeness.warn(
-                f"{source.name}: damaged after {unpacker.tell()} of {size} bytes ({_short(error)}); "
-                "the rest is left out"
+                f"{source.name}: damaged after {unpacker.tell()} of {size} bytes "
+                f"({_short(error)}); the rest is left out"
             )
             return
         if unpacker.tell() < size:
@@ -75,6 +80,17 @@ def msgpack_objects(source: Path, completeness: Completeness) -> Iterator[Any]:
                 f"{source.name}: cut off after {unpacker.tell()} of {size} bytes; "
                 "the last flush is left out"
             )
+
+
+def _next(unpacker: Iterator[Any]) -> Any:  # noqa: ANN401 - any msgpack object
+    """Unpack one object without the garbage collector, which looks at every list again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return next(unpacker, END)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def broken(source: Path, why: str) -> BrokenTraceError:

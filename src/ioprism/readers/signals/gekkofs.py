@@ -51,7 +51,7 @@ def _starts_like_a_report(start: bytes) -> bool:
     unpacker.feed(start)
     try:
         first = [_bare(value) for value in islice(unpacker, 4)]
-    except (ValueError, msgpack.exceptions.UnpackException, RecursionError):
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError):
         return False
     kinds = [type(value) for value in first]
     return kinds == [int, str, int, str] and first[3] in DIRECTIONS
@@ -94,5 +94,5 @@ def _intervals(report: Mapping[str, Any], source: Path) -> Intervals:
         raise ValueError(f"{len(size)} sizes do not fit {len(start)} starts and {len(end)} ends")
     # Reports in JSON do not say the direction; the name that GekkoFS gives the file does.
     named = source.name.partition("_")[0]
-    direction = DIRECTIONS.get(report.get("io_type", ""), named if named in ("read", "write") else "other")
-    return Intervals(start, end, size, direction)
+    guess = named if named in DIRECTIONS.values() else "other"
+    return Intervals(start, end, size, DIRECTIONS.get(report.get("io_type", ""), guess))

@@ -70,8 +70,8 @@ def _series(metrics: Mapping[str, Any], completeness: Completeness) -> Iterator[
 
 def _rate(name: str, time: FloatArray, values: FloatArray) -> FloatArray:
     """A counter, which never falls, becomes its rate; anything else is one already."""
-    counts = not name.startswith(DERIVED) and values[-1] > values[0] and (np.diff(values) >= 0).all()
-    if not counts:
+    grows = values[-1] > values[0] and bool((np.diff(values) >= 0).all())
+    if name.startswith(DERIVED) or not grows:
         return values
     spans = np.maximum(np.diff(time), 1e-9)
     return np.append(np.diff(values) / spans, 0.0)

@@ -30,8 +30,8 @@ from ioprism.readers.signals.documents import (
 # Modes ending in _b tell the bandwidth that was required, not what was measured.
 MODES = ("read_sync", "write_sync", "read_async_t", "write_async_t")
 REQUIRED = ("read_async_b", "write_async_b", "io_time")
-MODE_KEY = re.compile(rb'"(?:read|write)_(?:sync|async)(?:_[tb])?"\s*:|"bandwidth"\s*:')
-PLAIN = re.compile(rb'\s*\{\s*"[bt]\w*"\s*:\s*\[')
+MODE_KEY = re.compile(rb'"(?:read|write)_(?:sync|async)(?:_[tb])?"\s*:|"bandwidth"\s*:\s*\{')
+PLAIN = re.compile(rb'\s*\{\s*"(?!traceEvents")[bt]\w*"\s*:\s*\[')
 MSGPACK_MODE = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)")
 
 Body = Mapping[str, Any]
@@ -56,7 +56,7 @@ class TmioReader:
         completeness = Completeness()
         try:
             content = _joined(self._contents(source, completeness))
-        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise broken(source, f"its arrays cannot be read ({error})") from error
         return build_trace(source, content, completeness, name=self.name)
 
@@ -109,10 +109,8 @@ def _document(document: object) -> Content:
         return Content()
     if not modes:
         return _body(document.get("bandwidth", document), "other")
-    parts = [
-        _mode(name, body) for name, body in modes.items() if name in MODES and isinstance(body, dict)
-    ]
-    return _joined(iter(parts))
+    measured = {name: body for name, body in modes.items() if name in MODES}
+    return _joined(_mode(name, body) for name, body in measured.items() if isinstance(body, dict))
 
 
 def _mode(name: str, body: Body) -> Content:
@@ -149,7 +147,7 @@ def _pick(arrays: Body, *names: str, prefix: str, suffix: str = "") -> str:
 
 def _flush(flush: object) -> Content:
     """One array of a msgpack flush: a mode with its phases, or times that are not needed."""
-    if not isinstance(flush, list) or not flush:
+    if not isinstance(flush, list | tuple) or not flush:
         raise ValueError("expected an array")
     if flush[0] == "io_time":
         return Content()
@@ -166,7 +164,7 @@ def _flush(flush: object) -> Content:
 
 def _phase_table(phases: object) -> FloatArray:
     """Rows of bytes, start, end."""
-    if not isinstance(phases, list):
+    if not isinstance(phases, list | tuple):
         raise ValueError("phases are not an array")
-    flat = (value for phase in phases for value in phase[:3])
-    return np.fromiter(flat, np.float64).reshape(-1, 3)
+    columns = [np.array([phase[field] for phase in phases], np.float64) for field in range(3)]
+    return np.stack(columns, axis=1)

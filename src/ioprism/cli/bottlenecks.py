@@ -1,0 +1,107 @@
+"""``ioprism bottlenecks``: what takes more than its share of the I/O time, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.bottlenecks.export import export
+from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.analyses.bottlenecks.severity import LABELS
+from ioprism.cli import options, output
+from ioprism.cli.bottleneck_options import looking
+from ioprism.reports import to_json
+from ioprism.reports.to_json import bottlenecks as json_form
+from ioprism.reports.to_terminal import bottlenecks as terminal_form
+from ioprism.rules.bottlenecks.analyse import Source
+from ioprism.rules.bottlenecks.load import rules
+from ioprism.views.codes import MEANINGS
+
+FOUND = 3  # the exit code when --fail-on was met
+
+
+def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        for name, meaning in MEANINGS.items():
+            click.echo(f"{name:12} {meaning}")
+        ctx.exit()
+
+
+@click.command()
+@options.traces
+@options.format_name
+@looking
+@click.option(
+    "--top",
+    default=20,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Bottlenecks of each view to tell; 0: all.",
+)
+@click.option(
+    "--page", default=1, show_default=True, type=click.IntRange(1), help="Which page of them."
+)
+@click.option(
+    "--export",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write all of them, with every field, as .csv or .parquet.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(LABELS[:-1]),
+    metavar="LABEL",
+    help="Exit with 3 if there is a bottleneck of this label or worse.",
+)
+@click.option(
+    "--list-views",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_views,
+    help="Explain the views and exit.",
+)
+@options.engine
+@options.as_json
+@options.quiet
+def bottlenecks(
+    paths: tuple[Path, ...],
+    format_name: str | None,
+    settings: Settings,
+    compatible: str | None,
+    rule_files: tuple[Path, ...],
+    stages: Path | None,
+    top: int,
+    page: int,
+    target: Path | None,
+    fail_on: str | None,
+    engine_options: options.EngineOptions,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Find what takes more than its share of the I/O time, from every perspective, and why.
+
+    Every ordered combination of the views is looked at. A record's severity is the angle of
+    its share of time over its share of operations: more than 45 degrees is out of proportion.
+
+    Example: ioprism bottlenecks run42.darshan --views file,time --top 5
+    """  # fmt: skip
+    known = rules(*rule_files)
+    per_view = top or None
+    with output.progress("reading events", quiet=quiet) as progress:
+        looked_at = Source(paths, format_name, stages).stage(
+            settings, engine_options.made(progress), like_wisio=compatible is not None
+        )
+        found = looked_at.bottlenecks(known, top=per_view, page=page)
+    if target is not None:
+        export(found.to_frame(), target)
+    if as_json:
+        body = json_form.body(found, page=page, top=per_view)
+        click.echo(to_json.document(looked_at.trace, body))
+    else:
+        terminal_form.show(found, output.console(), page=page, top=per_view)
+        output.show_warnings(looked_at.trace)
+    if fail_on is not None and found.worst_label_at_least(fail_on):
+        raise click.exceptions.Exit(FOUND)

@@ -1,0 +1,154 @@
+"""``ioprism insights``: what is wrong with a job's I/O, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options
+from ioprism.cli.judging import Failed, Judged, groups, judge_group, judge_many
+from ioprism.errors import BrokenTraceError
+from ioprism.model.finding import Severity
+from ioprism.reports.to_json import insights as json_form
+from ioprism.rules.registry import LEVELS, Insights
+from ioprism.settings import Thresholds, read_thresholds
+
+FAILED = 3  # exit code when --fail-on was met
+LEVEL = click.Choice([level.value for level in Severity])
+
+
+@click.command()
+@options.traces
+@options.format_name
+@click.option("--min-level", type=LEVEL, default="ok", help="Show only this level and worse.")
+@click.option(
+    "--thresholds",
+    "thresholds_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="TOML file with thresholds of your own (`ioprism rules --thresholds` lists them).",
+)
+@click.option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
+@click.option("--fail-on", type=LEVEL, help="Exit with 3 if there is a finding of this level.")
+@options.as_json
+@options.quiet
+def insights(
+    paths: tuple[Path, ...],
+    format_name: str | None,
+    min_level: str,
+    thresholds_file: Path | None,
+    everything: bool,
+    fail_on: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell what is wrong with a job's I/O, how much time it costs, and what to do about it.
+
+    Several traces, or a folder of them, become a table of jobs and findings.
+
+    Example: ioprism insights run42.darshan --min-level warn
+    """
+    thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
+    found = groups(paths, format_name=format_name)
+    level = Severity(min_level)
+    if len(found) == 1:
+        with _progress("reading events", quiet=quiet) as progress:
+            judged = judge_group(
+                found[0], thresholds=thresholds, format_name=format_name, progress=progress
+            )
+        jobs, failures = [judged], []
+        _show_one(judged, level, as_json=as_json, everything=everything)
+    else:
+        with _progress("judging jobs", quiet=quiet) as progress:
+            results = list(
+                judge_many(
+                    found, thresholds=thresholds, format_name=format_name, progress=progress
+                )
+            )
+        jobs = [result for result in results if isinstance(result, Judged)]
+        failures = [result.message for result in results if isinstance(result, Failed)]
+        _show_many(jobs, failures, paths, level, as_json=as_json, everything=everything)
+    if fail_on is not None and _meets(jobs, Severity(fail_on)):
+        click.get_current_context().exit(FAILED)
+
+
+def _progress(what: str, *, quiet: bool):  # noqa: ANN202 - a context manager of either kind
+    if quiet or not sys.stderr.isatty():
+        from contextlib import nullcontext
+
+        return nullcontext(lambda _: None)
+    from ioprism.cli import output
+
+    return output.progress(what, quiet=quiet)
+
+
+def _filtered(found: Insights, level: Severity) -> Insights:
+    if level is LEVELS[-1]:
+        return found
+    return Insights(found.at_least(level), found.not_checked)
+
+
+def _meets(jobs: list[Judged], level: Severity) -> bool:
+    reach = LEVELS[: LEVELS.index(level) + 1]
+    return any(f.severity in reach for job in jobs for f in job.insights.findings)
+
+
+def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
+    found = _filtered(judged.insights, level)
+    if as_json:
+        text = json_form.document(
+            json_form.body(found, judged.job),
+            paths=judged.paths,
+            format_name=judged.format,
+            warnings=judged.warnings,
+        )
+        click.echo(text)
+        return
+    from ioprism.cli import output
+    from ioprism.reports.to_terminal import insights as terminal_form
+
+    terminal_form.show(found, judged.job, output.console(), everything=everything)
+    _warn(judged.warnings)
+
+
+def _show_many(
+    jobs: list[Judged],
+    failures: list[str],
+    paths: tuple[Path, ...],
+    level: Severity,
+    *,
+    as_json: bool,
+    everything: bool,
+) -> None:
+    if not jobs:
+        raise BrokenTraceError(
+            f"none of its {len(failures)} logs can be read; the first: {failures[0]}\n"
+            "Hint: copy the logs again.",
+            source=paths[0],
+        )
+    if as_json:
+        rows = [(j.paths, j.warnings, j.job, _filtered(j.insights, level)) for j in jobs]
+        formats = "+".join(dict.fromkeys(job.format for job in jobs))
+        text = json_form.document(
+            json_form.jobs_body(rows, failures), paths=paths, format_name=formats, warnings=failures
+        )
+        click.echo(text)
+        return
+    from ioprism.cli import output
+    from ioprism.reports.to_terminal import insights as terminal_form
+
+    shown = [(j.paths, j.job, _filtered(j.insights, level)) for j in jobs]
+    terminal_form.show_jobs(shown, output.console(), everything=everything)
+    _warn(failures)
+
+
+def _warn(messages: tuple[str, ...] | list[str]) -> None:
+    if messages:
+        from rich.console import Console
+
+        from ioprism.reports import to_terminal
+
+        stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
+        to_terminal.warnings(stderr, messages)

@@ -57,7 +57,13 @@ def commands() -> str:
 
 
 def _help(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
-    context = click.Context(command, info_name=name, parent=None, max_content_width=88)
+    context = click.Context(
+        command,
+        info_name=name,
+        parent=None,
+        max_content_width=88,
+        help_option_names=["-h", "--help"],  # as the command line has them
+    )
     context.terminal_width = 88
     yield f"## {name}\n"
     yield "```"

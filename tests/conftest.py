@@ -70,7 +70,9 @@ def screen(browser: Browser) -> Iterator[Page]:
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: problems.append(request.url) if _leaves(request.url) else None)
+    page.on(
+        "request", lambda request: problems.append(request.url) if _leaves(request.url) else None
+    )
     yield page
     context.close()
     assert problems == []

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from ioprism.api import bottlenecks, characterise, convert, insights, phases, read, read_jobs
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Trace
+    from ioprism.pipeline import Report, analyse
 
 _HOME = {
+    "Report": "ioprism.pipeline",
     "Signal": "ioprism.model.signal",
     "Trace": "ioprism.model.trace",
+    "analyse": "ioprism.pipeline",
     "bottlenecks": "ioprism.api",
     "characterise": "ioprism.api",
     "convert": "ioprism.api",
@@ -35,9 +38,11 @@ _HOME = {
 }
 
 __all__ = [
+    "Report",
     "Signal",
     "Trace",
     "__version__",
+    "analyse",
     "bottlenecks",
     "characterise",
     "convert",

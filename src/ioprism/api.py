@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.characterise import characterise as _characterise
 from ioprism.engine.base import Engine
@@ -11,6 +14,11 @@ from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.readers.registry import read_trace, read_traces
 from ioprism.readers.store import write_store
+from ioprism.settings import PhaseSettings, Thresholds
+
+if TYPE_CHECKING:
+    from ioprism.analyses.phases import Phases
+    from ioprism.rules.registry import Insights
 
 
 def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
@@ -31,3 +39,67 @@ def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristi
 def convert(trace: Trace, folder: str | Path, *, replace: bool = False) -> None:
     """Keep a trace as a folder of Parquet files, to be read again in milliseconds."""
     write_store(trace, Path(folder), replace=replace)
+
+
+def bottlenecks(
+    trace: Trace,
+    *,
+    views: Sequence[str] = ("process", "file", "time"),
+    metric: str = "operations",
+    rules: Sequence[str | Path] = (),
+    top: int | None = None,
+    page: int = 1,
+    engine: Engine | None = None,
+    compatible: Literal["wisio"] | None = None,
+    **settings: Any,  # noqa: ANN401 - as `Settings` has them
+) -> Bottlenecks:
+    """Return the records whose share of I/O time is out of proportion, and why.
+
+    Args:
+        trace: what `read` returns.
+        views: perspectives to combine, such as process, file, time, host, directory.
+        metric: operations, bytes, time, or an expression over the fields of a record.
+        rules: files that change the rules or add to them.
+        top: how many bottlenecks of each view to word; None: all.
+        page: which page of `top` bottlenecks.
+        engine: where to compute; by default here.
+        compatible: count as WisIO 0.2.2 does.
+        settings: threshold, percentile, floor, bucket, combine, across, layer.
+    """
+    from ioprism.rules.bottlenecks.analyse import analyse
+
+    return analyse(
+        trace,
+        engine or LocalEngine(),
+        rule_files=tuple(map(Path, rules)),
+        top=top,
+        page=page,
+        compatible=compatible,
+        views=tuple(views),
+        metric=metric,
+        **settings,
+    )
+
+
+def insights(
+    trace: Trace, *, thresholds: Thresholds | None = None, engine: Engine | None = None
+) -> Insights:
+    """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
+    from ioprism.analyses.evidence import evidence_of_trace
+    from ioprism.rules.registry import judge
+
+    limits = thresholds or Thresholds()
+    return judge(evidence_of_trace(trace, engine or LocalEngine(), limits))
+
+
+def phases(
+    trace: Trace,
+    *,
+    layer: str | None = None,
+    settings: PhaseSettings | None = None,
+    engine: Engine | None = None,
+) -> Phases:
+    """Return when a job does I/O, with the fastest and slowest rank of each phase."""
+    from ioprism.analyses.phases import phases as find_phases
+
+    return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)

@@ -2,14 +2,18 @@
 
 IoprismError
 ├── UsageError                   a setting or option makes no sense
+├── RuleError                    a rule file cannot be used
+│   └── ExpressionError          an expression of the rule language is wrong, and where
 ├── TraceError                   the input is the problem
 │   ├── NoSuchTraceError         there is no such file or folder
 │   ├── UnknownFormatError       no reader recognises the file
 │   ├── ReaderUnavailableError   a reader exists, its dependency is not installed
 │   └── BrokenTraceError         the format is known, the content cannot be read
 ├── OutputError                  the result cannot be written where it was asked for
+├── ServiceError                 a running service cannot be reached, or does not know the answer
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
+    ├── TooManyPiecesError       calls span more time buckets than can be meant
     ├── SignalTooShortError      too few samples to speak of a period
     ├── BrokenSignalError        the samples are not a function of time
     └── MissingPackageError      the method asked for needs a package that is not installed
@@ -33,6 +37,29 @@ class IoprismError(Exception):
 
 class UsageError(IoprismError):
     """A setting or option makes no sense."""
+
+
+class RuleError(IoprismError):
+    """A rule file cannot be used."""
+
+
+class ExpressionError(RuleError):
+    """An expression of the rule language is wrong; the message points at the place."""
+
+    def __init__(self, problem: str, *, text: str, at: int, hint: str | None = None) -> None:
+        shown, place = _excerpt(text, at)
+        pointer = " " * place + "^"
+        advice = f"\nHint: {hint}" if hint else ""
+        super().__init__(f"column {at + 1}: {problem}.\n    {shown}\n    {pointer}{advice}")
+        self.problem = problem
+        self.at = at
+
+
+def _excerpt(text: str, at: int) -> tuple[str, int]:
+    """Return the text around a place, harmless and on one line, and the place in it."""
+    first = max(0, at - 60)
+    before, after = printable(text[first:at]), printable(text[at : at + 40])
+    return before + after, len(before)
 
 
 class TraceError(IoprismError):
@@ -87,6 +114,10 @@ class OutputError(IoprismError):
     """The result cannot be written where it was asked for."""
 
 
+class ServiceError(IoprismError):
+    """A running service cannot be reached, or does not know the answer."""
+
+
 class AnalysisError(IoprismError):
     """The trace is fine, but the question cannot be answered from it."""
 
@@ -96,6 +127,21 @@ class NotEnoughDetailError(AnalysisError):
 
     def __init__(self, *, needed: str, has: str, hint: str) -> None:
         super().__init__(f"this needs {needed}, but the trace has {has}.\nHint: {hint}")
+
+
+class TooManyPiecesError(AnalysisError):
+    """Calls span more time buckets than can be meant."""
+
+    def __init__(self, pieces: float, bucket: float) -> None:
+        super().__init__(
+            f"the calls span {pieces:,.6g} time buckets of {bucket:g} s.\n"
+            "Hint: choose longer buckets with --time-bucket."
+        )
+        self.pieces = pieces
+        self.bucket = bucket
+
+    def __reduce__(self) -> tuple[type[TooManyPiecesError], tuple[float, float]]:
+        return TooManyPiecesError, (self.pieces, self.bucket)  # crosses process borders
 
 
 class SignalTooShortError(AnalysisError):

@@ -59,7 +59,9 @@ def test_components_and_fit(bursts: Path) -> None:
     assert said["fit"]["mse_after"] <= said["fit"]["mse_before"]
 
 
-@pytest.mark.parametrize("method", ["dft", "autocorrelation", "harmonic", "phases", "stft", "wavelet"])
+@pytest.mark.parametrize(
+    "method", ["dft", "autocorrelation", "harmonic", "phases", "stft", "wavelet"]
+)
 def test_every_method_finds_a_plain_rhythm(bursts: Path, method: str) -> None:
     assert answer(bursts, "--method", method)["period"]["seconds"] == pytest.approx(10.0, rel=0.05)
 

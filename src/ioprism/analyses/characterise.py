@@ -48,7 +48,7 @@ class Characteristics:
     io_time: float  # seconds all processes spent in their outermost I/O calls
     total: Amount  # at the deepest layer only
     by_operation: Mapping[str, Amount]  # read, write, metadata: at the deepest layer only
-    by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata
+    by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata, [other]
     request_sizes: Mapping[str, tuple[SizeCount, ...]]  # read, write: at the deepest layer only
 
 
@@ -60,18 +60,19 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
     """
     totals, sizes = _totals_and_sizes(trace, engine)
     deepest = _deepest(totals)
-    counted = totals.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
+    done = totals.filter(pl.col("operation") != "other")
+    counted = done.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
     by_operation = _by_operation(counted)
     return Characteristics(
         job=trace.job,
         processes=trace.processes.height or None,
         hosts=trace.processes["host"].drop_nulls().n_unique() or None,
         files=_file_count(trace, totals),
-        io_time=_outermost_time(trace, totals),
+        io_time=_outermost_time(trace, done),
         total=_sum(by_operation.values()),
         by_operation=by_operation,
         by_layer={
-            str(layer): _by_operation(totals.filter(layer=layer))
+            str(layer): _by_operation(totals.filter(layer=layer), with_other=True)
             for layer in totals["layer"].unique().sort().to_list()
         },
         request_sizes=_request_sizes(
@@ -95,7 +96,7 @@ def _totals_and_sizes(trace: Trace, engine: Engine) -> tuple[pl.DataFrame, pl.Da
 def _deepest(totals: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs of file and layer whose calls no deeper layer repeats."""
     present = totals.select("file", "layer").unique()
-    deepest = present.filter(pl.col("layer").is_in(SYSTEM_LAYERS + ("application", "other")))
+    deepest = present.filter(pl.col("layer").is_in([*SYSTEM_LAYERS, "application", "other"]))
     for layer in UPPER_LAYERS:
         alone = present.filter(layer=layer).join(deepest, on="file", how="anti", nulls_equal=True)
         deepest = pl.concat([deepest, alone])
@@ -108,7 +109,7 @@ def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
     A collective write waits in MPI-IO for other ranks while POSIX is idle: what the program
     waited for is the time of the outermost interface.
     """
-    depth = {layer: 0 for layer in DATA_LAYERS} | {"mpiio": 1, "dfs": 2}
+    depth = dict.fromkeys(DATA_LAYERS, 0) | {"mpiio": 1, "dfs": 2}
     parents = trace.files.select("file", "parent")
     timed = (
         totals.filter(pl.col("seconds") > 0)
@@ -122,14 +123,16 @@ def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
     return float(timed.filter(outermost)["seconds"].sum())
 
 
-def _by_operation(totals: pl.DataFrame) -> dict[str, Amount]:
+def _by_operation(totals: pl.DataFrame, *, with_other: bool = False) -> dict[str, Amount]:
+    """Add up reads, writes and metadata calls; what is no I/O at all only if asked for."""
     group = pl.col("operation").cast(pl.String)
-    moves = group.is_in(["read", "write"])
+    moves = group.is_in(["read", "write", "other"])
     sums = totals.group_by(
         pl.when(moves).then(group).otherwise(pl.lit("metadata")).alias("group")
     ).agg(pl.col("operations", "bytes", "seconds").sum())
     found = {name: Amount(o, b, s) for name, o, b, s in sums.iter_rows()}
-    return {name: found.get(name, Amount(0, 0, 0.0)) for name in ("read", "write", "metadata")}
+    amounts = {name: found.get(name, Amount(0, 0, 0.0)) for name in ("read", "write", "metadata")}
+    return {**amounts, "other": found["other"]} if with_other and "other" in found else amounts
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:

@@ -12,6 +12,9 @@ from ioprism.text import printable
 
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
+    "compare": "What a change did: metrics, findings gone, new and kept.",
+    "explore": "The same page over a trace of any size, from a local server.",
+    "report": "Everything about a job: the story here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
     "insights": "What is wrong with a job's I/O, and what to do about it.",
     "inspect": "The records and calls behind one bottleneck.",
@@ -23,6 +26,8 @@ COMMANDS = {
     "phases": "When a job does I/O, and whom each phase waits for.",
     "rules": "Every rule, its code and its threshold.",
     "servers": "Characterise a machine from its file-system servers' counters.",
+    "replay": "Send a trace as a live stream, to see what watch would have said.",
+    "watch": "Follow running jobs and predict their next I/O phase.",
     "write-time": "Predict how long a write takes, and choose a better configuration.",
 }
 

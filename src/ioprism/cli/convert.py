@@ -30,14 +30,13 @@ def convert(
     Example: ioprism convert run42.darshan run42.store
     """
     trace = read_trace(*paths, format_name=format_name)
-    if target.suffix == ".csv":
-        write = write_csv
-    elif target.name.endswith((".json", ".json.gz")):
-        write = write_chrome
-    else:
-        write = write_store
     with output.progress("writing events", quiet=quiet) as progress:
-        write(trace, target, replace=force, progress=progress)
+        if target.suffix == ".csv":
+            write_csv(trace, target, replace=force, progress=progress)
+        elif target.name.endswith((".json", ".json.gz")):
+            write_chrome(trace, target, replace=force, progress=progress)
+        else:
+            write_store(trace, target, replace=force, progress=progress)
     output.show_warnings(trace)
     if not quiet:
         click.echo(f"wrote {target}", err=True)

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.characterise import characterise
 from ioprism.cli import options, output
-from ioprism.engine.local import LocalEngine
+from ioprism.pipeline import analyse
 from ioprism.readers.darshan.writer import write_trace
 from ioprism.readers.registry import read_trace
 from ioprism.readers.synthetic import checkpointing_job, synthesise
 from ioprism.reports import to_json
 from ioprism.reports.to_json import characterise as json_form
-from ioprism.reports.to_terminal import characterise as terminal_form
+from ioprism.reports.to_terminal import report as terminal_form
 
 LOG = "checkpointing-job.darshan"
+PAGE = "report.html"
 
 
 @click.command()
@@ -43,9 +43,13 @@ def demo(folder: Path, quiet: bool) -> None:
     if not log.exists():
         write_trace(log, synthesise(checkpointing_job()).trace)
     trace = read_trace(log)
-    found = characterise(trace, LocalEngine())
-    (folder / "characteristics.json").write_text(to_json.document(trace, json_form.body(found)))
-    terminal_form.show(found, output.console())
+    found = analyse(trace)
+    described = json_form.body(found.document.characteristics)
+    (folder / "characteristics.json").write_text(to_json.document(trace, described))
+    (folder / "report.json").write_text(found.to_json())
+    found.to_html(folder / PAGE)
+    terminal_form.show(found.document, output.console())
     output.show_warnings(trace)
     if not quiet:
         click.echo(f"\nThe sample log and the results are in {folder}.", err=True)
+        click.echo(f"Open {folder / PAGE} in a browser.", err=True)

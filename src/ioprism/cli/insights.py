@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from ioprism.cli import options
 from ioprism.cli.judging import Failed, Judged, groups, judge_group, judge_many
 from ioprism.errors import BrokenTraceError
 from ioprism.model.finding import Severity
+from ioprism.model.trace import Progress
 from ioprism.reports.to_json import insights as json_form
 from ioprism.rules.registry import LEVELS, Insights
 from ioprism.settings import Thresholds, read_thresholds
@@ -63,9 +65,7 @@ def insights(
     else:
         with _progress("judging jobs", quiet=quiet) as progress:
             results = list(
-                judge_many(
-                    found, thresholds=thresholds, format_name=format_name, progress=progress
-                )
+                judge_many(found, thresholds=thresholds, format_name=format_name, progress=progress)
             )
         jobs = [result for result in results if isinstance(result, Judged)]
         failures = [result.message for result in results if isinstance(result, Failed)]
@@ -74,10 +74,8 @@ def insights(
         click.get_current_context().exit(FAILED)
 
 
-def _progress(what: str, *, quiet: bool):  # noqa: ANN202 - a context manager of either kind
+def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     if quiet or not sys.stderr.isatty():
-        from contextlib import nullcontext
-
         return nullcontext(lambda _: None)
     from ioprism.cli import output
 

@@ -137,9 +137,7 @@ def judge_many(
         yield result
 
 
-def _attempt(
-    group: Group, *, thresholds: Thresholds, format_name: str | None
-) -> Judged | Failed:
+def _attempt(group: Group, *, thresholds: Thresholds, format_name: str | None) -> Judged | Failed:
     try:
         return judge_group(group, thresholds=thresholds, format_name=format_name)
     except (IoprismError, OSError) as error:

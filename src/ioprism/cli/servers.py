@@ -148,9 +148,7 @@ def report(
         export_table(metrics.table, export, replace=force)
     if page is not None:
         peaks = {"read": peak_read, "write": peak_write}
-        write_page(
-            page, source, metrics, found, peaks=peaks, warnings=warnings, replace=force
-        )
+        write_page(page, source, metrics, found, peaks=peaks, warnings=warnings, replace=force)
     if as_json:
         click.echo(json_form.document([store], warnings, json_form.machine(found, metrics)))
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-import polars as pl
+from typing import TYPE_CHECKING, Protocol
 
 from ioprism.model.trace import Trace
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class View(Protocol):

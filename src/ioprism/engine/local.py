@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -11,7 +12,11 @@ from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
 
 # Partial tables are joined when they hold this many rows, so that memory stays bounded.
-ROWS_HELD = 2_000_000
+ROWS_HELD = 4_000_000
+# What one event needs at most while a view is computed, and one row of a partial table.
+BYTES_PER_EVENT = 400
+BYTES_PER_ROW = 200
+FEWEST_ROWS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +24,63 @@ class LocalEngine:
     """One pass over the events, batch by batch."""
 
     progress: Progress | None = None
+    memory_limit: int | None = None  # bytes to plan with; None: batches as the reader gives them
 
     def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
         """Compute all views in one pass over the events, in the order given."""
         empty = EVENTS.empty().lazy()
-        held = [[partial] for partial in pl.collect_all([view.partial(empty) for view in views])]
-        for number, batch in enumerate(trace.batches(), start=1):
-            partials = pl.collect_all([view.partial(batch) for view in views])
-            for view, tables, partial in zip(views, held, partials, strict=True):
-                tables.append(partial)
-                if sum(table.height for table in tables) > ROWS_HELD:
-                    tables[:] = [_combined(view, tables)]
+        partials = pl.collect_all([view.partial(empty) for view in views])
+        held = [
+            Held(view, [partial], self.rows_held)
+            for view, partial in zip(views, partials, strict=True)
+        ]
+        for number, batch in enumerate(self.batches(trace), start=1):
+            for tables, partial in zip(
+                held, pl.collect_all([view.partial(batch) for view in views]), strict=True
+            ):
+                tables.add(partial)
             if self.progress is not None:
                 self.progress(number)
-        return tuple(_combined(view, tables) for view, tables in zip(views, held, strict=True))
+        return tuple(tables.combined() for tables in held)
+
+    @property
+    def rows_held(self) -> int:
+        """How many rows of partial tables may wait to be joined."""
+        if self.memory_limit is None:
+            return ROWS_HELD
+        return max(FEWEST_ROWS, min(ROWS_HELD, self.memory_limit // (4 * BYTES_PER_ROW)))
+
+    def batches(self, trace: Trace) -> Iterator[pl.LazyFrame]:
+        """Yield the events in pieces that fit into the memory limit."""
+        if self.memory_limit is None:
+            yield from trace.batches()
+            return
+        rows = max(FEWEST_ROWS, self.memory_limit // (2 * BYTES_PER_EVENT))
+        for batch in trace.batches():
+            height = batch.select(pl.len()).collect().item()
+            for first in range(0, height, rows):
+                yield batch.slice(first, rows)
 
 
-def _combined(view: View, tables: list[pl.DataFrame]) -> pl.DataFrame:
-    return view.combine(pl.concat(tables).lazy()).collect()
+@dataclass(slots=True)
+class Held:
+    """Partial tables of one view that wait to be joined."""
+
+    view: View
+    tables: list[pl.DataFrame]
+    limit: int  # rows
+    rows: int = field(default=0)
+
+    def add(self, partial: pl.DataFrame) -> None:
+        """Take one more table; join them all when they have become twice what they were."""
+        self.tables.append(partial)
+        self.rows += partial.height
+        if self.rows > self.limit:
+            self.tables = [self.combined()]
+            self.rows = self.tables[0].height
+            # Joining at a fixed size would cost ever more when the result itself is large.
+            self.limit = max(self.limit, 2 * self.rows)
+
+    def combined(self) -> pl.DataFrame:
+        """Return all tables as one."""
+        return self.view.combine(pl.concat(self.tables).lazy()).collect()

@@ -25,6 +25,14 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Recommendation:
+    """Something to do about a finding."""
+
+    text: str
+    snippet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing worth telling the user. Wording and colour belong to reports/."""
 
@@ -34,3 +42,8 @@ class Finding:
     evidence: Mapping[str, float] = field(default_factory=dict)  # what triggered it, base units
     threshold: Mapping[str, float] = field(default_factory=dict)  # what it was compared with
     seconds_at_stake: float | None = None  # measured I/O time it concerns; ranks the findings
+    interface: str | None = None  # the layer it is about
+    aliases: tuple[str, ...] = ()  # what other tools call it
+    title: str = ""  # one sentence, from the texts beside the rules
+    details: tuple[Mapping[str, object], ...] = ()  # the worst files, ranks or phases
+    recommendations: tuple[Recommendation, ...] = ()

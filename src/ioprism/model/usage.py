@@ -14,6 +14,10 @@ DIRECTIONS = ("read", "write")
 EVERYONE = -1  # the rank of an entry that stands for all ranks together
 NAMELESS = -1  # the file of an entry whose name is unknown
 
+CONSOLE = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})
+KERNEL = ("/proc/", "/sys/", "/dev/")  # what looks like files there is made by the kernel
+SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - a name to compare with
+
 Counts = list[int]
 Seconds = list[float]
 
@@ -29,8 +33,7 @@ class Moves:
     forward: Counts | None = None  # requests at or behind the end of the rank's previous one
     consecutive: Counts | None = None  # those exactly at its end
     first: Counts | None = None  # requests that none precedes: neither forward nor backward
-    extent: Counts | None = None  # bytes from the file's start to the last one touched
-    repeated: Counts | None = None  # bytes moved that were moved before, of the whole file
+    extent: Counts | None = None  # bytes of the file touched at all, at most
     collective: Counts | None = None
     independent: Counts | None = None
     nonblocking: Counts | None = None
@@ -98,6 +101,13 @@ class Usage:
         return found
 
 
+def is_data(path: str) -> bool:
+    """Whether a name stands for data, rather than a console stream or a part of the kernel."""
+    if path.startswith(KERNEL):
+        return path.startswith(SHARED_MEMORY)
+    return path not in CONSOLE
+
+
 @dataclass(frozen=True, slots=True)
 class Striping:
     """How a file lies on storage targets."""
@@ -111,7 +121,7 @@ class FileFacts:
     """What is known of files, by their row."""
 
     paths: Mapping[int, str]
-    consoles: frozenset[int] = frozenset()
+    not_data: frozenset[int] = frozenset()  # console streams, and what the kernel makes up
     parents: Mapping[int, int] = field(default_factory=dict)  # data set -> file
     mounts: tuple[Mount, ...] = ()
     striping: Mapping[int, Striping] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from ioprism.readers.aside import written_aside
 
 VERSION = 1
 MANIFEST = "ioprism-trace.json"
-EVENTS_PER_FILE = 4_000_000
+EVENTS_PER_FILE = 2_000_000  # about half a gigabyte while they are sorted and written
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
 
@@ -194,5 +194,3 @@ def _broken(source: Path, why: str) -> BrokenTraceError:
     return BrokenTraceError(
         f"the store is damaged: {why}.\nHint: convert the original trace again.", source=source
     )
-
-

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
 
 from ioprism.model.finding import Finding
+from ioprism.model.schema import LAYERS, OPERATIONS
 from ioprism.rules.registry import RULES
 from ioprism.views.timeline import Timeline
 
@@ -36,7 +38,7 @@ def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show
     if finding.code in _EVERYTHING or not shown.marks.height:
         return None
     show: Show = {**_kinds(finding), **_ranks(finding), **_places(finding, files)}
-    present = set(shown.marks["layer"].cast(pl.String).unique())
+    present = set(shown.marks["layer"].unique().cast(pl.String))
     if finding.interface in present and len(present) > 1:
         show["layers"] = [finding.interface]
     if not set(show) - {"layers"} and len(present) < 2:
@@ -65,7 +67,9 @@ def _ranks(finding: Finding) -> Show:
         return {"slowest": [[row["start"], row["end"], row["rank"]] for row in rows]}
     named = finding.subject.name or ""
     if finding.subject.kind in ("rank", "ranks") and named:
-        told = [int(part) for part in named.replace("rank", "").split(",") if part.strip().isdigit()]
+        told = [
+            int(part) for part in named.replace("rank", "").split(",") if part.strip().isdigit()
+        ]
         if told:
             return {"ranks": told}
     return {"ranks": sorted({row["rank"] for row in rows})} if rows else {}
@@ -86,22 +90,28 @@ def _record(finding: Finding, files: Mapping[str, int]) -> Show:
     name = str(record.get("file", ""))
     if name in files:
         show["files"] = [files[name]]
-    rank = record.get("rank", record.get("process"))
-    if isinstance(rank, int):
-        show["ranks"] = [rank]
+    rank = re.match(r"rank (\d+)", str(record.get("process", "")))
+    if rank:
+        show["ranks"] = [int(rank[1])]
     time = record.get("time")
     if isinstance(time, int | float):
         show["times"] = [[time, time + 1]]
     return show
 
 
+def _any_of(column: str, names: list[str], known: tuple[str, ...]) -> pl.Expr:
+    """Whether a column holds one of these; numbers are compared far quicker than names."""
+    numbers = [known.index(name) for name in names]
+    return pl.col(column).to_physical().is_in(numbers)
+
+
 def _test(show: Show) -> pl.Expr:
     """Whether a mark is concerned: the same conditions that the page tests."""
     tests = [pl.lit(True)]
     if "layers" in show:
-        tests.append(pl.col("layer").cast(pl.String).is_in(show["layers"]))
+        tests.append(_any_of("layer", show["layers"], LAYERS))
     if "operations" in show:
-        tests.append(pl.col("operation").cast(pl.String).is_in(show["operations"]))
+        tests.append(_any_of("operation", show["operations"], OPERATIONS))
     if "ranks" in show:
         tests.append(pl.col("rank").is_in(show["ranks"]))
     if "files" in show:

@@ -11,12 +11,13 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.phases import Phases
+from ioprism.analyses.phases import Phase, Phases
 from ioprism.reports.document import Document
 from ioprism.reports.wording import quantity
 from ioprism.text import printable
 
-MOST_ROWS = 5000
+MOST_ROWS = 3000
+MOST_PHASES = 500  # of a layer
 SHOWN_ROWS = 30  # in a notebook
 Rows = list[list[Any]]
 
@@ -45,9 +46,7 @@ class Sheet:
         lines = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows[:SHOWN_ROWS])
         more = len(self.rows) - SHOWN_ROWS
         tail = f"<caption>and {more:,} more rows</caption>" if more > 0 else ""
-        return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{tail}</table>"
-        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{tail}</table>"
 
     def _cells(self, row: list[Any]) -> str:
         kinds = (kind for _, kind in self.columns)
@@ -147,11 +146,26 @@ def _phases(found: Phases | None) -> Iterator[Sheet]:
         ("in calls for", "seconds"), ("slowest rank", "number"), ("in calls for ", "seconds"),
     )  # fmt: skip
     rows: Rows = [
-        [
-            layer, p.start, p.end - p.start, p.kind, p.ranks, p.operations, p.bytes,
-            p.fastest.rank, p.fastest.time, p.slowest.rank, p.slowest.time,
-        ]  # fmt: skip
+        _phase_row(layer, phase)
         for layer, phases in found.layers.items()
-        for p in phases.phases[:MOST_ROWS]
+        for phase in sorted(phases.phases, key=lambda p: p.start - p.end)[:MOST_PHASES]
     ]
-    yield Sheet("Phases", columns, rows)
+    every = sum(len(phases.phases) for phases in found.layers.values())
+    note = f"The longest, of {every:,}." if len(rows) < every else ""
+    yield Sheet("Phases", columns, rows, note)
+
+
+def _phase_row(layer: str, phase: Phase) -> list[Any]:
+    return [
+        layer,
+        phase.start,
+        phase.end - phase.start,
+        phase.kind,
+        phase.ranks,
+        phase.operations,
+        phase.bytes,
+        phase.fastest.rank,
+        phase.fastest.time,
+        phase.slowest.rank,
+        phase.slowest.time,
+    ]

@@ -52,6 +52,8 @@ def _share(found: Characteristics) -> str:
     share = io_share(found)
     if share is None:
         return f"{format_seconds(found.io_time)} in I/O calls"
+    if share < 0.0005:
+        return "I/O takes next to none of the run time"
     shown = f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
     return f"I/O takes {shown} of the run time"
 

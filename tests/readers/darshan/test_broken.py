@@ -18,6 +18,9 @@ from ioprism.engine.local import LocalEngine
 from ioprism.errors import IoprismError
 from ioprism.readers.darshan.log import read_log
 from ioprism.readers.darshan.reader import DarshanReader
+from ioprism.readers.darshan.writer import write_trace
+from ioprism.readers.registry import read_trace
+from ioprism.readers.synthetic import Burst, Requests, Workload, synthesise
 from tests.conftest import ROOT, SHARED_DATA
 from tests.readers.darshan.repacking import repack
 
@@ -146,3 +149,17 @@ def test_a_header_that_is_cut_off_is_one_clear_error(tmp_path: Path, size: int) 
 
     with pytest.raises(IoprismError, match=r"Hint: "):
         read_log(path)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 5, 7, 64, 66, 67, 71, 100, 1000])
+def test_streams_may_be_cut_anywhere(
+    window: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "job.darshan"
+    burst = Burst("/scratch/{rank}", "write", Requests(2, 4096))
+    write_trace(log, synthesise(Workload(16, (burst,))).trace)
+    monkeypatch.setattr("ioprism.readers.darshan.log.WINDOW", window)
+    trace = read_trace(log)
+
+    assert trace.counters["POSIX"].height == 16
+    assert trace.completeness.whole

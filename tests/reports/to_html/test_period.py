@@ -58,9 +58,7 @@ def drawn(screen: Page, place: str) -> int:
     )
 
 
-def test_the_answer_and_all_figures_are_shown(
-    screen: Page, tmp_path: Path, bursts: Rhythm
-) -> None:
+def test_the_answer_and_all_figures_are_shown(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
     shown = opened(screen, tmp_path, bursts)
 
     assert shown.inner_text("h1") == "The job's write phases: a period of 20 s"

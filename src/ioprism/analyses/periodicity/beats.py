@@ -56,7 +56,9 @@ def over_all(period: Period, found: Phases | None) -> Period:
     return replace(period, seconds=mean, frequency=1.0 / mean, spread=float(distances.std()))
 
 
-def next_phase(signal: Signal, period: Period, found: Phases | None, *, now: float) -> NextPhase | None:
+def next_phase(
+    signal: Signal, period: Period, found: Phases | None, *, now: float
+) -> NextPhase | None:
     """When the next phase after now is due, how long it lasts, and how much it moves."""
     if found is None:
         return predict_next_phase(signal, period)

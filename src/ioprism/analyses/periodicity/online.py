@@ -2,8 +2,8 @@
 
 Every batch of requests is added to a `Ring`; an answer costs an analysis only when the signal
 has moved on by a part of the period. Looking often gives chance many opportunities, so that
-the k-th look at a stretch of time is allowed a share 1 / (k (k + 1)) of the false-alarm level:
-all looks together stay within it.
+every look at a stretch of time is allowed only a share of the false-alarm level: all looks
+together stay within it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ioprism.analyses.periodicity.grain import Grain
 from ioprism.analyses.periodicity.probabilities import FrequencyRange, frequency_ranges
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.ring import Ring
+from ioprism.analyses.periodicity.lines import has_line
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.analyses.periodicity.segments import Phases
 from ioprism.model.signal import FloatArray, Signal
@@ -34,6 +35,8 @@ PHASES_SHARE = 0.75  # of the false-alarm level; the rest is left to the spectru
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
 MIN_PHASES = 4  # three periods; fewer are not announced
+FIRST_SHARES = (0.15, 0.2, 0.25, 0.25)  # of the false-alarm level, for four to seven phases
+NEVER = 1e-12
 REMEMBERED = 64  # recent answers
 
 
@@ -107,11 +110,22 @@ class Tracker:
             self.grain.observe(start, end)
             self.ring.add(start, end, amount)
 
-    def predict(self) -> Prediction | None:
-        """Answer with all that was added so far, or None if that is too little."""
+    @property
+    def due(self) -> bool:
+        """Whether the signal has moved on so far that an analysis is worth its cost."""
+        return self.ring.end >= self._due and math.isfinite(self.ring.end)
+
+    def predict(self, *, analyse: bool = True) -> Prediction | None:
+        """Answer with all that was added so far, or None if there is nothing yet.
+
+        Args:
+            analyse: whether an analysis may be made now if one is due; else the last one counts.
+        """
         now = self.ring.end
-        if now >= self._due and math.isfinite(now):
+        if analyse and self.due:
             self._analyse(now)
+        elif self.latest is None and math.isfinite(now):
+            self.latest = Prediction(now, (self.ring.start, now), None, None, ())
         elif self.latest is not None and now > self.latest.time:
             self.latest = self._moved_on(self.latest, now)
         return self.latest
@@ -154,6 +168,8 @@ class Tracker:
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
+            if not has_line(signal):
+                return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * _share(self._spectrum_looks)
             found = _by_spectrum(signal, level=share * level)
@@ -167,7 +183,9 @@ class Tracker:
         level = self.settings.max_false_alarm
         found = _by_phases(signal, level=level)
         if found is None or _silence(signal, found) > STILL_VALID:
-            found = (_by_spectrum(signal, level=level) if known.method != "phases" else None) or found
+            found = (
+                _by_spectrum(signal, level=level) if known.method != "phases" else None
+            ) or found
         if found is None or _silence(signal, found) > OVER:
             # One look that finds nothing may be that of a phase half reported.
             return Look(signal, parts, known if _silence(signal, known) <= OVER else None)
@@ -175,8 +193,7 @@ class Tracker:
             self._rival = None
             return Look(signal, parts, found)
         confirmed = (
-            self._rival is not None
-            and relative_difference(found.seconds, self._rival) <= AGREEMENT
+            self._rival is not None and relative_difference(found.seconds, self._rival) <= AGREEMENT
         )
         self._rival = found.seconds
         return Look(signal, parts, found if confirmed else known)
@@ -250,6 +267,8 @@ class Tracker:
 
     def _step(self, look: Look, now: float) -> float:
         """How far the signal must move on before another analysis is worth its cost."""
+        if look.period is not None and look.period.method != "phases":
+            return look.period.seconds
         if look.period is not None:
             return min(look.period.seconds / ANALYSES_PER_PERIOD, _latest_distance(look.parts) / 2)
         step = (now - look.signal.start) / ANALYSES_PER_SPAN
@@ -316,8 +335,16 @@ def _look(parts: Segments) -> int:
 
 
 def _share(look: int) -> float:
-    """The share of the false-alarm level that the k-th look may use; all looks make 1."""
-    return 1.0 / (look * (look + 1)) if look > 0 else 1e-12
+    """The share of the false-alarm level that the k-th look may use; all looks make 1.
+
+    Most is spent on four to seven phases, when an answer is wanted and can be given.
+    """
+    if look < 1:
+        return NEVER
+    if look <= len(FIRST_SHARES):
+        return FIRST_SHARES[look - 1]
+    later = look - len(FIRST_SHARES)
+    return (1.0 - sum(FIRST_SHARES)) / (later * (later + 1))
 
 
 def _latest_distance(parts: Segments) -> float:

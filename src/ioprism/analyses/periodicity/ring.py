@@ -45,12 +45,18 @@ class Level:
         high = min(SIZE, math.floor(float(last.max())) + 1)
         volume = np.zeros(high - low + 2)
         carried = np.zeros(high - low + 2)
-        per_bin = rate * self.width
-        for place, sign in ((first, 1.0), (last, -1.0)):
-            bins = np.clip(place.astype(np.int64), low, high)
-            weight = sign * per_bin
-            volume += np.bincount(bins - low, weight * (bins + 1 - place), len(volume))
-            carried += np.bincount(bins - low + 1, weight, len(carried))
+        bins = [np.clip(place.astype(np.int64), low, high) for place in (first, last)]
+        # What lies within one bin is added whole: the difference of its ends is mostly rounding.
+        within = bins[0] == bins[1]
+        if within.any():
+            whole = (rate * (end - start))[within]
+            volume += np.bincount(bins[0][within] - low, whole, len(volume))
+        across = ~within
+        per_bin = rate[across] * self.width
+        for place, bin_, sign in ((first, bins[0], 1.0), (last, bins[1], -1.0)):
+            chosen, weight = bin_[across], sign * per_bin
+            volume += np.bincount(chosen - low, weight * (chosen + 1 - place[across]), len(volume))
+            carried += np.bincount(chosen - low + 1, weight, len(carried))
         filled = np.maximum(volume + np.cumsum(carried), 0.0)
         self.values[low:high] += filled[: high - low]
 
@@ -125,7 +131,7 @@ class Ring:
         return ring
 
     def _grid(self, start: float, shortest: float) -> tuple[int, int, int]:
-        """The level whose bins cover all from a moment on, the first bin and the one past the end."""
+        """The level that covers all from a moment on, its first bin and the one past the end."""
         if not self.levels:
             return 0, 0, 0
         number = 0

@@ -117,12 +117,7 @@ class DxtPartition:
         for data, found in runs(self.log, self.region, ranks=self.ranks, warn=warn):
             if found:
                 frame = self._events(data, found)
-                sound = frame.filter(
-                    (pl.col("end") >= pl.col("start"))
-                    & pl.col("start").is_finite()
-                    & pl.col("end").is_finite()
-                    & (pl.col("bytes") >= 0)
-                )
+                sound = _sound(frame)
                 dropped += frame.height - sound.height
                 yield sound.lazy()
         if dropped:
@@ -146,14 +141,14 @@ class DxtPartition:
                 "rank": ranks,
                 "process": self._processes(ranks, columns),
                 "file": files,
-                "layer": pl.repeat(DXT_LAYERS[self.region.name], height, dtype=Layer, eager=True),
+                "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
                 "operation": pl.Series(operations[kinds]).cat.to(Operation),
-                "function": pl.repeat(None, height, dtype=pl.Categorical(), eager=True),
-                "collective": pl.repeat(None, height, dtype=pl.Boolean, eager=True),
-                "nonblocking": pl.repeat(None, height, dtype=pl.Boolean, eager=True),
+                "function": _constant(None, pl.Categorical(), height),
+                "collective": _constant(None, pl.Boolean(), height),
+                "nonblocking": _constant(None, pl.Boolean(), height),
                 "offset": columns[0].view(np.int64)
                 if has_offsets
-                else pl.repeat(None, height, dtype=pl.Int64, eager=True),
+                else _constant(None, pl.Int64(), height),
                 "bytes": columns[1].view(np.int64),
             },
             schema=EVENTS.schema,
@@ -171,6 +166,18 @@ class DxtPartition:
             own, keys = self.threads, ["rank", "tid"]
             seen = pl.DataFrame({"rank": ranks, "tid": columns[4]})
         return seen.join(own, on=keys, how="left", maintain_order="left")["process"]
+
+
+def _constant(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
+    return pl.Series([value], dtype=dtype).new_from_index(0, height)
+
+
+def _sound(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out calls that end before they begin, never begin, or move less than nothing."""
+    start, end, size = (frame[name].to_numpy() for name in ("start", "end", "bytes"))
+    # Comparing with infinity from both sides is false for what is not a number, too.
+    good = (start > -np.inf) & (start <= end) & (end < np.inf) & (size >= 0)
+    return frame if good.all() else frame.filter(pl.Series(good))
 
 
 def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
@@ -206,9 +213,7 @@ def segment_columns(
     data: bytes, found: list[Run], words: int, byte_order: str
 ) -> list[npt.NDArray[np.uint64]]:
     """Gather the segments of all runs, one contiguous native array per field."""
-    counts = np.array([run.count for run in found])
-    first = np.array([run.at // 8 for run in found])
     raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
-    ends = np.cumsum(counts)
-    index = np.repeat(first - words * (ends - counts), counts) + words * np.arange(ends[-1])
-    return [raw[index + field].astype(np.uint64, copy=False) for field in range(words)]
+    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in found]
+    rows = np.concatenate(parts).reshape(-1, words)
+    return [rows[:, field].astype(np.uint64) for field in range(words)]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from ioprism.model.trace import Job, Mount, Warn
 from ioprism.readers.darshan.log import Log, whole
+
+if TYPE_CHECKING:  # the job's facts are read without it
+    import numpy as np
+    import numpy.typing as npt
 
 JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB
 NAME_BYTES = 4 * 2**30
@@ -84,13 +86,21 @@ def _text(data: bytes) -> str:
 
 
 def read_names(log: Log, warn: Warn) -> Names:
-    """Read the name table; a name that is cut off is dropped with a warning."""
+    """Read the name table into arrays."""
+    import numpy as np
+
+    found = name_table(log, warn)
+    return Names(np.fromiter(found.keys(), np.uint64, len(found)), list(found.values()))
+
+
+def name_table(log: Log, warn: Warn) -> dict[int, str]:
+    """Read the names by identifier; a name that is cut off is dropped with a warning."""
     data = whole(log, log.names, warn, limit=NAME_BYTES)
     counted = log.version < (3, 10)
     found, consumed = (_counted_names if counted else _terminated_names)(data, log.byte_order)
     if consumed < len(data):
         warn(f"{log.path.name}: the table of file names is cut off; some files have no name")
-    return Names(np.fromiter(found.keys(), np.uint64, len(found)), list(found.values()))
+    return found
 
 
 def _terminated_names(data: bytes, order: str) -> tuple[dict[int, str], int]:

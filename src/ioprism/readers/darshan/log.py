@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
+from zlib import adler32
 
 from isal import isal_zlib
 
@@ -30,8 +31,9 @@ COMPRESSIONS = ("zlib", "bzip2", "none")
 # what follows it, which is quadratic in the number of ranks.
 WINDOW = 64 * 1024
 PIECE = 4 * 2**20
-
-_ZLIB_ERRORS: tuple[type[Exception], ...] = (isal_zlib.error,)
+# The checksum at the end of a zlib stream, and what isal may have read beyond it, in bytes.
+CHECKSUM, BIT_BUFFER = 4, 8
+NO_BYTES = 1  # the checksum of nothing
 
 ByteOrder = Literal["<", ">"]
 
@@ -194,26 +196,44 @@ def _windows(file: BinaryIO, available: int) -> Iterator[bytes]:
 
 def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iterator[bytes]:
     stream = _decompressor(log.compression)
-    fed = False
+    fed, check, before = False, NO_BYTES, b""
     for window in raw:
         data = window
         while data:
             try:
-                yield stream.decompress(data)
-            except (*_ZLIB_ERRORS, OSError, EOFError, ValueError):
+                inflated = stream.decompress(data)
+            except (isal_zlib.error, OSError, EOFError, ValueError):  # type: ignore[misc] # its stub
                 warn(
                     f"{log.path.name}: the {region.name} data are damaged; "
                     "what follows the damage is missing and what precedes it may be wrong"
                 )
                 return
+            yield inflated
             fed = True
+            if log.compression == "zlib":
+                check = adler32(inflated, check)
             if not stream.eof:
+                before = (before + data)[-CHECKSUM:]
                 break
-            data = stream.unused_data
+            data = _behind(stream.unused_data, before + data, check)
             stream = _decompressor(log.compression)
-            fed = False
+            fed, check, before = False, NO_BYTES, b""
     if fed:
         warn(f"{log.path.name}: the {region.name} data end in the middle; records are missing")
+
+
+def _behind(unused: bytes, fed: bytes, check: int) -> bytes:
+    """What follows the end of a stream.
+
+    Up to eight bytes may be lost in isal's buffer of bits, so the end is looked for: a stream
+    ends with the checksum of what it holds.
+    """
+    ending = check.to_bytes(CHECKSUM, "big")
+    for left in range(len(unused), BIT_BUFFER + 1):
+        end = len(fed) - left
+        if fed[max(0, end - CHECKSUM) : end] == ending:
+            return fed[end:]
+    return unused
 
 
 def _decompressor(compression: str) -> _Decompressor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,10 +11,10 @@ from ioprism.model.trace import Warn
 from ioprism.readers.darshan.counters import FileCodes
 from ioprism.readers.darshan.log import Log, Region, whole
 from ioprism.readers.darshan.records import LUSTRE_COMPONENT
+from ioprism.readers.darshan.variable import UNUSED, lustre_components
 
 LUSTRE_BYTES = 2**30
-MAX_STRIPES = 65_536
-UNUSED = -1  # stripe size of a component that holds no data yet
+VERSIONS = (1, 2)
 
 _SCHEMA = pl.Schema(
     {
@@ -31,13 +30,12 @@ _SCHEMA = pl.Schema(
 
 def read_lustre(log: Log, region: Region, codes: FileCodes, warn: Warn) -> pl.DataFrame:
     """Read one row per layout component of each file."""
-    parse = {1: _version_1, 2: _version_2}.get(region.version)
-    if parse is None:
+    if region.version not in VERSIONS:
         warn(f"{log.path.name}: LUSTRE records of version {region.version} are not read")
         rows: list[dict[str, object]] = []
     else:
         data = whole(log, region, warn, limit=LUSTRE_BYTES)
-        rows = list(_checked(parse(data, log.byte_order), log, warn))
+        rows = list(_checked(lustre_components(data, log.byte_order, region.version), log, warn))
     table = pl.DataFrame(rows, schema=_SCHEMA)
     file = codes.series("file", table["id"].to_numpy().astype(np.uint64))
     return table.drop("id").insert_column(0, file)
@@ -51,60 +49,6 @@ def _checked(
             warn(f"{log.path.name}: a LUSTRE record is damaged; layouts from there on are missing")
             return
         yield row
-
-
-def _version_1(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
-    """One component per file: id, rank, targets of the system, and the layout itself."""
-    head = struct.Struct(f"{order}Qq5q")
-    position = 0
-    while position + head.size <= len(data):
-        identifier, rank, _, _, _, stripe_size, stripe_count = head.unpack_from(data, position)
-        position += head.size
-        end = position + 8 * stripe_count
-        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data):
-            yield None
-            return
-        yield {
-            "id": identifier,
-            "rank": rank,
-            "component": 0,
-            "stripe_size": stripe_size,
-            "stripe_count": stripe_count,
-            "targets": list(struct.unpack_from(f"{order}{stripe_count}q", data, position)),
-        }
-        position = end
-
-
-def _version_2(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
-    """Several components per file: their counters, then the targets of all of them."""
-    head = struct.Struct(f"{order}Q3q")
-    component = struct.Struct(f"{order}{len(LUSTRE_COMPONENT)}q16s")
-    position = 0
-    while position + head.size <= len(data):
-        identifier, rank, components, stripes = head.unpack_from(data, position)
-        position += head.size
-        targets_at = position + component.size * components
-        end = targets_at + 8 * stripes
-        sane = 0 <= components <= MAX_STRIPES and 0 <= stripes <= MAX_STRIPES
-        if not sane or end > len(data):
-            yield None
-            return
-        targets = struct.unpack_from(f"{order}{stripes}q", data, targets_at)
-        taken = 0
-        for number in range(components):
-            *values, pool = component.unpack_from(data, position + component.size * number)
-            counters = dict(zip(LUSTRE_COMPONENT, values, strict=True))
-            count = max(0, counters["stripe_count"])
-            yield {
-                "id": identifier,
-                "rank": rank,
-                "component": number,
-                **counters,
-                "pool": pool.split(b"\0")[0].decode("utf-8", "backslashreplace"),
-                "targets": list(targets[taken : taken + count]),
-            }
-            taken += count
-        position = end
 
 
 def layouts(lustre: pl.DataFrame) -> pl.DataFrame:

@@ -21,28 +21,18 @@ from ioprism.readers.darshan.log import (
     Region,
     byte_order_of,
     read_log,
-    uncovered,
 )
 from ioprism.readers.darshan.lustre import layouts, read_lustre
-from ioprism.readers.darshan.records import DXT_LAYERS, DXT_VERSIONS, FIXED, dxt_segment_words
+from ioprism.readers.darshan.notes import notes
+from ioprism.readers.darshan.records import (
+    DXT_VERSIONS,
+    FIXED,
+    HEATMAP_LAYERS,
+    NOT_FILES,
+    dxt_segment_words,
+)
 
 DATASETS = ("H5D", "PNETCDF_VAR")
-HEATMAP_LAYERS = {
-    "heatmap:POSIX": "posix",
-    "heatmap:MPIIO": "mpiio",
-    "heatmap:STDIO": "stdio",
-    "heatmap:DFS": "dfs",
-    "heatmap:DAOS": "daos",
-}
-# Names of records that are about the machine or the job, not about a file.
-NOT_FILES = (
-    *HEATMAP_LAYERS,
-    "darshan-internal-bgq",
-    "darshan-apmpi-header",
-    "darshan-apxc-header",
-    "APMPI",
-    "APXC",
-)
 
 
 class DarshanReader:
@@ -82,13 +72,8 @@ class _Content:
     names: Names
 
     def trace(self) -> Trace:
-        for region in self.log.modules.values():
-            self._note(region)
-        if self.log.compression != "none" and (amount := uncovered(self.log)):
-            self.completeness.warn(
-                f"{self.log.path.name}: the header and the file disagree about {amount} bytes; "
-                "the log is cut short or damaged, and records may be missing"
-            )
+        for note in notes(self.log):
+            self.completeness.warn(note)
         has_threads = any(dxt_segment_words(r.name, r.version) > 4 for r in self.dxt)
         threads = self.processes.select("rank", "tid", "process") if has_threads else None
         return Trace(
@@ -103,21 +88,6 @@ class _Content:
             load_processes=lambda: self.processes,
             completeness=self.completeness,
         )
-
-    def _note(self, region: Region) -> None:
-        name = self.log.path.name
-        if region.partial and region.name != "NULL":  # merging logs sets that bit for no reason
-            self.completeness.warn(
-                f"{name}: the {region.name} data are partial: Darshan ran out of memory for "
-                "records while the job ran"
-            )
-        known = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}
-        if region.length and region.name not in known:
-            self.completeness.warn(f"{name}: the {region.name} module is not read")
-        if region.length and region.version not in DXT_VERSIONS.get(region.name, [region.version]):
-            self.completeness.warn(
-                f"{name}: {region.name} has the unknown version {region.version} and is not read"
-            )
 
     @property
     def dxt(self) -> list[Region]:

@@ -280,3 +280,20 @@ def dxt_has_offsets(module: str, version: int) -> bool:
 LUSTRE_COMPONENT = (
     "stripe_size", "stripe_count", "pattern", "flags", "extent_start", "extent_end", "mirror",
 )  # fmt: skip
+
+HEATMAP_LAYERS = {
+    "heatmap:POSIX": "posix",
+    "heatmap:MPIIO": "mpiio",
+    "heatmap:STDIO": "stdio",
+    "heatmap:DFS": "dfs",
+    "heatmap:DAOS": "daos",
+}
+# Names of records that are about the machine or the job, not about a file.
+NOT_FILES = (
+    *HEATMAP_LAYERS,
+    "darshan-internal-bgq",
+    "darshan-apmpi-header",
+    "darshan-apxc-header",
+    "APMPI",
+    "APXC",
+)

@@ -50,14 +50,14 @@ def _starts_like_a_report(start: bytes) -> bool:
     unpacker = msgpack.Unpacker(strict_map_key=False)
     unpacker.feed(start)
     try:
-        first = [_bare(value) for value in islice(unpacker, 4)]
+        first = [bare(value) for value in islice(unpacker, 4)]
     except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError):
         return False
     kinds = [type(value) for value in first]
     return kinds == [int, str, int, str] and first[3] in DIRECTIONS
 
 
-def _bare(value: Any) -> Any:  # noqa: ANN401 - any msgpack object
+def bare(value: Any) -> Any:  # noqa: ANN401 - any msgpack object
     """A field may come alone or as a map of its name."""
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
@@ -67,7 +67,7 @@ def _reports(source: Path, completeness: Completeness) -> Iterator[Mapping[str, 
         yield json_document(source)
         return
     objects = msgpack_objects(source, completeness)
-    while fields := [_bare(value) for value in islice(objects, len(FIELDS))]:
+    while fields := [bare(value) for value in islice(objects, len(FIELDS))]:
         if len(fields) < len(FIELDS):
             completeness.warn(f"{source.name}: the last report is cut off and left out")
             return
@@ -80,19 +80,20 @@ def _joined(reports: Iterator[Mapping[str, Any]], source: Path) -> Content:
         raise ValueError("there is no report in it")
     host, pid = listed[0].get("hostname"), listed[0].get("pid")
     return Content(
-        intervals=[_intervals(report, source) for report in listed],
+        intervals=[request_intervals(report, named=source.name) for report in listed],
         ranks=1,
         host=None if host is None else str(host),
         pid=int(pid) if pid is not None else None,
     )
 
 
-def _intervals(report: Mapping[str, Any], source: Path) -> Intervals:
+def request_intervals(report: Mapping[str, Any], *, named: str = "") -> Intervals:
+    """The requests of one report; `named` is the file's name, if it comes from one."""
     start, end = numbers(report["start_t_micro"]) * MICRO, numbers(report["end_t_micro"]) * MICRO
     size = numbers(report["req_size"])
     if not len(start) == len(end) == len(size):
         raise ValueError(f"{len(size)} sizes do not fit {len(start)} starts and {len(end)} ends")
     # Reports in JSON do not say the direction; the name that GekkoFS gives the file does.
-    named = source.name.partition("_")[0]
-    guess = named if named in DIRECTIONS.values() else "other"
+    hint = named.partition("_")[0]
+    guess = hint if hint in DIRECTIONS.values() else "other"
     return Intervals(start, end, size, DIRECTIONS.get(report.get("io_type", ""), guess))

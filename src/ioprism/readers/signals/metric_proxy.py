@@ -36,7 +36,9 @@ class MetricProxyReader:
         """Read every metric as a rate over time."""
         completeness = Completeness()
         try:
-            content = Content(series=list(_series(_metrics(source, completeness), completeness)))
+            content = Content(
+                series=list(metric_series(_metrics(source, completeness), completeness))
+            )
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
             raise broken(source, f"its metrics cannot be read ({error})") from error
         return build_trace(source, content, completeness, name=self.name)
@@ -47,6 +49,11 @@ def _metrics(source: Path, completeness: Completeness) -> Mapping[str, Any]:
         document = json_document(source)
     else:
         document = next(msgpack_objects(source, completeness), None)
+    return metrics_in(document)
+
+
+def metrics_in(document: object) -> Mapping[str, Any]:
+    """The map of metrics in an export or a request."""
     while isinstance(document, dict) and "metrics" in document:
         document = document["metrics"]
     if not isinstance(document, dict):
@@ -54,7 +61,8 @@ def _metrics(source: Path, completeness: Completeness) -> Mapping[str, Any]:
     return document
 
 
-def _series(metrics: Mapping[str, Any], completeness: Completeness) -> Iterator[TimeSeries]:
+def metric_series(metrics: Mapping[str, Any], completeness: Completeness) -> Iterator[TimeSeries]:
+    """Each metric as a rate over time."""
     for name, points in metrics.items():
         if f"{DERIVED}{name}" in metrics:
             continue  # the proxy gives this one's rate itself

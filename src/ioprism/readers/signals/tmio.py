@@ -64,12 +64,12 @@ class TmioReader:
         start = head(source)
         if start.lstrip()[:1] != b"{":
             for flush in msgpack_objects(source, completeness):
-                yield _flush(flush)
+                yield parse_flush(flush)
         elif _has_lines(start):
             for line in json_lines(source, completeness):
-                yield _document(line)
+                yield parse_document(line)
         else:
-            yield _document(json_document(source))
+            yield parse_document(json_document(source))
 
 
 def _has_lines(start: bytes) -> bool:
@@ -100,7 +100,7 @@ def _joined_series(parts: list[TimeSeries]) -> list[TimeSeries]:
     return joined
 
 
-def _document(document: object) -> Content:
+def parse_document(document: object) -> Content:
     """One JSON object: modes, a bare bandwidth, or bare arrays."""
     if not isinstance(document, dict):
         raise ValueError("expected an object")
@@ -145,7 +145,7 @@ def _pick(arrays: Body, *names: str, prefix: str, suffix: str = "") -> str:
     return like[0] if like else ""
 
 
-def _flush(flush: object) -> Content:
+def parse_flush(flush: object) -> Content:
     """One array of a msgpack flush: a mode with its phases, or times that are not needed."""
     if not isinstance(flush, list | tuple) or not flush:
         raise ValueError("expected an array")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +18,7 @@ from ioprism.model.trace import Trace
 from ioprism.reports.document import Document
 from ioprism.reports.highlight import concern
 from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import asset, short
+from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
 from ioprism.reports.wording import job_facts, label, quantity, verdict
@@ -26,7 +27,7 @@ from ioprism.views.packed import pack
 from ioprism.views.timeline import Timeline
 
 MOST_NAMES = 50_000
-MOST_PHASES = 20_000
+MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
 PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "report-state",
          "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
          "report-phases", "report-findings", "report-tables", "report-export",
@@ -68,9 +69,10 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "stripes": stripes(trace, shown),
         "findings": _findings(document),
         "phases": _phases(document.phases),
-        "rhythm": _rhythm(document.rhythm),
+        "rhythm": _rhythm(document.rhythm, document.rhythm_of),
         "tables": [sheet.to_dict() for sheet in sheets(document)],
         "timeline": about(shown) if explore else embedded(shown),
+        "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
         "explore": explore,
     }
 
@@ -90,7 +92,7 @@ def about(shown: Timeline) -> dict[str, Any]:
 def embedded(shown: Timeline) -> dict[str, Any]:
     """Return a picture's marks as text."""
     packed = pack(shown)
-    text = base64.b64encode(packed.data).decode("ascii")
+    text = base64.b64encode(packed.deflated()).decode("ascii")
     return {**about(shown), **packed.header(), "data": text}
 
 
@@ -100,19 +102,24 @@ def rank_count(trace: Trace, shown: Timeline) -> int:
     return max(trace.job.ranks or 1, int(ranks.max()) + 1 if len(ranks) else 1)
 
 
-def file_names(trace: Trace, shown: Timeline) -> dict[str, str]:
+def _with_marks(trace: Trace, shown: Timeline | None) -> pl.DataFrame:
+    """The files that have marks; all files where marks are not known yet."""
+    if shown is None:
+        return trace.files
+    return trace.files.join(shown.marks.select("file").unique(), on="file", how="semi")
+
+
+def file_names(trace: Trace, shown: Timeline | None) -> dict[str, str]:
     """Return the names of the files that have marks, by number."""
-    used = shown.marks.select("file").unique().drop_nulls()
-    named = trace.files.select("file", "path").join(used, on="file", how="semi")
+    named = _with_marks(trace, shown).select("file", "path")
     return {str(n): printable(path) for n, path in named.head(MOST_NAMES).iter_rows()}
 
 
-def stripes(trace: Trace, shown: Timeline) -> dict[str, list[Any]]:
+def stripes(trace: Trace, shown: Timeline | None) -> dict[str, list[Any]]:
     """Return stripe size and storage targets of the files that have marks."""
-    used = shown.marks.select("file").unique().drop_nulls()
-    known = trace.files.filter(
+    known = _with_marks(trace, shown).filter(
         (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
-    ).join(used, on="file", how="semi")
+    )
     rows = known.select("file", "stripe_size", "targets").head(MOST_NAMES).iter_rows()
     return {str(file): [size, list(targets)] for file, size, targets in rows}
 
@@ -122,7 +129,7 @@ def _findings(document: Document) -> list[dict[str, Any]]:
     numbers = {str(path): int(number) for path, number in paths.iter_rows()}
     return [
         {
-            "id": f"{number}-{finding.code}",
+            "id": identifier,
             "code": finding.code,
             "level": finding.severity.value,
             "title": printable(finding.title),
@@ -132,8 +139,21 @@ def _findings(document: Document) -> list[dict[str, Any]]:
             "details": _details(finding),
             "show": concern(finding, document.timeline, numbers),
         }
-        for number, finding in enumerate(document.findings)
+        for identifier, finding in zip(
+            _identifiers(document.findings), document.findings, strict=True
+        )
     ]
+
+
+def _identifiers(findings: Sequence[Finding]) -> list[str]:
+    """Name findings by their codes, so that a link to one still holds after a new run."""
+    seen: Counter[str] = Counter()
+    names = []
+    for finding in findings:
+        seen[finding.code] += 1
+        number = seen[finding.code]
+        names.append(finding.code if number == 1 else f"{finding.code}-{number}")
+    return names
 
 
 def _evidence(finding: Finding) -> list[list[str]]:
@@ -147,8 +167,10 @@ def _evidence(finding: Finding) -> list[list[str]]:
 
 
 def _details(finding: Finding) -> dict[str, Any]:
-    rows = [] if finding.code.startswith("bottleneck-") else list(finding.details)
+    rows = list(finding.details)
     columns = list(dict.fromkeys(key for row in rows for key in row))
+    if finding.code.startswith("bottleneck-"):
+        columns = ["why"]
     return {
         "columns": [label(key) for key in columns],
         "rows": [[quantity(key, row.get(key)) for key in columns] for row in rows],
@@ -160,19 +182,20 @@ def _phases(found: Phases | None) -> dict[str, Any]:
         return {}
     layers = found.to_dict()["layers"]
     for layer in layers.values():
-        layer["phases"] = layer["phases"][:MOST_PHASES]
+        longest = sorted(layer["phases"], key=lambda phase: phase["start"] - phase["end"])
+        layer["phases"] = sorted(longest[:MOST_PHASES], key=lambda phase: float(phase["start"]))
     return dict(layers)
 
 
-def _rhythm(found: Rhythm | None) -> dict[str, Any] | None:
+def _rhythm(found: Rhythm | None, direction: str) -> dict[str, Any] | None:
     if found is None:
         return None
     signal = found.signal
     return {
+        "of": direction,
         "signal": curve(signal),
         "period": None if found.period is None else asdict(found.period),
         "next": None if found.next_phase is None else asdict(found.next_phase),
         "spectrum": spectrum(signal),
         "scalogram": picture_of_periods(signal),
-        "mean": short(float(signal.values.mean())),
     }

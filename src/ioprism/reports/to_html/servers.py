@@ -13,7 +13,6 @@ from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, col
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.version import __version__
 
 MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
 AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")

@@ -34,6 +34,11 @@ def dump(value: Mapping[str, Any]) -> str:
     return text.replace("\x7f", "\\u007f")
 
 
+def line(value: Mapping[str, Any]) -> str:
+    """Return JSON on one line, in ASCII."""
+    return json.dumps(_plain(value), allow_nan=False).replace("\x7f", "\\u007f")
+
+
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -16,7 +16,11 @@ def show(found: Sequence[Comparison], console: Console) -> None:
     for one in found:
         ceiling = one.ceiling
         of = "" if ceiling.processes is None else f", {counted(ceiling.processes, 'task')}"
-        size = "" if ceiling.request_size is None else f", requests of {format_bytes(ceiling.request_size)}"
+        size = (
+            ""
+            if ceiling.request_size is None
+            else f", requests of {format_bytes(ceiling.request_size)}"
+        )
         heading(console, f"Beside {ceiling.tool}{of}{size}")
         if not one.relations:
             console.print("  The job and the benchmark have no rate in common.")

@@ -101,9 +101,7 @@ def _shown(key: str, value: object) -> str:
     return str(value) if key in ("rank", "target") else format_count(value)
 
 
-def _show_unchecked(
-    unchecked: Sequence[NotChecked], console: Console, *, everything: bool
-) -> None:
+def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:
     if not unchecked:
         return
     by_need: dict[str, list[str]] = {}

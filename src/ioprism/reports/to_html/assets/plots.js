@@ -51,6 +51,7 @@ function plot(place, options) {
   const height = options.height || 220;
   const made = { draw, paint, canvas, height, label: options.label };
   let frame = 0, width = 0;
+  canvas.style.height = `${height}px`;
 
   function valueAt(curve, x) {
     if (curve.at) return curve.at(x);
@@ -100,14 +101,16 @@ function plot(place, options) {
     pen.strokeStyle = colour("--line");
     pen.fillStyle = colour("--dim");
     pen.lineWidth = 1;
-    for (const y of ticks(low, high, 4)) {
+    const unit = options.binary && high > 0 ? 1024 ** Math.floor(Math.log2(high) / 10) : 1;
+    for (const y of ticks(low / unit, high / unit, 4).map((tick) => tick * unit)) {
       pen.beginPath(); pen.moveTo(LEFT, up(y)); pen.lineTo(right, up(y)); pen.stroke();
       pen.textAlign = "right";
       pen.fillText((options.upText || plain)(y), LEFT - 6, up(y) + 4);
     }
     for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(width / 130)))) {
-      pen.textAlign = "center";
-      pen.fillText(`${plain(x)} ${options.unit || "s"}`, across(x), height - 8);
+      const edge = across(x) > right - 24;
+      pen.textAlign = edge ? "right" : "center";
+      pen.fillText(`${plain(x)} ${options.unit || "s"}`, edge ? right + RIGHT : across(x), height - 8);
     }
     pen.save();
     pen.beginPath(); pen.rect(LEFT, TOP, right - LEFT, floor - TOP + 1); pen.clip();
@@ -115,8 +118,9 @@ function plot(place, options) {
     for (const [number, mark] of (options.marks || []).entries()) {
       pen.strokeStyle = colour("--mark"); pen.setLineDash([5, 4]);
       pen.beginPath(); pen.moveTo(across(mark.x), TOP); pen.lineTo(across(mark.x), floor); pen.stroke();
-      pen.setLineDash([]); pen.fillStyle = colour("--mark"); pen.textAlign = "left";
-      pen.fillText(mark.name, across(mark.x) + 4, TOP + 12 + 15 * (number % 4));
+      const left = across(mark.x) + 8 + 7 * mark.name.length > right;
+      pen.setLineDash([]); pen.fillStyle = colour("--mark"); pen.textAlign = left ? "right" : "left";
+      pen.fillText(mark.name, across(mark.x) + (left ? -4 : 4), TOP + 12 + 15 * (number % 4));
     }
     pen.restore();
     for (const key of caption.querySelectorAll(".key")) key.style.color = colour(key.dataset.colour);

@@ -1,4 +1,5 @@
 // The findings, worst first: what was seen, what to do, and where it is on the picture.
+const MOST_CARDS = 6;
 const LEVEL_NAMES = { high: "high", warn: "warning", info: "note", ok: "good" };
 
 function findingCard(finding, state) {
@@ -23,7 +24,7 @@ function findingCard(finding, state) {
   }
   finding.advice.forEach((advice) => {
     body.append(element("p", advice.text, "advice"));
-    if (advice.snippet) { const code = element("pre"); code.tabIndex = 0; code.append(element("code", advice.snippet)); body.append(code); }
+    if (advice.snippet) body.append(example(advice.snippet));
   });
   if (finding.details.rows.length) { const holder = element("div", undefined, "scroll"); table(holder, finding.details.columns, finding.details.rows); body.append(holder); }
   body.append(element("p", `rule: ${finding.code}`, "hint"));
@@ -31,14 +32,22 @@ function findingCard(finding, state) {
   return card;
 }
 
+function example(snippet) {
+  const folded = element("details", undefined, "code"), code = element("pre");
+  code.tabIndex = 0;
+  code.append(element("code", snippet));
+  folded.append(element("summary", "example"), code);
+  return folded;
+}
+
 function findingsSection(place, state) {
-  const main = data.findings.filter((finding) => finding.level === "high" || finding.level === "warn");
-  const rest = data.findings.filter((finding) => !main.includes(finding));
+  const serious = data.findings.filter((finding) => finding.level === "high" || finding.level === "warn");
+  const main = serious.slice(0, MOST_CARDS), rest = data.findings.filter((finding) => !main.includes(finding));
   place.replaceChildren(...main.map((finding) => findingCard(finding, state)));
   if (!main.length) place.append(element("p", "Nothing that costs noticeable time was found.", "calm"));
   if (rest.length) {
     const more = element("details", undefined, "more");
-    more.append(element("summary", `${rest.length} more: notes, and what is done well`), ...rest.map((finding) => findingCard(finding, state)));
+    more.append(element("summary", serious.length > main.length ? `${rest.length} more findings and notes` : `${rest.length} notes, and what is done well`), ...rest.map((finding) => findingCard(finding, state)));
     place.append(more);
   }
   const first = place.querySelector("details.finding");

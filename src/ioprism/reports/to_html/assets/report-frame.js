@@ -30,6 +30,7 @@ function frame(place, options) {
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", options.label);
+  canvas.style.height = `${height}px`;
   place.replaceChildren(canvas);
   let asked = 0, box = null;
 
@@ -43,7 +44,7 @@ function frame(place, options) {
     const right = width - RIGHT, floor = height - (options.bare ? 4 : BOTTOM);
     const across = (x) => LEFT + (x - view.low) / (view.high - view.low) * (right - LEFT);
     box = { left: LEFT, right, top: TOP, floor, width: Math.round(right - LEFT), height: floor - TOP, across };
-    if (!options.bare) bottomTicks(pen, view, box, height, options.unit || "s");
+    if (!options.bare) bottomTicks(pen, view, box, height, options.unit === undefined ? "s" : options.unit);
     options.paint(pen, box);
   }
   const draw = () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => whenSeen(canvas, () => paint())); };
@@ -56,10 +57,12 @@ function frame(place, options) {
 }
 
 function bottomTicks(pen, view, box, height, unit) {
-  pen.strokeStyle = colour("--line"); pen.lineWidth = 1; pen.fillStyle = colour("--dim"); pen.textAlign = "center";
+  pen.strokeStyle = colour("--line"); pen.lineWidth = 1; pen.fillStyle = colour("--dim");
   for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(box.width / 130)))) {
     pen.beginPath(); pen.moveTo(box.across(x), box.top); pen.lineTo(box.across(x), box.floor + 3); pen.stroke();
-    pen.fillText(unit ? `${plain(x)} ${unit}` : plain(x), box.across(x), height - 8);
+    const edge = box.across(x) > box.right - 24;
+    pen.textAlign = edge ? "right" : "center";
+    pen.fillText(unit ? `${plain(x)} ${unit}` : plain(x), edge ? box.right + RIGHT : box.across(x), height - 8);
   }
 }
 

@@ -17,8 +17,8 @@ function rankHeat(place, shown, state) {
       const { marks, lit } = shown, ranks = shown.rows.kept.length, rows = Math.max(1, Math.min(ranks, 128)), columns = Math.min(box.width, 240);
       const counted = deepest(marks), { low, high } = state.time;
       const sums = spread(marks, {
-        low, high, columns, rows, wanted: (i) => counted.has(marks.layer[i]), amount: (i) => marks.bytes[i],
-        rowOf: (i) => (lit[i] === 2 && movesBytes(marks, i) ? shown.rows.of(marks.rank[i], rows) : -1),
+        low, high, columns, rows, values: marks.bytes, lit,
+        rowOf: (i) => (counted.has(marks.layer[i]) && marks.operation[i] < 2 ? shown.rows.of(marks.rank[i], rows) : -1),
       });
       kept = { sums, rows, columns, ranks };
       drawImage(pen, heatImage(sums, rows, columns), box);

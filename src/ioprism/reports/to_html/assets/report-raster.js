@@ -1,6 +1,13 @@
 // Marks to pixels without a graphics card: how much of each pixel's time every category takes.
+let planes = new Float32Array(0); // kept from picture to picture: memory is dear to fetch
+
+function emptyPlanes(length) {
+  if (planes.length < length) planes = new Float32Array(length);
+  return planes.subarray(0, length).fill(0);
+}
+
 function rasterise(marks, { low, high, width, rows, rowOf, layer, lit, category, categories }) {
-  const cells = new Float32Array((categories + 1) * rows * width), size = rows * width;
+  const cells = emptyPlanes((categories + 1) * rows * width), size = rows * width;
   const origin = (low - marks.origin) / marks.tick, scale = width * marks.tick / (high - low);
   const { start, duration, busy, rank } = marks;
   eachStretch(marks, low, high, (from, to) => {
@@ -39,21 +46,23 @@ function imageOf(cells, { width, rows, categories, colours, share, faded }) {
   return image;
 }
 
-// Adds up amounts in columns and rows, each spread evenly over a mark's time.
-function spread(marks, { low, high, columns, rows, wanted, rowOf, amount }) {
+// Adds up amounts in columns and rows, each spread evenly over a mark's time. All marks of a stream share a row.
+function spread(marks, { low, high, columns, rows, rowOf, values, lit }) {
   const sums = new Float64Array(rows * columns);
   const origin = (low - marks.origin) / marks.tick, scale = columns * marks.tick / (high - low);
+  const { start, duration } = marks, end = columns - 1;
   eachStretch(marks, low, high, (from, to) => {
-    if (!wanted(from)) return;
+    const row = rowOf(from);
+    if (row < 0) return;
+    const base = row * columns;
     for (let i = from; i < to; i += 1) {
-      const row = rowOf(i);
-      if (row < 0) continue;
-      const value = amount(i), x = (marks.start[i] - origin) * scale, long = Math.max(1e-9, marks.duration[i] * scale);
-      const a = Math.max(0, x), b = Math.min(columns, x + long), base = row * columns;
-      if (b <= a && !(x >= 0 && x < columns)) continue;
-      const first = Math.min(columns - 1, a | 0), last = Math.min(columns - 1, b | 0);
-      if (first === last) { sums[base + first] += value * Math.min(1, Math.max(b - a, 1e-9) / long); continue; }
-      const each = value / long;
+      const value = values[i];
+      if (lit[i] !== 2 || !(value > 0)) continue;
+      const x = (start[i] - origin) * scale, long = duration[i] * scale + 1e-9, until = x + long;
+      const a = x < 0 ? 0 : x, b = until > columns ? columns : until;
+      if (b <= a) continue;
+      const first = a | 0, last = Math.min(end, b | 0), each = value / long;
+      if (first === last) { sums[base + first] += each * (b - a); continue; }
       sums[base + first] += each * (first + 1 - a);
       for (let p = first + 1; p < last; p += 1) sums[base + p] += each;
       sums[base + last] += each * (b - last);

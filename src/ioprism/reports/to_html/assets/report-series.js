@@ -7,41 +7,60 @@ function deepest(marks) {
   return new Set((system.length ? system : present.slice(-1)).map((name) => data.layers.indexOf(name)));
 }
 
-function seriesOf(shown, state, columns, amount, rowOf, rows) {
-  const { marks, lit } = shown, counted = deepest(marks), { low, high } = state.time;
-  const sums = spread(marks, {
-    low, high, columns, rows, wanted: (i) => counted.has(marks.layer[i]),
-    rowOf: (i) => (lit[i] === 2 && shown.rows.of(marks.rank[i], 1e9) >= 0 ? rowOf(i) : -1), amount: (i) => amount(i),
-  });
-  const step = (high - low) / columns;
+// Sums over time at the counted interfaces, per second; `rowOf` says to which curve a stream belongs.
+function seriesOf(shown, state, columns, values, rowOf, rows) {
+  const { marks, lit } = shown, counted = deepest(marks), { low, high } = state.time, step = (high - low) / columns;
+  const sums = spread(marks, { low, high, columns, rows, values, lit, rowOf: (i) => (counted.has(marks.layer[i]) ? rowOf(i) : -1) });
   return Array.from({ length: rows }, (_, row) => ({ start: low, step, values: Array.from(sums.subarray(row * columns, (row + 1) * columns), (v) => v / step) }));
 }
 
-function bandwidthPlot(place, shown, state) {
-  const { marks } = shown, rhythm = data.rhythm, found = rhythm && rhythm.period;
-  const curves = [{ name: "read", colour: "--c1", start: 0, step: 1, values: [] }, { name: "written", colour: "--c2", start: 0, step: 1, values: [] }];
+const bandwidthOf = (shown, state, columns, operation) => seriesOf(shown, state, columns, shown.marks.bytes, (i) => (shown.marks.operation[i] === operation ? 0 : -1), 1)[0];
+
+// One curve for each direction; the dominant wave, where it holds and what comes next stand on the one that has them.
+function bandwidthPlots(place, shown, state) {
+  const rhythm = data.rhythm, moved = [0, 1].map((operation) => movedBy(shown.marks, operation));
+  const carrier = !rhythm ? -1 : rhythm.of === "read" ? 0 : rhythm.of === "write" ? 1 : moved[0] > moved[1] ? 0 : 1;
+  const wanted = [0, 1].filter((operation) => moved[operation] > 0 || (!shown.marks.count && operation === carrier));
+  return wanted.map((operation) => {
+    const figure = element("figure", undefined, "linked");
+    place.append(figure);
+    return bandwidthPlot(figure, shown, state, operation, operation === carrier ? rhythm : null);
+  });
+}
+
+function movedBy(marks, operation) {
+  let sum = 0;
+  for (let i = 0; i < marks.count; i += 1) if (marks.operation[i] === operation) sum += marks.bytes[i];
+  return sum;
+}
+
+function bandwidthPlot(place, shown, state, operation, rhythm) {
+  const found = rhythm && rhythm.period, curve = { name: operation ? "written" : "read", colour: operation ? "--c2" : "--c1", start: 0, step: 1, values: [] }, curves = [curve];
   if (found) {
-    const mean = rhythm.signal.mean, wave = (x) => Math.max(0, mean + found.amplitude * Math.cos(2 * Math.PI * found.frequency * x + found.phase));
-    curves.push({ name: `dominant wave, every ${duration(found.seconds)}`, colour: "--c3", width: 2, at: wave });
+    const { mean } = rhythm.signal, wave = (x) => Math.max(0, mean + found.amplitude * Math.cos(2 * Math.PI * found.frequency * x + found.phase));
+    curves.push({ name: `dominant wave, every ${duration(found.seconds)}; it holds where it is shaded`, colour: "--c3", width: 2, at: wave });
   }
-  const marked = rhythm && rhythm.next ? [{ x: rhythm.next.start, name: "next phase expected" }] : [];
+  const following = rhythm && rhythm.next && rhythm.next.start < state.time.last ? [{ x: rhythm.next.start, name: "next phase expected" }] : [];
   return plot(place, {
-    label: "Bandwidth over time", axis: state.time, height: 190, curves, bands: found ? found.valid_ranges : [], marks: marked, upText: rate, lazily: whenSeen,
+    label: `Bandwidth: ${curve.name}`, axis: state.time, height: 140, curves, bands: found ? found.valid_ranges : [], marks: following, upText: rate, binary: true, lazily: whenSeen,
     prepare(columns) {
-      const made = shown.marks.count ? seriesOf(shown, state, columns, (i) => shown.marks.bytes[i], (i) => movesBytes(shown.marks, i) ? shown.marks.operation[i] : -1, 2) : [];
-      made.forEach((curve, n) => Object.assign(curves[n], curve));
-      if (!marks.count && rhythm) Object.assign(curves[1], { name: "bandwidth" }, rhythm.signal);
+      const { marks } = shown;
+      if (marks.count) Object.assign(curve, bandwidthOf(shown, state, columns, operation));
+      else if (rhythm) Object.assign(curve, rhythm.signal);
     },
   });
 }
 
 function concurrencyPlot(place, shown, state) {
-  const curves = ["read", "write", "metadata"].map((name, n) => ({ name: `${name} calls`, colour: `--c${n + 1}`, start: 0, step: 1, values: [] }));
+  const present = new Set(shown.marks.operation), names = ["read", "write", ...([...present].some((operation) => operation > 1) ? ["metadata"] : [])];
+  const curves = names.map((name, n) => ({ name: `${name} calls`, colour: `--c${n + 1}`, start: 0, step: 1, values: [] }));
   return plot(place, {
     label: "Calls that run at the same time", axis: state.time, height: 150, curves, lazily: whenSeen,
     prepare(columns) {
-      const made = seriesOf(shown, state, columns, (i) => busyOf(shown.marks, i), (i) => Math.min(2, shown.marks.operation[i]), 3);
-      made.forEach((curve, n) => Object.assign(curves[n], curve));
+      const { marks } = shown, ticks = marks.busy || marks.duration;
+      seriesOf(shown, state, columns, ticks, (i) => Math.min(2, marks.operation[i]), names.length).forEach((curve, n) => {
+        Object.assign(curves[n], curve, { values: curve.values.map((value) => value * marks.tick) });
+      });
     },
   });
 }

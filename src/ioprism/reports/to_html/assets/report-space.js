@@ -17,12 +17,22 @@ function spaceSection(section, shown, state) {
   const build = () => {
     drawn.forEach((one) => one.owner.plots.delete(one));
     const file = Number(choice.value), reach = extentOfFile(shown.marks, file), ranks = axis(0, Math.max(1, shown.ranks));
-    drawn = [...holders].map((holder) => spacePicture(holder, shown, state, { file, reach, operation: Number(holder.dataset.operation), over: holder.dataset.over, ranks }));
+    for (const holder of holders) holder.hidden = !usesFile(shown.marks, file, Number(holder.dataset.operation));
+    drawn = [...holders].filter((holder) => !holder.hidden).map((holder) => spacePicture(holder, shown, state, { file, reach, operation: Number(holder.dataset.operation), over: holder.dataset.over, ranks }));
   };
   choice.addEventListener("change", build);
-  refill();
-  if (choice.value) build();
-  return { refresh() { const before = choice.value; refill(); if (choice.value && choice.value !== before) build(); else drawn.forEach((one) => one.draw()); } };
+  let begun = false;
+  section.hidden = !marksHavePlaces(shown.marks);
+  if (!section.hidden) whenSeen(section, () => { begun = true; refill(); if (choice.value) build(); });
+  return { refresh() { if (!begun) return; const before = choice.value; refill(); if (choice.value && choice.value !== before) build(); else drawn.forEach((one) => one.draw()); } };
+}
+
+function marksHavePlaces(marks) {
+  for (let s = 0; s + 1 < marks.streams.length; s += 1) {
+    const i = marks.streams[s];
+    if (marks.file[i] >= 0 && marks.operation[i] < 2 && (marks.flags[i] & HAS_PLACE)) return true;
+  }
+  return false;
 }
 
 function placedFiles(shown) {
@@ -31,6 +41,14 @@ function placedFiles(shown) {
     if (lit[i] && counted.has(marks.layer[i]) && marks.file[i] >= 0 && (marks.flags[i] & HAS_PLACE) && movesBytes(marks, i)) moved.set(marks.file[i], (moved.get(marks.file[i]) || 0) + marks.bytes[i]);
   }
   return [...moved].sort((a, b) => b[1] - a[1]);
+}
+
+function usesFile(marks, file, operation) {
+  for (let s = 0; s + 1 < marks.streams.length; s += 1) {
+    const i = marks.streams[s];
+    if (marks.file[i] === file && marks.operation[i] === operation) return true;
+  }
+  return false;
 }
 
 function extentOfFile(marks, file) {

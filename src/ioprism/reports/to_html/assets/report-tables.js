@@ -1,6 +1,6 @@
 // Tables that can be sorted by any column, filtered by any text, and saved.
-const MOST_ROWS = 100;
-const TEXT_OF = { bytes, seconds: duration, count, share: (v) => v === null ? "–" : `${(100 * v).toFixed(1)} %`, time: clock, number: plain, text: (v) => String(v) };
+const MOST_ROWS = 12;
+const TEXT_OF = { bytes, seconds: duration, count, share: (v) => v === null ? "–" : `${(100 * v).toFixed(1)} %`, time: clock, number: plain, rank: (v) => String(v), text: (v) => String(v) };
 
 function sortableTable(place, { title, note, columns, rows }) {
   const section = element("section", undefined, "sheet"), tools = element("div", undefined, "tools"), holder = element("div", undefined, "scroll");
@@ -23,9 +23,9 @@ function sortableTable(place, { title, note, columns, rows }) {
     });
     dressTable(holder, columns, order, descending);
     if (kept.length > limit) {
-      const more = element("button", `show ${count(Math.min(1000, kept.length - limit))} of ${count(kept.length - limit)} more`);
+      const more = element("button", `show ${count(Math.min(200, kept.length - limit))} of ${count(kept.length - limit)} more`);
       more.type = "button";
-      more.addEventListener("click", () => { limit += 1000; draw(); });
+      more.addEventListener("click", () => { limit += 200; draw(); });
       holder.append(more);
     }
   };

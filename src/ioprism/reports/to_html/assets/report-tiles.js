@@ -1,6 +1,6 @@
 // The same page over a trace of any size: marks come from the local server as the user zooms.
 async function fetchTile(low, high, ranks) {
-  const wanted = new URLSearchParams({ start: String(low), end: String(high), columns: String(Math.min(1600, Math.max(400, window.innerWidth))), ranks });
+  const wanted = new URLSearchParams({ start: String(low), end: String(high), columns: String(Math.min(900, Math.max(400, window.innerWidth))), ranks });
   const answer = await fetch(`tile?${wanted}`, { cache: "no-store" });
   if (!answer.ok) throw new Error(`tile: ${answer.status}`);
   const raw = new Uint8Array(await answer.arrayBuffer());
@@ -33,4 +33,14 @@ function followTiles(shown, state, redraw) {
   };
   state.time.plots.add({ draw: follow });
   state.listeners.add(follow);
+}
+
+// The story comes when the analyses have finished; until then the picture is already there.
+async function awaitStory(tell) {
+  for (;;) {
+    const answer = await fetch("story", { cache: "no-store" }), told = answer.ok ? await answer.json() : null;
+    if (told) { tell(told); return; }
+    if (!answer.ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 700));
+  }
 }

@@ -39,7 +39,7 @@ function facet(place, layer, shown, state, options = {}) {
 }
 
 function paintFacet(pen, box, layer, shown, state) {
-  const paint = PAINTS[state.colour], colours = paint.colours(shown.marks), categories = colours.length;
+  const paint = PAINTS[state.colour], colours = paint.colours(shown.marks), categories = shown.used;
   const ranks = shown.rows.kept.length, rows = Math.max(1, Math.min(ranks, box.height));
   const cells = rasterise(shown.marks, {
     low: state.time.low, high: state.time.high, width: box.width, rows, layer: data.layers.indexOf(layer),

@@ -3,6 +3,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const find = (id) => document.getElementById(id);
 
 function story() {
+  find("facts").replaceChildren();
+  find("warnings").replaceChildren();
   find("subject").textContent = data.source.join(", ");
   find("verdict").textContent = data.verdict.line;
   find("next-step").textContent = data.verdict.first || "";
@@ -14,7 +16,7 @@ function story() {
 // What is on the pictures: marks, which of them are lit, their colours and rows.
 function sceneOf(marks, state) {
   const shown = { marks, ranks: Math.max(1, data.ranks), lit: null, category: null, rows: null };
-  shown.restyle = () => { shown.category = categorise(shown.marks, state.colour); };
+  shown.restyle = () => { shown.category = categorise(shown.marks, state.colour); shown.used = largest(shown.category) + 1; };
   shown.choose = () => {
     shown.lit = litOf(shown.marks, state, data.findings.find((finding) => finding.id === state.show));
     shown.rows = rowsOf(shown.ranks, state.ranks);
@@ -40,6 +42,8 @@ function inView(shown, state) {
 }
 
 function fillChoices() {
+  find("highlight").replaceChildren(find("highlight").options[0]);
+  find("file-names").replaceChildren();
   for (const finding of data.findings) {
     if (!finding.show) continue;
     const option = element("option", finding.title.length > 60 ? `${finding.title.slice(0, 58)}…` : finding.title);
@@ -97,8 +101,8 @@ function build(shown, state) {
   const frames = [];
   if (shown.marks.count) {
     frames.push(...timeline(find("timeline"), shown, state, {}));
-    frames.push(bandwidthPlot(find("bandwidth"), shown, state));
-  } else if (data.rhythm) frames.push(bandwidthPlot(find("bandwidth"), shown, state));
+  }
+  frames.push(...bandwidthPlots(find("bandwidth"), shown, state));
   const strips = phaseStrips(find("phases"), state);
   if (strips) frames.push(strips);
   if (shown.marks.count) {
@@ -138,10 +142,24 @@ function keepInStep(shown, state, frames, space) {
   return redraw;
 }
 
+// Takes over what the server found out while the user was already looking.
+function adopt(told, shown, state, frames) {
+  for (const key of ["verdict", "facts", "warnings", "findings", "phases", "rhythm", "tables", "files", "stripes"]) data[key] = told[key];
+  story();
+  findingsSection(find("findings"), state);
+  fillChoices();
+  notices(shown);
+  const strips = phaseStrips(find("phases"), state);
+  if (strips) frames.push(strips);
+  rhythmSection(find("rhythm-section"), state);
+  for (const one of data.tables) sortableTable(find("tables"), one);
+  document.documentElement.dataset.told = "yes";
+}
+
 async function main() {
   story();
-  const about = data.timeline, last = Math.max(about.end, data.rhythm && data.rhythm.next ? data.rhythm.next.end : 0);
-  const state = stateOf(axis(about.start, last > about.start ? last : about.start + 1));
+  const about = data.timeline, [first, last] = data.time;
+  const state = stateOf(axis(first, last > first ? last : first + 1));
   findingsSection(find("findings"), state);
   const marks = data.explore ? await fetchTile(state.time.low, state.time.high, "") : marksOf(about, await inflate(fromBase64(about.data)));
   const shown = sceneOf(marks, state);
@@ -151,7 +169,10 @@ async function main() {
   const space = shown.marks.count ? spaceSection(find("space-section"), shown, state) : null;
   bindChoices(state);
   const redraw = keepInStep(shown, state, frames, space);
-  if (data.explore) followTiles(shown, state, redraw);
+  if (data.explore) {
+    followTiles(shown, state, redraw);
+    awaitStory((told) => { adopt(told, shown, state, frames); redraw(); });
+  }
   for (const one of data.tables) sortableTable(find("tables"), one);
   legend(find("legend"), shown, state);
   readLink(state, location.hash);

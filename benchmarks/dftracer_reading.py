@@ -1,0 +1,167 @@
+"""Reading DFTracer traces, beside `json.loads` line by line and DFTracer's own analyser.
+
+CPU seconds are those of the reading itself, start-up excluded; memory is the peak of the
+whole process, start-up included. All of them end with columns of names, times and bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import BENCH, OURS, SHARED, Cost, peer, row, run
+
+LINES = 400_000
+TARGET = 8  # times faster than line by line
+WIDTHS = (40, 8, 8, 9, 14, 8, 8)
+
+TIMED = """
+import json, resource, sys, time
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+{setup}
+began, clock = cpu(), time.perf_counter()
+{work}
+print(json.dumps({{"cpu": cpu() - began, "wall": time.perf_counter() - clock, "rows": int(rows)}}))
+"""
+
+PARSE_SETUP = """
+from pathlib import Path
+from typing import Any
+from ioprism.readers.dftracer.columns import parse_all
+from ioprism.readers.dftracer.lines import Trouble, chunks, pieces
+source, trouble = Path(sys.argv[1]), Trouble()
+"""
+PARSE = "rows = sum(map(len, parse_all(pieces(chunks(source, trouble), trouble))))"
+
+THREADS_SETUP = """
+from pathlib import Path
+from typing import Any
+from ioprism.readers.dftracer.events import in_order, tasks_of
+from ioprism.readers.dftracer.lines import Trouble
+from ioprism.readers.dftracer.survey import survey
+source = Path(sys.argv[1])
+segments = survey(source).segments
+"""
+THREADS = "rows = sum(map(len, in_order(tasks_of(source, segments, Trouble()))))"
+
+READ_SETUP = """
+from pathlib import Path
+from typing import Any
+import numpy, polars
+from ioprism.readers.dftracer.reader import DftracerReader
+"""
+READ = "rows = sum(b.collect().height for b in DftracerReader().read(Path(sys.argv[1])).batches())"
+
+SLOW_SETUP = """
+import gzip
+from pathlib import Path
+from typing import Any
+source = Path(sys.argv[1])
+files = sorted(source.iterdir()) if source.is_dir() else [source]
+"""
+SLOW = """
+names, starts, lengths, moved, files_of = [], [], [], [], []
+for file in files:
+    with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as text:
+        for line in text:
+            event = json.loads(line)
+            if event["ph"] == 1:
+                arguments = event.get("args", {})
+                names.append(event["name"])
+                starts.append(event["ts"])
+                lengths.append(event["dur"])
+                moved.append(arguments.get("ret"))
+                files_of.append(arguments.get("fhash"))
+rows = len(names)
+"""
+
+THEIR_SETUP = "from dftracer.analyzer import *"
+
+
+def main() -> None:
+    large = SHARED / "dftracer/gen-large-v22"
+    one = max(large.glob("*.pfw.gz"), key=lambda p: p.stat().st_size) if large.exists() else made()
+    row("", "CPU s", "ratio", "seconds", "events per s", "ratio", "peak MB", widths=WIDTHS)
+    print(f"one file, {one.stat().st_size / 1e6:.1f} MB compressed")
+    slow = timed(SLOW_SETUP, SLOW, one)
+    show("  json.loads line by line, to lists", slow, slow)
+    show("  ioprism, parsing, one thread", timed(PARSE_SETUP, PARSE, one), slow)
+    show("  ioprism, parsing, all cores", timed(THREADS_SETUP, THREADS, one), slow)
+    show("  ioprism, survey and events", timed(READ_SETUP, READ, one), slow)
+    if large.exists():
+        print("the whole folder, 2.1 M events")
+        slow = timed(SLOW_SETUP, SLOW, large, runs=1)
+        show("  json.loads line by line, to lists", slow, slow)
+        show("  ioprism, survey and events", timed(READ_SETUP, READ, large), slow)
+    print(f"target: parsing at least {TARGET} times as many events per second as line by line")
+    theirs(one)
+
+
+def timed(setup: str, work: str, *args: object, runs: int = 3) -> Cost:
+    """The best of a few runs: other programs share the machine."""
+    costs = [run(OURS, TIMED.format(setup=setup, work=work), *args) for _ in range(runs)]
+    return min(costs, key=lambda cost: float(cost.said["cpu"]))
+
+
+def show(label: str, cost: Cost, slow: Cost) -> None:
+    said = cost.said
+    row(
+        label,
+        f"{said['cpu']:.2f}",
+        f"{slow.said['cpu'] / said['cpu']:.1f}x",
+        f"{said['wall']:.2f}",
+        f"{said['rows'] / said['wall']:,.0f}",
+        f"{slow.said['wall'] / said['wall']:.1f}x",
+        f"{cost.peak / 1e6:.0f}",
+        widths=WIDTHS,
+    )
+
+
+def theirs(path: Path) -> None:
+    """DFTracer's own analyser, if it installs from PyPI."""
+    try:
+        python = peer("dftracer", "pydftracer[dfanalyzer]")
+        cost = run(python, TIMED.format(setup=THEIR_SETUP, work=THEIR_WORK), path)
+    except (subprocess.CalledProcessError, RuntimeError) as error:
+        print(
+            f"  DFTracer's analyser cannot be run here: {str(error).strip().splitlines()[-1][:100]}"
+        )
+        return
+    print(f"  DFTracer's analyser: {cost.said['cpu']:.2f} CPU s, {cost.said['rows']:,} events")
+
+
+THEIR_WORK = """
+from dftracer.analyzer import DFAnalyzer
+rows = len(DFAnalyzer(sys.argv[1]).events)
+"""
+
+
+def made() -> Path:
+    """A file of equal lines, where the shared data are missing."""
+    path = BENCH / "made.pfw.gz"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        with gzip.open(path, "wt", compresslevel=1) as file:
+            for number in range(LINES):
+                arguments = {
+                    "hhash": "ab",
+                    "ret": 4096,
+                    "count": 4096,
+                    "fhash": f"{number % 97:016x}",
+                }
+                event: dict[str, Any] = {
+                    "id": number,
+                    "name": "read",
+                    "cat": "POSIX",
+                    "type": 3,
+                    "pid": 1,
+                }
+                event |= {"tid": 1, "ts": 1_700_000_000_000_000 + number, "dur": 3, "ph": 1}
+                event |= {"args": arguments}
+                file.write(json.dumps(event, separators=(",", ":")) + "\n")
+    return path

@@ -1,0 +1,111 @@
+"""Find the bottlenecks of a job: every view, one table, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
+from ioprism.analyses.bottlenecks.names import record_names
+from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
+from ioprism.analyses.bottlenecks.rows import IoRows, io_rows, main_view
+from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.analyses.bottlenecks.severity import LABELS
+from ioprism.engine.base import Engine
+from ioprism.model.trace import Trace
+from ioprism.views.records import Rows, all_fields
+
+PREFIX = "record_"  # columns of the table that name a record, one per view
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Every bottleneck above the floor, not yet explained."""
+
+    totals: Mapping[str, float | None]
+    views: tuple[ViewSummary, ...]
+    table: pl.DataFrame  # id, view, record_…, …_code, label, severity and every field; sorted
+    rows: Rows
+    filters: Mapping[str, tuple[Filter, ...]]  # of every view, what the views before it leave
+
+
+def find_bottlenecks(trace: Trace, engine: Engine, settings: Settings) -> Found:
+    """Compute the main view and look for bottlenecks in it."""
+    return bottlenecks_of(main_view(trace, settings, engine), trace, settings)
+
+
+def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
+    """Look for bottlenecks in a main view, which may be a stored one."""
+    found = io_rows(main, trace, settings)
+    views = list(classified(found.rows, _with_views(settings, found.rows.views)))
+    totals = _totals(found, trace, settings)
+    tables = [_named(view, found.rows, settings) for view in views]
+    table = _sorted(pl.concat(tables, how="diagonal_relaxed")).with_columns(
+        job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
+    )
+    filters = {".".join(view.view): view.filters for view in views}
+    return Found(totals, tuple(map(_summary, views)), table, found.rows, filters)
+
+
+def _with_views(settings: Settings, views: tuple[str, ...]) -> Settings:
+    return settings if settings.views == views else settings.with_views(views)
+
+
+def _summary(view: ViewRecords) -> ViewSummary:
+    return ViewSummary(view.view, view.records, view.bottlenecks, view.below_floor, view.labels)
+
+
+def _named(view: ViewRecords, rows: Rows, settings: Settings) -> pl.DataFrame:
+    codes = [name for name in view.kept.columns if name.endswith("_code")]
+    names = [
+        record_names(
+            rows.perspectives[code.removesuffix("_code")],
+            view.kept[code],
+            files=rows.files,
+            processes=rows.processes,
+            bucket=settings.bucket,
+            origin=settings.origin,
+        ).alias(PREFIX + code.removesuffix("_code"))
+        for code in codes
+    ]
+    return view.kept.with_columns(names).with_columns(view=pl.lit(".".join(view.view)))
+
+
+def _sorted(table: pl.DataFrame) -> pl.DataFrame:
+    """Number by the seconds beyond proportion; sort by severity, then time at stake."""
+    order = sorted(name for name in table.columns if name.startswith(PREFIX))
+    in_proportion = pl.when(pl.col("time_share") > 0).then(
+        pl.col("work_share") / pl.col("time_share")
+    )
+    excess = pl.col("at_stake") * (1 - in_proportion.fill_null(1.0))
+    stable = table.with_columns(excess_time=excess).sort("view", *order, nulls_last=True)
+    ranks = stable.sort("excess_time", descending=True, maintain_order=True)
+    labels = [INITIALS[label] for label in LABELS]
+    initials = pl.lit(pl.Series(labels)).gather(pl.col("label").to_physical().cast(pl.UInt32))
+    numbered = ranks.with_row_index("number", offset=1).with_columns(
+        id=pl.concat_str(initials, pl.col("number"))
+    )
+    return numbered.sort("severity", "at_stake", "number", descending=[True, True, False])
+
+
+def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float | None]:
+    """The characteristics of the I/O that was looked at."""
+    rows = found.rows
+    everything = pl.lit(0, dtype=pl.UInt32)
+    fields = all_fields(
+        rows.coded.with_columns(record=everything),
+        rows.cells.with_columns(record=everything),
+        classes=rows.classes,
+        records=1,
+    ).row(0, named=True)
+    return {
+        "runtime": trace.job.runtime,
+        "io_time": io_time(rows, settings),
+        "io_time_sum": fields["time"],
+        "operations": fields["count"],
+        "bytes": fields["size"],
+        **{name: value for name, value in fields.items() if name not in ("time", "count", "size")},
+        "calls_without_io": found.calls_without_io,
+    }

@@ -1,0 +1,47 @@
+"""Which files and which ranks a job's I/O goes to."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ioprism.engine.base import Engine
+from ioprism.model.trace import Trace
+from ioprism.views.counters import counter_totals
+from ioprism.views.totals import Totals
+
+AMOUNTS = ("reads", "writes", "metadata", "bytes_read", "bytes_written", "seconds")
+
+
+def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
+    """Return calls, bytes and seconds of every file and layer, those that take longest first."""
+    totals = counter_totals(trace).drop("rank")
+    if trace.partitions:
+        (calls,) = engine.run(trace, Totals(("file", "layer", "operation")))
+        counted = totals["layer"].unique()
+        extra = calls.filter(~pl.col("layer").is_in(counted.implode()))
+        totals = pl.concat([totals, extra], how="diagonal_relaxed")
+    found = _amounts(totals, "file", "layer")
+    names = trace.files.select("file", "path")
+    return found.join(names, on="file", how="left", maintain_order="left")
+
+
+def by_rank(trace: Trace, engine: Engine) -> pl.DataFrame:
+    """Return calls, bytes and seconds of every rank and layer, in order of ranks."""
+    if trace.partitions:
+        (totals,) = engine.run(trace, Totals(("rank", "layer", "operation")))
+    else:
+        totals = counter_totals(trace).filter(pl.col("rank") >= 0)
+    return _amounts(totals, "rank", "layer").sort("rank", "layer", nulls_last=True)
+
+
+def _amounts(totals: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    operation = pl.col("operation").cast(pl.String)
+    sums = totals.group_by(keys).agg(
+        pl.col("operations").filter(operation == "read").sum().alias("reads"),
+        pl.col("operations").filter(operation == "write").sum().alias("writes"),
+        pl.col("operations").filter(~operation.is_in(["read", "write"])).sum().alias("metadata"),
+        pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
+        pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
+        pl.col("seconds").sum(),
+    )
+    return sums.sort("seconds", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)

@@ -1,0 +1,53 @@
+"""How close does a job come to what the machine can do?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioprism.analyses.characterise import Amount, Characteristics
+from ioprism.model.ceiling import Ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One of the job's rates beside the benchmark's.
+
+    The job's rate is what its processes reach together while they are in these calls: bytes
+    (or calls) over the mean time a process spends in them.
+    """
+
+    operation: str  # read, write, metadata
+    measure: str  # bandwidth (bytes a second), operations (a second)
+    job: float
+    ceiling: float
+
+    @property
+    def share(self) -> float:
+        """The job's rate as a part of the ceiling; above 1 where caches help."""
+        return self.job / self.ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A job beside one benchmark."""
+
+    ceiling: Ceiling
+    relations: tuple[Relation, ...]
+
+
+def relate(found: Characteristics, ceiling: Ceiling) -> Comparison:
+    """Compare the job's rates with the benchmark's, where both have one."""
+    ranks = found.job.ranks or 1
+    relations = []
+    for measure, rates in (("bandwidth", ceiling.bandwidth), ("operations", ceiling.operations)):
+        for operation, best in rates.items():
+            amount = found.by_operation.get(operation)
+            rate = None if amount is None else _rate(amount, measure, ranks)
+            if rate is not None and best > 0:
+                relations.append(Relation(operation, measure, rate, best))
+    return Comparison(ceiling, tuple(relations))
+
+
+def _rate(amount: Amount, measure: str, ranks: int) -> float | None:
+    moved = amount.bytes if measure == "bandwidth" else amount.operations
+    return moved * ranks / amount.time if moved and amount.time > 0 else None

@@ -1,0 +1,105 @@
+"""What a change did: the numbers of two runs side by side, findings gone, new and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ioprism.analyses.characterise import Characteristics
+from ioprism.model.finding import Finding, Severity
+
+SAME = 0.02  # ratios closer to 1 than this are noise
+COSTLY = (Severity.HIGH, Severity.WARN)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number before and after."""
+
+    name: str
+    before: float | None
+    after: float | None
+    less_is_better: bool | None = None  # None: neither is
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before; None where there is nothing to divide by."""
+        if self.before is None or self.after is None or not self.before:
+            return None
+        return self.after / self.before
+
+    @property
+    def better(self) -> bool | None:
+        """Whether the change helped; None where it did nothing, or nobody can say."""
+        ratio = self.ratio
+        if ratio is None or self.less_is_better is None or abs(ratio - 1) <= SAME:
+            return None
+        return (ratio < 1) == self.less_is_better
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A finding that both runs have."""
+
+    before: Finding
+    after: Finding
+
+    @property
+    def seconds_saved(self) -> float | None:
+        """Seconds at stake before, less those after."""
+        before, after = self.before.seconds_at_stake, self.after.seconds_at_stake
+        return None if before is None or after is None else before - after
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two runs side by side."""
+
+    metrics: tuple[Metric, ...]
+    gone: tuple[Finding, ...]
+    new: tuple[Finding, ...]
+    kept: tuple[Kept, ...]
+
+
+def compare(
+    before: tuple[Characteristics, Iterable[Finding]],
+    after: tuple[Characteristics, Iterable[Finding]],
+) -> Comparison:
+    """Compare the numbers and the findings of two runs; findings are the same by their code."""
+    first, second = (_by_code(findings) for _, findings in (before, after))
+    return Comparison(
+        metrics=tuple(_metrics(before[0], after[0])),
+        gone=tuple(finding for code, finding in first.items() if code not in second),
+        new=tuple(finding for code, finding in second.items() if code not in first),
+        kept=tuple(Kept(first[code], second[code]) for code in first if code in second),
+    )
+
+
+def _by_code(findings: Iterable[Finding]) -> dict[str, Finding]:
+    """The worst finding of each code; records of bottlenecks differ from run to run."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        if not finding.code.startswith("bottleneck-"):
+            found.setdefault(finding.code, finding)
+    return found
+
+
+def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric]:
+    yield Metric("runtime", before.job.runtime, after.job.runtime, True)
+    yield Metric("ranks", before.job.ranks, after.job.ranks)
+    yield Metric("io_time", before.io_time, after.io_time, True)
+    yield Metric("files", before.files, after.files)
+    for kind in ("read", "write", "metadata"):
+        old, new = before.by_operation[kind], after.by_operation[kind]
+        yield Metric(f"{kind}_operations", old.operations, new.operations, True)
+        yield Metric(f"{kind}_time", old.time, new.time, True)
+        if kind != "metadata":
+            yield Metric(f"{kind}_bytes", old.bytes, new.bytes)
+            yield Metric(f"{kind}_request_size", _each(old.bytes, old.operations),
+                         _each(new.bytes, new.operations), False)  # fmt: skip
+            yield Metric(f"{kind}_rate", _each(old.bytes, old.time), _each(new.bytes, new.time),
+                         False)  # fmt: skip
+
+
+def _each(amount: float, of: float) -> float | None:
+    return amount / of if of else None

@@ -1,0 +1,153 @@
+"""What is known of a job's I/O, gathered once: the ground that all rules stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ioprism.model.trace import Completeness, Job
+from ioprism.model.usage import DIRECTIONS, EVERYONE, FileFacts, RankLoad, Seconds, Usage
+from ioprism.settings import Thresholds
+from ioprism.views.module_usage import MODULES, Records, contradictions, usage_of
+
+if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.analyses.phases import LayerPhases
+    from ioprism.engine.base import Engine
+    from ioprism.model.trace import Trace
+    from ioprism.readers.darshan.plain import PlainLog
+
+SYSTEM_LAYERS = ("posix", "stdio")
+OBJECT_LAYERS = ("dfs", "daos")  # the second is called by the first
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything the rules look at. What the trace cannot tell is None or absent."""
+
+    job: Job
+    usages: Mapping[str, Usage]  # by layer
+    files: FileFacts
+    completeness: Completeness
+    thresholds: Thresholds
+    loads: Mapping[str, RankLoad] = field(default_factory=dict)  # by layer, from calls or heat maps
+    phases: Mapping[str, LayerPhases] | None = None  # by layer
+    targets: Mapping[str, Mapping[int, int]] | None = None  # layer -> storage target -> bytes
+    hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
+    callers: Mapping[int, frozenset[int]] = field(default_factory=dict)  # file -> ranks in POSIX
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks the job has, at least 1."""
+        seen = max((max(u.rank, default=0) + 1 for u in self.usages.values()), default=1)
+        return max(1, self.job.ranks or seen)
+
+    @property
+    def runtime(self) -> float | None:
+        """Seconds; None for a job that was killed."""
+        return self.job.runtime
+
+    @cached_property
+    def base_layers(self) -> tuple[str, ...]:
+        """The layers that touch storage: each byte passes one of them once."""
+        found = [layer for layer in SYSTEM_LAYERS if self._moves_data(layer)]
+        found += [layer for layer in OBJECT_LAYERS if self._moves_data(layer)][:1]
+        if not found:
+            upper = ("mpiio", "pnetcdf", "hdf5", "netcdf", "application", "other")
+            found = [layer for layer in upper if self._moves_data(layer)][:1]
+        return tuple(found)
+
+    def _moves_data(self, layer: str) -> bool:
+        usage = self.usages.get(layer)
+        return usage is not None and any(usage.operations)
+
+    @cached_property
+    def request_layers(self) -> tuple[str, ...]:
+        """The layers whose requests reach storage as they are: STDIO buffers them."""
+        chosen = tuple(layer for layer in self.base_layers if layer != "stdio")
+        return chosen or (("mpiio",) if self._moves_data("mpiio") else ())
+
+    @cached_property
+    def through_mpiio(self) -> frozenset[int]:
+        """Files that were opened through MPI-IO: what ranks do in POSIX is not their choice."""
+        usage = self.usages.get("mpiio")
+        return frozenset(usage.file) if usage else frozenset()
+
+    @cached_property
+    def moved(self) -> dict[str, int]:
+        """Bytes by direction, each once."""
+        usages = [self.usages[layer] for layer in self.base_layers]
+        return {d: sum(sum(usage.moves[d].bytes) for usage in usages) for d in DIRECTIONS}
+
+    def held_up(self, usage: Usage, seconds: Seconds) -> float:
+        """Seconds that the rank most concerned spends; what all share counts for each alike."""
+        own: dict[int, float] = {}
+        shared = 0.0
+        for rank, time in zip(usage.rank, seconds, strict=True):
+            if rank == EVERYONE:
+                shared += time
+            elif time:
+                own[rank] = own.get(rank, 0.0) + time
+        return max(own.values(), default=0.0) + shared / self.ranks
+
+    def negligible(self, seconds: float) -> bool:
+        """Whether so little time is at stake that nothing can be high."""
+        limits = self.thresholds
+        share = limits.negligible_share * (self.runtime or 0.0)
+        return seconds < max(share, limits.negligible_seconds)
+
+
+def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
+    """Gather what the counters of a log tell."""
+    records = {name: log.records(name) for name in log.modules if name in MODULES}
+    for name, found in records.items():
+        if wrong := contradictions(found, MODULES[name]):
+            log.completeness.warn(
+                f"{log.paths[0].name}: {wrong} {name} records contradict themselves; "
+                "they are damaged, and numbers made from them can be wrong"
+            )
+    usages = _usages(records, log.files, thresholds, log.job.ranks)
+    return Evidence(log.job, usages, log.files, log.completeness, thresholds, loads=log.heat)
+
+
+def _usages(
+    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, ranks: int | None
+) -> dict[str, Usage]:
+    return {
+        MODULES[name].layer: usage_of(
+            found,
+            MODULES[name],
+            small_bytes=thresholds.small_bytes,
+            without=files.not_data,
+            ranks=ranks or 1,
+        )
+        for name, found in records.items()
+    }
+
+
+def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
+    """Gather what counters tell, and what single calls tell beyond them."""
+    from ioprism.analyses.evidence_of_calls import CallEvidence
+    from ioprism.views.usage import TableRecords, file_facts, heat_loads
+
+    files = file_facts(trace)
+    records = {m: TableRecords(trace.counters[m]) for m in MODULES if m in trace.counters}
+    usages = _usages(records, files, thresholds, trace.job.ranks)
+    heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
+    if not trace.partitions:
+        return Evidence(trace.job, usages, files, trace.completeness, thresholds, loads=heat)
+    calls = CallEvidence.of(trace, engine, thresholds)
+    told = {u.layer: u for u in calls.usages(files.not_data) if u.layer not in usages}
+    return Evidence(
+        trace.job,
+        usages | told,
+        files,
+        trace.completeness,
+        thresholds,
+        loads={**heat, **calls.loads},
+        phases=calls.phases,
+        targets=calls.targets,
+        hosts=calls.hosts,
+        callers=calls.callers,
+    )

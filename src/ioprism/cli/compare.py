@@ -1,0 +1,57 @@
+"""``ioprism compare``: what did a change do?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.analyses.compare import compare as compare_runs
+from ioprism.cli import options, output
+from ioprism.engine.local import LocalEngine
+from ioprism.pipeline import analyse
+from ioprism.readers.aside import written_aside
+from ioprism.readers.registry import read_trace
+from ioprism.reports import to_json
+from ioprism.reports.to_html import compare as html_form
+from ioprism.reports.to_json import compare as json_form
+from ioprism.reports.to_terminal import compare as terminal_form
+
+
+@click.command()
+@click.argument("before", metavar="BEFORE", type=click.Path(path_type=Path))
+@click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.format_name
+@options.as_json
+@options.quiet
+def compare(
+    before: Path,
+    after: Path,
+    *,
+    page: Path | None,
+    force: bool,
+    format_name: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell what a change did: numbers side by side, findings gone, new and kept.
+
+    Example: ioprism compare before.darshan after.darshan -o change.html
+    """
+    traces = [read_trace(path, format_name=format_name) for path in (before, after)]
+    with output.progress("reading events", quiet=quiet) as progress:
+        old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
+    found = compare_runs((old.characteristics, old.findings), (new.characteristics, new.findings))
+    if page is not None:
+        with written_aside(page, replace=force) as aside:
+            aside.write_text(html_form.page(found, old, new), encoding="utf-8")
+    if as_json:
+        click.echo(to_json.document(traces[1], json_form.body(found, *traces)))
+    else:
+        terminal_form.show(found, output.console())
+        for trace in traces:
+            output.show_warnings(trace)
+    if page is not None and not quiet:
+        click.echo(f"wrote {page}", err=True)

@@ -1,0 +1,55 @@
+"""``ioprism explore``: look at a trace of any size in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options
+from ioprism.engine.local import LocalEngine
+from ioprism.readers.registry import read_trace
+from ioprism.reports import to_json
+from ioprism.service.explore import exploring
+
+
+@click.command()
+@options.traces
+@click.option("--port", default=0, show_default=True, help="0 chooses a free one.")
+@click.option("--browser", is_flag=True, help="Open the page at once.")
+@options.format_name
+@options.as_json
+@options.quiet
+def explore(
+    paths: tuple[Path, ...],
+    *,
+    port: int,
+    browser: bool,
+    format_name: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Serve the report of a trace of any size to a browser on this machine, and to no other.
+
+    The address holds a secret: whoever has it and an account on this machine can see the
+    trace. Ctrl-C stops.
+
+    Example: ioprism explore run42.darshan
+    """
+    trace = read_trace(*paths, format_name=format_name)
+    if not quiet:
+        click.echo("reading events…", err=True)
+    with exploring(trace, engine=LocalEngine(), port=port) as server:
+        if as_json:
+            click.echo(to_json.document(trace, {"address": server.address}))
+        else:
+            click.echo(server.address)
+        if not quiet:
+            click.echo("Open this address in a browser; Ctrl-C stops.", err=True)
+        if browser:
+            click.launch(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            if not quiet:
+                click.echo("stopped", err=True)

@@ -1,0 +1,62 @@
+"""``ioprism replay``: what would watch have said about this job?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options
+from ioprism.readers.registry import read_trace
+from ioprism.service.addresses import endpoint
+from ioprism.service.replay import PushSink, messages, requests
+from ioprism.service.replay import replay as send
+
+WALL_BATCH = 0.1  # seconds of real time in one message
+FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as possible
+
+
+@click.command()
+@options.traces
+@click.option(
+    "--zmq", "address", required=True, metavar="ADDRESS", help="Port or endpoint of watch."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0.0),
+    default=1.0,
+    show_default=True,
+    help="Seconds of the job in one second; 0 sends as fast as possible.",
+)
+@click.option(
+    "--batch",
+    type=click.FloatRange(min=0.0, min_open=True),
+    help="Seconds of the job in a message.",
+)
+@click.option(
+    "--direction", type=click.Choice(["read", "write", "both"]), default="both", show_default=True
+)
+@click.option("--job", help="Name to send; that of the trace if left out.")
+@options.format_name
+@options.quiet
+def replay(
+    paths: tuple[Path, ...],
+    *,
+    address: str,
+    speed: float,
+    batch: float | None,
+    direction: str,
+    job: str | None,
+    format_name: str | None,
+    quiet: bool,
+) -> None:
+    """Send a trace as the live stream that its job would have sent.
+
+    Example: ioprism replay run42.darshan --speed 10 --zmq 5555
+    """
+    done = requests(read_trace(*paths, format_name=format_name), direction=direction)
+    chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)
+    stream = messages(done, batch=chosen, job=job or paths[0].name)
+    sent = send(stream, PushSink(endpoint(address)), speed=speed)
+    if not quiet:
+        click.echo(f"sent {len(done.start):,} requests in {sent:,} messages", err=True)

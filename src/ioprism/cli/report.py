@@ -1,0 +1,75 @@
+"""``ioprism report``: everything about a job in one go, here and as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options, output
+from ioprism.engine.local import LocalEngine
+from ioprism.model.finding import Severity
+from ioprism.pipeline import ReportSettings, analyse
+from ioprism.readers.registry import read_trace
+from ioprism.reports.to_terminal import report as terminal_form
+from ioprism.settings import Thresholds, read_thresholds
+
+FAILED = 3  # exit code when --fail-on was met
+LEVELS = tuple(Severity)
+
+
+@click.command()
+@options.traces
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option(
+    "--thresholds",
+    "thresholds_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="TOML file with thresholds of your own.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice([level.value for level in LEVELS]),
+    help="Exit with 3 if there is a finding of this level or worse.",
+)
+@options.format_name
+@options.as_json
+@options.quiet
+def report(
+    paths: tuple[Path, ...],
+    *,
+    page: Path | None,
+    force: bool,
+    thresholds_file: Path | None,
+    fail_on: str | None,
+    format_name: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell a job's whole story: what costs time, what to do first, and where it shows.
+
+    The summary comes here; with -o also one self-contained page with pictures to explore.
+
+    Example: ioprism report run42.darshan -o run42.html
+    """
+    thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
+    trace = read_trace(*paths, format_name=format_name)
+    with output.progress("reading events", quiet=quiet) as progress:
+        found = analyse(
+            trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
+        )
+    if page is not None:
+        found.to_html(page, replace=force)
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        terminal_form.show(found.document, output.console())
+        output.show_warnings(trace)
+    if page is not None and not quiet:
+        click.echo(f"wrote {page}", err=True)
+    if fail_on is not None and any(
+        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in found.findings
+    ):
+        click.get_current_context().exit(FAILED)

@@ -1,0 +1,188 @@
+"""For applications and schedulers: hear predictions of `ioprism watch`, and report to it.
+
+>>> next_phase("http://127.0.0.1:8080", job="climate")  # doctest: +SKIP
+ExpectedPhase(start=120.0, end=124.0, bytes=4e9, confidence=0.97)
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from ioprism.errors import MissingPackageError, ServiceError, UsageError
+
+PATIENCE = 10.0  # seconds
+LINGER_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPhase:
+    """When a job's next I/O phase is due."""
+
+    start: float  # seconds since the job started
+    end: float
+    bytes: float
+    confidence: float  # probability that it begins within a tenth of the period of `start`
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """One prediction of one job."""
+
+    job: str
+    time: float  # seconds since the job started
+    period: float | None  # seconds, or None if there is no rhythm
+    next_phase: ExpectedPhase | None
+    changed: bool  # whether a rhythm began, changed or ended
+    details: Mapping[str, Any]  # all that the service said
+
+
+def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
+    """Ask a service when a job's next phase is due; None if it has no rhythm.
+
+    Args:
+        url: where `ioprism watch --http` serves, such as ``http://127.0.0.1:8080``.
+        job: the name of the job; not needed if there is only one.
+
+    Raises:
+        ServiceError: the service does not answer, or does not know the job.
+    """
+    query = f"?{urlencode({'job': job})}" if job is not None else ""
+    with _opened(f"{url.rstrip('/')}/next-phase{query}", PATIENCE) as answer:
+        return _phase(json.load(answer)["next_phase"])
+
+
+def subscribe(
+    address: str, *, job: str | None = None, timeout: float | None = None
+) -> Iterator[Forecast]:
+    """Yield predictions as they are made.
+
+    Args:
+        address: of `--publish` (``tcp://…``) or of `--http` (``http://…``).
+        job: only of this job.
+        timeout: seconds of silence after which to stop; None waits for ever.
+
+    Raises:
+        ServiceError: the service does not answer.
+    """
+    texts = _events if address.startswith(("http://", "https://")) else _published
+    for text in texts(address, job, timeout):
+        forecast = _forecast(json.loads(text))
+        if job in (None, forecast.job):
+            yield forecast
+
+
+class Reporter:
+    """Tells a service what the application has moved.
+
+    >>> with Reporter("tcp://127.0.0.1:5555", job="climate") as reporter:  # doctest: +SKIP
+    ...     reporter.report(start=[0.0], end=[2.5], moved=[4e9])
+    """
+
+    def __init__(self, address: str, *, job: str | None = None, ranks: int = 1) -> None:
+        zmq = _zeromq("ioprism.client.Reporter")
+        self._job, self._ranks = job, ranks
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.PUSH)
+        self._socket.setsockopt(zmq.LINGER, LINGER_MS)
+        self._socket.connect(address)
+
+    def report(
+        self, *, start: Sequence[float], end: Sequence[float], moved: Sequence[float]
+    ) -> None:
+        """Send requests that are done: start and end in seconds, and bytes moved."""
+        import msgpack
+
+        pairs = zip(start, end, moved, strict=True)
+        rates = [amount / max(last - first, 1e-9) for first, last, amount in pairs]
+        message: dict[str, Any] = {
+            "ranks": self._ranks,
+            "b": rates,
+            "ts": list(start),
+            "te": list(end),
+        }
+        if self._job is not None:
+            message["job"] = self._job
+        self._socket.send(msgpack.packb(message))
+
+    def close(self) -> None:
+        """Wait a moment until all is sent, and disconnect."""
+        self._context.destroy(linger=LINGER_MS)
+
+    def __enter__(self) -> Reporter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _forecast(said: Mapping[str, Any]) -> Forecast:
+    period = said["period"]
+    return Forecast(
+        job=said["job"],
+        time=said["time"],
+        period=None if period is None else period["seconds"],
+        next_phase=_phase(said["next_phase"]),
+        changed=said["change"] is not None,
+        details=said,
+    )
+
+
+def _phase(said: Mapping[str, Any] | None) -> ExpectedPhase | None:
+    if said is None:
+        return None
+    return ExpectedPhase(said["start"], said["end"], said["bytes"], said["confidence"])
+
+
+def _published(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
+    zmq = _zeromq("ioprism.client.subscribe")
+    context = zmq.Context()
+    try:
+        socket = context.socket(zmq.SUB)
+        socket.setsockopt(zmq.SUBSCRIBE, b"" if job is None else job.encode())
+        socket.connect(address)
+        while socket.poll(None if timeout is None else timeout * 1000):
+            _, text = socket.recv_multipart()
+            yield text.decode()
+    finally:
+        context.destroy(linger=0)
+
+
+def _events(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
+    query = f"?{urlencode({'job': job})}" if job is not None else ""
+    with _opened(f"{address.rstrip('/')}/events{query}", timeout) as answer:
+        try:
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield line[len(b"data: ") :].decode()
+        except TimeoutError:
+            return
+
+
+def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{url!r} is no web address.\nHint: write http://127.0.0.1:PORT.")
+    try:
+        return urllib.request.urlopen(url, timeout=timeout)  # noqa: S310 - the scheme is checked
+    except urllib.error.HTTPError as error:
+        said = error.read(1000).decode("utf-8", "replace")
+        raise ServiceError(f"{url}: {error.code}, {said}") from error
+    except (urllib.error.URLError, OSError) as error:
+        raise ServiceError(
+            f"{url} does not answer: {error}.\nHint: is `ioprism watch --http` running there?"
+        ) from error
+
+
+def _zeromq(needed_by: str) -> Any:  # noqa: ANN401 - a module
+    try:
+        import zmq
+    except ImportError as error:
+        raise MissingPackageError(
+            needed_by=needed_by, package="pyzmq", install="'ioprism[server]'"
+        ) from error
+    return zmq

@@ -1,0 +1,183 @@
+"""Compute views on a Dask cluster: one task per partition, joined as a tree.
+
+The cluster is one that runs already (its address), one on this machine, or one that
+dask-jobqueue starts under Slurm, LSF or PBS. A task depends on its partition only, so what a
+lost worker had done is simply done again.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from ioprism.engine.base import View
+from ioprism.engine.local import Held, LocalEngine
+from ioprism.errors import AnalysisError, IoprismError, MissingPackageError, UsageError
+from ioprism.model.schema import EVENTS
+from ioprism.model.trace import Completeness, Job, Partition, Progress, Trace
+
+Cluster = Literal["local", "slurm", "lsf", "pbs"]
+QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
+FAN_IN = 4  # tables that one task joins
+RETRIES = 2
+PATIENCE = 30  # seconds to wait for a scheduler
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tables of all views over some partitions, and what could not be read of them."""
+
+    tables: tuple[pl.DataFrame, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DaskEngine:
+    """Runs views on a Dask cluster."""
+
+    address: str | None = None  # of a scheduler; None: start a cluster
+    cluster: Cluster = "local"
+    workers: int = 2
+    memory_limit: int | None = None  # bytes for each worker
+    progress: Progress | None = None
+
+    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        """Compute all views in one pass over the events, in the order given.
+
+        Raises:
+            MissingPackageError: Dask is not installed.
+            AnalysisError: the cluster cannot be reached or a task failed for good.
+        """
+        with self._client() as client:
+            found = self._computed(client, trace, views)
+        for message in found.warnings:
+            trace.completeness.warn(message)
+        return found.tables
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        distributed = _package("distributed")
+        with ExitStack() as stack:
+            target = self.address
+            if target is None:
+                target = stack.enter_context(self._started(distributed))
+            try:
+                client = distributed.Client(target, timeout=PATIENCE, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise AnalysisError(
+                    f"the Dask scheduler at {target} does not answer ({error}).\n"
+                    "Hint: check --scheduler, or leave it out to start a cluster here."
+                ) from error
+            yield stack.enter_context(client)
+
+    def _started(self, distributed: Any) -> Any:  # noqa: ANN401 - a cluster of an optional package
+        limit = self.memory_limit if self.memory_limit is not None else "auto"
+        if self.cluster == "local":
+            threads = max(1, (os.cpu_count() or 1) // self.workers)
+            return distributed.LocalCluster(
+                n_workers=self.workers,
+                threads_per_worker=1,
+                memory_limit=limit,
+                dashboard_address=":0",
+                env={"POLARS_MAX_THREADS": str(threads)},
+            )
+        queue = getattr(_package("dask_jobqueue"), QUEUES[self.cluster])
+        memory = f"{self.memory_limit}B" if self.memory_limit else "4GB"
+        try:
+            started = queue(cores=1, processes=1, memory=memory)
+        except (ValueError, OSError) as error:
+            raise UsageError(
+                f"the {self.cluster} cluster cannot be started ({error}).\n"
+                "Hint: set queue and project in ~/.config/dask/jobqueue.yaml."
+            ) from error
+        started.scale(jobs=self.workers)
+        return started
+
+    def _computed(self, client: Any, trace: Trace, views: tuple[View, ...]) -> Part:  # noqa: ANN401
+        with warnings.catch_warnings():
+            # Events in memory travel with their task: only so can a lost one be done again.
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            waiting = [
+                client.submit(
+                    partial_tables, piece, views, self.memory_limit, retries=RETRIES, pure=False
+                )
+                for piece in trace.partitions
+            ] or [client.submit(partial_tables, None, views, None, pure=False)]
+        while True:
+            waiting = [
+                client.submit(joined, views, *waiting[n : n + FAN_IN], retries=RETRIES, pure=False)
+                for n in range(0, len(waiting), FAN_IN)
+            ]
+            if len(waiting) == 1:
+                return self._result(waiting[0])
+
+    def _result(self, future: Any) -> Part:  # noqa: ANN401
+        try:
+            found: Part = future.result()
+        except IoprismError:
+            raise
+        except Exception as error:
+            raise AnalysisError(
+                f"the cluster could not compute this: {type(error).__name__}: {error}.\n"
+                "Hint: give workers more memory with --memory-limit, or use --engine local."
+            ) from error
+        if self.progress is not None:
+            self.progress(1)
+        return found
+
+
+def partial_tables(
+    partition: Partition | None, views: tuple[View, ...], memory_limit: int | None
+) -> Part:
+    """Compute all views of one partition; runs on a worker."""
+    completeness = Completeness()
+    trace = Trace(
+        "partition",
+        (),
+        Job(),
+        () if partition is None else (partition,),
+        load_files=pl.DataFrame,
+        load_processes=pl.DataFrame,
+        completeness=completeness,
+    )
+    engine = LocalEngine(memory_limit=memory_limit)
+    held = [Held(view, [], engine.rows_held) for view in views]
+    for batch in engine.batches(trace):
+        partials = pl.collect_all([view.partial(batch) for view in views])
+        for tables, partial in zip(held, partials, strict=True):
+            tables.add(partial)
+    # A single table is joined with those of other partitions soon enough.
+    found = tuple(h.tables[0] if len(h.tables) == 1 else h.combined() for h in held if h.tables)
+    return Part(found or _nothing(views), completeness.warnings)
+
+
+def _nothing(views: tuple[View, ...]) -> tuple[pl.DataFrame, ...]:
+    empty = EVENTS.empty().lazy()
+    return tuple(pl.collect_all([view.partial(empty) for view in views]))
+
+
+def joined(views: tuple[View, ...], *parts: Part) -> Part:
+    """Join the tables of some partitions; runs on a worker."""
+    tables = tuple(
+        view.combine(pl.concat([part.tables[number] for part in parts]).lazy()).collect()
+        for number, view in enumerate(views)
+    )
+    messages = dict.fromkeys(message for part in parts for message in part.warnings)
+    return Part(tables, tuple(messages))
+
+
+def _package(name: str) -> Any:  # noqa: ANN401 - an optional package
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingPackageError(
+            needed_by="the Dask engine", package=name, install="'ioprism[dask]'"
+        ) from None

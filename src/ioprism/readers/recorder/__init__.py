@@ -1,0 +1,1 @@
+"""Recorder's trace folders, of every generation since 2.0."""

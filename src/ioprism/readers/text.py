@@ -1,0 +1,94 @@
+"""Open plain and gzip-compressed text alike, line by line or as a whole head."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from isal import isal_zlib
+
+from ioprism.model.trace import Warn
+
+GZIP = b"\x1f\x8b"
+LONGEST_LINE = 2**20
+WINDOW = 2**18  # bytes read at once
+# What inflating damaged data raises.
+UNREADABLE = (EOFError, zlib.error, cast("type[Exception]", isal_zlib.error))
+
+
+class Inflating(io.RawIOBase):
+    """The text of a gzip file, as far as it can be inflated."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.damaged = False
+        self._file = path.open("rb")
+        self._inflate = isal_zlib.decompressobj(wbits=31)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def close(self) -> None:
+        """Close the file behind it, too."""
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with text; 0 at the end, or where the damage begins."""
+        while not self.damaged:
+            data = self._rest or self._file.read(WINDOW)
+            if not data:
+                self.damaged = not self._inflate.eof
+                return 0
+            if self._inflate.eof:
+                if not data.startswith(GZIP[: len(data)]):
+                    return 0  # padding behind the last member
+                self._inflate = isal_zlib.decompressobj(wbits=31)
+            try:
+                text = self._inflate.decompress(data, len(buffer))
+            except UNREADABLE:
+                self.damaged = True
+                return 0
+            self._rest = self._inflate.unused_data or self._inflate.unconsumed_tail
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+        return 0
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for reading bytes, inflating it if it is compressed."""
+    with path.open("rb") as file:
+        packed = file.read(2) == GZIP
+    if packed:
+        return cast("BinaryIO", io.BufferedReader(Inflating(path), WINDOW))
+    return path.open("rb")
+
+
+def is_damaged(file: BinaryIO) -> bool:
+    """Whether inflating a file stopped before its end."""
+    raw = getattr(file, "raw", None)
+    return isinstance(raw, Inflating) and raw.damaged
+
+
+def head(path: Path, size: int) -> str:
+    """Return the first bytes as text; empty if they cannot be read."""
+    try:
+        with opened(path) as file:
+            return file.read(size).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def lines(path: Path, warn: Warn) -> Iterator[str]:
+    """Yield the lines; overlong ones are cut, a damaged end is reported."""
+    with opened(path) as file:
+        while line := file.readline(LONGEST_LINE):
+            yield line.decode("utf-8", "backslashreplace")
+        if is_damaged(file):
+            warn(f"{path.name}: the compressed data are cut short or damaged")

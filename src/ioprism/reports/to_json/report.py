@@ -1,0 +1,39 @@
+"""The JSON of `ioprism report`: what all other commands say, in one document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ioprism.reports.document import Document
+from ioprism.reports.to_json import characterise, period
+from ioprism.reports.wording import io_share, verdict
+from ioprism.rules.registry import finding_dict
+
+
+def body(document: Document) -> dict[str, Any]:
+    """Return the keys of CLI.md for every analysis, each under its own name."""
+    said = verdict(document)
+    shown = document.timeline
+    return {
+        "verdict": {
+            "line": said.line,
+            "first": said.first,
+            "io_share": io_share(document.characteristics),
+        },
+        **characterise.body(document.characteristics),
+        "findings": [finding_dict(finding) for finding in document.findings],
+        "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
+        "phases": None if document.phases is None else document.phases.to_dict(),
+        "bottlenecks": None if document.bottlenecks is None else document.bottlenecks.to_dict(),
+        "period": None
+        if document.rhythm is None
+        else period.body(document.rhythm, direction=document.rhythm_of),
+        "timeline": {
+            "start": shown.start,
+            "end": shown.end,
+            "calls": shown.calls,
+            "marks": shown.marks.height,
+            "whole": shown.whole,
+            "source": shown.source,
+        },
+    }

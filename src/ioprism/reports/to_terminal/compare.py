@@ -1,0 +1,62 @@
+"""What `ioprism compare` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ioprism.analyses.compare import Comparison, Kept, Metric
+from ioprism.model.finding import Finding
+from ioprism.reports.comparing import metric_row, verdict
+from ioprism.reports.to_terminal import heading, table
+from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.text import printable
+from ioprism.units import format_seconds
+
+
+def show(found: Comparison, console: Console) -> None:
+    """Print the verdict, the numbers side by side, and what became of the findings."""
+    heading(console, verdict(found))
+    heading(console, "Numbers")
+    table(console, ("", "before", "after", "change"), [_row(m) for m in found.metrics])
+    _list(console, "Findings that are gone", found.gone)
+    _list(console, "New findings", found.new)
+    if found.kept:
+        heading(console, "Findings that stay")
+        for pair in found.kept:
+            console.print(Padding(_stays(pair), (0, 0, 0, 2)))
+
+
+def _row(metric: Metric) -> tuple[str | Text, ...]:
+    name, before, after, change = metric_row(metric)
+    style = {True: "green", False: "red", None: ""}[metric.better]
+    return name, before, after, Text(change, style=style)
+
+
+def _list(console: Console, title: str, findings: Sequence[Finding]) -> None:
+    if not findings:
+        return
+    heading(console, title)
+    for finding in findings:
+        stake = finding.seconds_at_stake
+        time = f"  {format_seconds(stake)} at stake" if stake else ""
+        console.print(Padding(_line(finding, time), (0, 0, 0, 2)))
+
+
+def _stays(pair: Kept) -> Text:
+    before, after = pair.before.seconds_at_stake, pair.after.seconds_at_stake
+    if before is None or after is None:
+        return _line(pair.after, "")
+    return _line(pair.after, f"  {format_seconds(before)} → {format_seconds(after)}")
+
+
+def _line(finding: Finding, time: str) -> Text:
+    return Text.assemble(
+        (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
+        printable(finding.title),
+        (time, "bold"),
+        overflow="fold",
+    )

@@ -1,0 +1,119 @@
+"""What `ioprism report` tells a person at a terminal: the same story as the page, in 80 columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ioprism.model.finding import Finding
+from ioprism.model.signal import FloatArray
+from ioprism.reports.document import SERIOUS, Document
+from ioprism.reports.to_terminal import counted, facts, heading, name
+from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.reports.to_terminal.plot import bars
+from ioprism.reports.wording import job_facts, label, quantity, verdict
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_seconds
+from ioprism.views.timeline import Timeline
+
+WIDTH, ROWS = 72, 4
+MOST_FINDINGS = 8
+EVIDENCE = 4  # numbers of each finding
+
+
+def plain_console() -> Console:
+    """Return a terminal where names cannot style anything."""
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+def show(document: Document, console: Console) -> None:
+    """Print the verdict, the findings, when it happened, and where it went."""
+    said = verdict(document)
+    heading(console, said.line)
+    if said.first:
+        console.print(Text.assemble(("Do first: ", "bold"), said.first))
+    heading(console, "Job")
+    facts(console, [(key, name(text)) for key, text in job_facts(document)])
+    _findings(document, console)
+    _pictures(document.timeline, console)
+    _files(document, console)
+
+
+def _findings(document: Document, console: Console) -> None:
+    if not document.findings:
+        return
+    serious = document.serious
+    heading(console, "What was found" if serious else "Nothing costs noticeable time")
+    for finding in serious[:MOST_FINDINGS]:
+        _finding(finding, console)
+    others = len(document.findings) - min(len(serious), MOST_FINDINGS)
+    if others:
+        console.print()
+        console.print(Text(f"  {counted(others, 'finding')} more on the page", "dim"))
+
+
+def _finding(finding: Finding, console: Console) -> None:
+    console.print()
+    stake = finding.seconds_at_stake
+    time = f"  {format_seconds(stake)} at stake" if stake and finding.severity in SERIOUS else ""
+    console.print(
+        Padding(
+            Text.assemble(
+                (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
+                printable(finding.title),
+                (time, "bold"),
+                overflow="fold",
+            ),
+            (0, 0, 0, 2),
+        )
+    )
+    numbers = list(finding.evidence.items())[:EVIDENCE]
+    told = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)
+    if told:
+        console.print(Padding(Text(told, style="dim", overflow="fold"), (0, 0, 0, 7)))
+    for advice in finding.recommendations[:2]:
+        console.print(Padding(Text(f"→ {advice.text}"), (0, 0, 0, 7)))
+
+
+def _pictures(shown: Timeline, console: Console) -> None:
+    for direction, verb in (("read", "read"), ("write", "written")):
+        heights = _moved(shown, direction)
+        if not heights.any():
+            continue
+        heading(console, f"Bytes {verb} over time")
+        for row in bars(heights, rows=ROWS):
+            console.print(Text(f"  {row}", style="cyan" if direction == "read" else "yellow"))
+        left, right = (f"{moment:.4g} s" for moment in (shown.start, shown.end))
+        console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
+
+
+def _moved(shown: Timeline, direction: str) -> FloatArray:
+    """Bytes in each column of the picture, at the layers that talk to the system."""
+    marks = shown.marks.filter(operation=direction)
+    deep = marks.filter(marks["layer"].cast(str).is_in(["posix", "stdio", "daos"]))
+    chosen = deep if deep.height else marks
+    span = shown.end - shown.start
+    if not chosen.height or span <= 0:
+        return np.zeros(WIDTH)
+    column = ((chosen["start"].to_numpy() - shown.start) / span * WIDTH).astype(int)
+    moved = chosen["bytes"].fill_null(0).to_numpy().astype(np.float64)
+    sums: FloatArray = np.bincount(np.clip(column, 0, WIDTH - 1), moved, WIDTH).astype(np.float64)
+    return sums
+
+
+def _files(document: Document, console: Console) -> None:
+    rows = document.by_file.head(5)
+    if not rows.height:
+        return
+    heading(console, "Where the time goes")
+    for row in rows.iter_rows(named=True):
+        moved = row["bytes_read"] + row["bytes_written"]
+        line = Text.assemble(
+            (f"{format_seconds(row['seconds']):>12}  {format_bytes(moved):>9}  ", "dim"),
+            name(row["path"]),
+            (f"  {row['layer']}", "dim"),
+            overflow="fold",
+        )
+        console.print(Padding(line, (0, 0, 0, 2)))

@@ -1,0 +1,1 @@
+"""From results to findings: what is worth telling, and why."""

@@ -1,0 +1,2 @@
+# the block size that requests should be multiples of
+mmlsfs all -B

@@ -1,0 +1,1 @@
+"""Rules that explain bottlenecks: files people can change, and what reads and applies them."""

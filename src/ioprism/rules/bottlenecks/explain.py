@@ -1,0 +1,134 @@
+"""Explain bottlenecks by rules: all conditions on all of them, messages for those told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.find import PREFIX, Found
+from ioprism.analyses.bottlenecks.reasons import Cause, Verdicts, evidence, judged
+from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, Reason
+from ioprism.rules.bottlenecks.load import ReasonRule, Rule
+from ioprism.rules.bottlenecks.template import TEXT_FIELDS
+from ioprism.views.fields import FIELDS
+
+
+def causes(rules: Sequence[Rule]) -> list[Cause]:
+    """Return one cause for every reason of every rule; a literal holds for all or none."""
+    everywhere = pl.col("severity").is_not_null()
+    return [
+        Cause(
+            f"{rule.key}.{number}",
+            rule.condition.compute & reason.condition.compute & everywhere,
+            rule.explains,
+        )
+        for rule in rules
+        for number, reason in enumerate(rule.reasons)
+    ]
+
+
+def explained(
+    found: Found,
+    rules: Sequence[Rule],
+    *,
+    top: int | None = None,
+    page: int = 1,
+    settings: Mapping[str, Any] | None = None,
+) -> Bottlenecks:
+    """Judge all bottlenecks and word those of one page of every view."""
+    verdicts = judged(found.table, causes(rules))
+    table = found.table.with_columns(verdicts.explained)
+    told = _page(table, top, page)
+    by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
+    return Bottlenecks(
+        totals=found.totals,
+        views=tuple(
+            replace(view, explained=by_view.get(".".join(view.view), 0)) for view in found.views
+        ),
+        bottlenecks=tuple(_worded(table, verdicts, told, rules)),
+        found=table.height,
+        unexplained=int((~verdicts.explained).sum()),
+        settings=settings or {},
+        table=table.select(*_front(table), pl.exclude("number", "^.*_code$", *_front(table))),
+    )
+
+
+def _front(table: pl.DataFrame) -> list[str]:
+    records = sorted(name for name in table.columns if name.startswith(PREFIX))
+    return ["id", "view", *records, "label", "severity", "at_stake", "job_share", "explained"]
+
+
+def _page(table: pl.DataFrame, top: int | None, page: int) -> pl.Series:
+    """The rows to tell: of every view one page, most time beyond proportion first."""
+    rows = table.select("view", "number").with_row_index("row")
+    if top is None:
+        return rows["row"]
+    place = pl.col("number").rank("ordinal").over("view")
+    first = (page - 1) * top
+    return rows.filter(place.is_between(first + 1, first + top))["row"]
+
+
+def _worded(
+    table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[Rule]
+) -> Iterator[Bottleneck]:
+    told = table[rows.to_list()] if len(rows) else table.clear()
+    holds = verdicts.holds[rows.to_list()] if len(rows) else verdicts.holds.clear()
+    numbers = evidence(
+        told, {f"{rule.key}.{n}": v.compute for rule in rules for n, v in rule.values.items()}
+    )
+    values = numbers.to_dicts() if numbers.width else [{}] * told.height
+    for row, flags, extra in zip(
+        told.iter_rows(named=True), holds.iter_rows(named=True), values, strict=True
+    ):
+        yield _bottleneck(row, tuple(_reasons(row, flags, extra, rules)))
+
+
+def _reasons(
+    row: Mapping[str, Any],
+    flags: Mapping[str, bool],
+    extra: Mapping[str, float],
+    rules: Sequence[Rule],
+) -> Iterator[Reason]:
+    for rule in rules:
+        own = {name: extra[f"{rule.key}.{name}"] for name in rule.values}
+        for number, reason in enumerate(rule.reasons):
+            if flags[f"{rule.key}.{number}"]:
+                shown = {**row, **own}
+                yield Reason(rule.key, reason.message.filled(shown), _evidence(rule, reason, shown))
+
+
+def _evidence(rule: Rule, reason: ReasonRule, values: Mapping[str, Any]) -> dict[str, float]:
+    used = dict.fromkeys(
+        [*sorted(rule.condition.fields | reason.condition.fields), *reason.message.names]
+    )
+    return {name: values[name] for name in used if name not in TEXT_FIELDS}
+
+
+def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottleneck:
+    view = tuple(row["view"].split("."))
+    record: dict[str, Name] = {name: row[PREFIX + name] for name in view if _names(row, name, view)}
+    return Bottleneck(
+        id=row["id"],
+        view=view,
+        record=record,
+        severity=row["severity"],
+        label=row["label"],
+        time=row["at_stake"],
+        time_share=row["time_share"],
+        job_share=row["job_share"],
+        operations=row["count"],
+        operations_share=row["count_share"],
+        bytes=round(row["size"]),
+        bytes_share=row["size_share"],
+        function=row["function"],
+        fields={name: row[name] for name in FIELDS if name in row},
+        reasons=reasons,
+    )
+
+
+def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:
+    """Whether this view names the record: in a drill-down only the last one does."""
+    return row.get(PREFIX + name) is not None or name == view[-1]

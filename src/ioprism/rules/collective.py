@@ -1,0 +1,206 @@
+"""How ranks work together in MPI-IO: collective and non-blocking calls, aggregators."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.model.finding import Severity
+from ioprism.model.usage import EVERYONE, Moves, Usage
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_details, share
+
+KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
+CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
+
+
+def _mpiio(evidence: Evidence, direction: str) -> tuple[Usage, Moves] | None:
+    """The MPI-IO calls of one direction, if several ranks make them."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None or evidence.ranks < 2 or not any(usage.moves[direction].operations):
+        return None
+    return usage, usage.moves[direction]
+
+
+def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Ranks read or write shared files one by one, in small requests."""
+    found = _mpiio(evidence, direction)
+    if found is None:
+        return None
+    usage, moves = found
+    if moves.collective is None or moves.independent is None:
+        return Unknown(KINDS)
+    shared = {file for file, ranks in usage.users().items() if ranks > 1}
+    alone = by_file(usage, moves.independent, only=shared)
+    together = by_file(usage, moves.collective, only=shared)
+    part = share(sum(alone.values()), sum(alone.values()) + sum(together.values()))
+    if part <= 1 - evidence.thresholds.collective_operations:
+        return None
+    mean_size = share(
+        sum(by_file(usage, moves.bytes, only=shared).values()),
+        sum(by_file(usage, moves.operations, only=shared).values()),
+    )
+    if mean_size >= evidence.thresholds.small_bytes:
+        return None  # large requests gain nothing from being joined
+    calls = by_file(usage, moves.operations, only=shared)
+    details, rows = file_details(evidence, alone, calls)
+    times = [t if f in alone else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
+    return Hit(
+        {"independent": sum(alone.values()), "collective": sum(together.values()), "share": part,
+         "mean_size": mean_size},
+        evidence.held_up(usage, times),
+        details,
+        files=rows,
+    )  # fmt: skip
+
+
+def collective_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Most reads or writes through MPI-IO are collective, split ones included."""
+    found = _mpiio(evidence, direction)
+    if found is None:
+        return None
+    usage, moves = found
+    if moves.collective is None:
+        return Unknown(KINDS)
+    part = share(sum(moves.collective), sum(moves.operations))
+    if part < evidence.thresholds.collective_operations or not any(moves.collective):
+        return None
+    numbers = {"collective": sum(moves.collective), "share": min(1.0, part)}
+    return Hit(numbers, evidence.held_up(usage, moves.seconds))
+
+
+def blocking_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Data moves through MPI-IO, and never while the program goes on computing."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None or not any(usage.moves[direction].operations):
+        return None
+    moves = usage.moves[direction]
+    if moves.nonblocking is None:
+        return Unknown(KINDS)
+    if any(moves.nonblocking):
+        return None
+    waited = evidence.held_up(usage, moves.seconds)
+    # No more can be hidden than there is other work to hide it behind.
+    spare = max(0.0, (evidence.runtime or 2 * waited) - evidence.held_up(usage, usage.seconds))
+    numbers = {"calls": sum(moves.operations), "seconds": waited}
+    return Hit(numbers, min(waited, spare))
+
+
+def single_aggregator(evidence: Evidence) -> Answer:
+    """All data of a collective file pass through one rank."""
+    usage = evidence.usages.get("posix")
+    if usage is None or "mpiio" not in evidence.usages or evidence.ranks < 2:
+        return None
+    collective = _collective_files(evidence)
+    limit = evidence.thresholds.aggregator_share
+    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    spent = by_file(usage, usage.seconds)
+    for file, (parts, times) in _parts(usage, collective).items():
+        whole = sum(parts)
+        alone = max(parts) >= limit * whole and 2 * max(times) >= spent.get(file, 0.0)
+        if whole >= evidence.thresholds.imbalance_bytes and alone:
+            found[file] = max(parts)
+            seconds[file] = max(times)
+    if not found:
+        return None
+    details, rows = file_details(evidence, found, by_file(usage, usage.bytes))
+    return Hit(
+        {"files": len(found), "bytes": sum(found.values())},
+        sum(seconds.values()),
+        details,
+        files=rows,
+    )
+
+
+def _collective_files(evidence: Evidence) -> set[int]:
+    usage = evidence.usages.get("mpiio")
+    found: set[int] = set()
+    for moves in usage.moves.values() if usage else ():
+        found |= set(by_file(usage, moves.collective)) if usage and moves.collective else set()
+    return found
+
+
+def _parts(usage: Usage, files: set[int]) -> dict[int, tuple[list[int], list[float]]]:
+    """Bytes and seconds of each rank in these files; of the slowest where ranks are joined."""
+    found: dict[int, tuple[list[int], list[float]]] = {}
+    sizes, times = usage.bytes, usage.seconds
+    for place, file in enumerate(usage.file):
+        if file not in files:
+            continue
+        parts, spent = found.setdefault(file, ([], []))
+        if usage.rank[place] != EVERYONE:
+            parts.append(sizes[place])
+            spent.append(times[place])
+        elif usage.spread is not None:
+            first = min(usage.spread.slowest_bytes[place], sizes[place])
+            parts += [first, sizes[place] - first]
+            spent += [usage.spread.slowest_seconds[place]]
+    return {file: (parts, spent) for file, (parts, spent) in found.items() if parts and spent}
+
+
+def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
+    """Compare the ranks that touch storage for collective files with the nodes of the job."""
+    collective = _collective_files(evidence)
+    if evidence.ranks < 2 or not collective:
+        return None
+    nodes = len(set(evidence.hosts.values()))
+    called = {f: evidence.callers[f] for f in collective if f in evidence.callers}
+    if not called or not nodes or len(evidence.hosts) < evidence.ranks:
+        return Unknown(CALLERS)
+    usage = evidence.usages["posix"] if "posix" in evidence.usages else evidence.usages["mpiio"]
+    moved = by_file(usage, usage.bytes)
+    largest = max(called, key=lambda file: moved.get(file, 0))
+    ranks = called[largest]
+    on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
+    if _arrangement(len(ranks), len(on), nodes) != wanted:
+        return None
+    mpiio = evidence.usages["mpiio"]
+    times = [t if f == largest else 0.0 for t, f in zip(mpiio.seconds, mpiio.file, strict=True)]
+    return Hit(
+        {"aggregators": len(ranks), "nodes_with_aggregators": len(on), "nodes": nodes},
+        evidence.held_up(mpiio, times),
+        [{"file": evidence.files.path(largest), "count": len(ranks), "share": len(on) / nodes}],
+        files=[largest],
+    )
+
+
+def _arrangement(aggregators: int, nodes_used: int, nodes: int) -> str:
+    if nodes_used < nodes:
+        return "across"
+    return "one" if aggregators == nodes else "several"
+
+
+def _rule(direction: str, kind: str, level: Severity, aliases: tuple[str, str]) -> Rule:
+    checks = {
+        "independent": (independent_calls, ("collective_operations", "small_bytes")),
+        "collective": (collective_calls, ("collective_operations",)),
+        "blocking": (blocking_calls, ()),
+    }
+    check, thresholds = checks[kind]
+    return Rule(
+        f"{kind}-{direction}s",
+        level,
+        "mpiio",
+        partial(check, direction=direction),
+        f"{kind}-calls",
+        thresholds,
+        (f"drishti:{aliases[direction == 'write']}",),
+        direction,
+    )
+
+
+RULES = (
+    *both(partial(_rule, kind="independent", level=Severity.HIGH, aliases=("M02", "M03"))),
+    *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
+    *both(partial(_rule, kind="blocking", level=Severity.WARN, aliases=("M06", "M07"))),
+    Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
+         ("aggregator_share", "imbalance_bytes")),
+    Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",
+         partial(aggregators, wanted="across"), "aggregators-across-nodes", (),
+         ("drishti:M09",)),
+    Rule("several-aggregators-per-node", Severity.WARN, "mpiio",
+         partial(aggregators, wanted="several"), "several-aggregators-per-node", (),
+         ("drishti:M08",)),
+    Rule("one-aggregator-per-node", Severity.OK, "mpiio", partial(aggregators, wanted="one"),
+         "one-aggregator-per-node", (), ("drishti:M10",)),
+)  # fmt: skip

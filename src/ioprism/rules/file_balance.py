@@ -1,0 +1,127 @@
+"""How evenly ranks share the work in single files."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import partial
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.rank_balance import application_entries, shared_files
+from ioprism.model.finding import Severity
+from ioprism.model.usage import EVERYONE
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst
+
+NEEDS = "records of each rank in shared files: extended tracing, or Darshan without reduction"
+
+
+def shared_data(evidence: Evidence) -> Answer:
+    """In files that all ranks share, some move far more than others."""
+    if evidence.ranks < 2:
+        return None
+    limits = evidence.thresholds
+    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    for shared in shared_files(evidence):
+        mean = shared.bytes / evidence.ranks
+        if shared.bytes < limits.imbalance_bytes:
+            continue
+        variation = shared.deviation_bytes / mean
+        if variation > limits.file_imbalance:
+            found[shared.file] = variation
+            seconds[shared.file] = shared.spread.most - shared.spread.mean
+    return _hit(evidence, found, seconds)
+
+
+def shared_time(evidence: Evidence) -> Answer:
+    """In files that all ranks share, some take far longer than others."""
+    if evidence.ranks < 2:
+        return None
+    limits = evidence.thresholds
+    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    for shared in shared_files(evidence):
+        behind = shared.spread.most - shared.spread.mean
+        even = shared.spread.imbalance <= limits.rank_time_imbalance
+        if not even and behind >= limits.imbalance_seconds:
+            found[shared.file] = shared.spread.imbalance
+            seconds[shared.file] = behind
+    return _hit(evidence, found, seconds)
+
+
+def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
+    """Among the ranks that use a file, some move far more than others."""
+    if evidence.ranks < 2:
+        return None
+    limits = evidence.thresholds
+    found: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    joined = False
+    for usage, entries in application_entries(evidence):
+        moves = usage.moves[direction]
+        shared = {file for file, count in Counter(usage.file).items() if count > 1}
+        ranks: dict[int, list[int]] = {}
+        for place in entries:
+            if usage.rank[place] == EVERYONE:
+                joined |= moves.bytes[place] > 0
+            elif usage.file[place] in shared:
+                ranks.setdefault(usage.file[place], []).append(place)
+        for file, places in ranks.items():
+            sizes = [moves.bytes[place] for place in places]
+            if len(sizes) < 2 or sum(sizes) < limits.imbalance_bytes:
+                continue
+            variation = _variation(sizes)
+            if variation > limits.file_imbalance:
+                times = [moves.seconds[place] for place in places]
+                found[file] = variation
+                seconds[file] = max(times) - sum(times) / len(times)
+    if not found:
+        return Unknown(NEEDS) if joined else None
+    return _hit(evidence, found, seconds)
+
+
+def _variation(sizes: list[int]) -> float:
+    """Standard deviation over mean: free of the number of ranks."""
+    mean = sum(sizes) / len(sizes)
+    return math.sqrt(sum((size - mean) ** 2 for size in sizes) / len(sizes)) / mean
+
+
+def _hit(evidence: Evidence, found: dict[int, float], seconds: dict[int, float]) -> Answer:
+    if not found:
+        return None
+    rows = worst(seconds)
+    details: list[dict[str, object]] = [
+        {
+            "file": evidence.files.path(file),
+            "count": 1,
+            "share": found[file],
+            "imbalance": found[file],
+            "time": seconds[file],
+        }
+        for file in rows
+    ]
+    numbers = {"files": len(found), "imbalance": max(found.values())}
+    return Hit(numbers, max(seconds.values()), details, files=rows)
+
+
+def _per_file(direction: str) -> Rule:
+    return Rule(
+        f"file-{direction}-imbalance",
+        Severity.HIGH,
+        "application",
+        partial(file_imbalance, direction=direction),
+        "file-imbalance",
+        ("file_imbalance", "imbalance_bytes"),
+        (f"drishti:{'P22' if direction == 'read' else 'P21'}",),
+        direction,
+    )
+
+
+RULES = (
+    Rule("shared-file-data-imbalance", Severity.HIGH, "application", shared_data,
+         "shared-file-data-imbalance", ("file_imbalance", "imbalance_bytes"), ("drishti:P18",)),
+    Rule("shared-file-time-imbalance", Severity.HIGH, "application", shared_time,
+         "shared-file-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"),
+         ("drishti:P19",)),
+    *both(_per_file),
+)  # fmt: skip

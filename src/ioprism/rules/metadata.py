@@ -1,0 +1,139 @@
+"""What is done besides moving data: opens, seeks, syncs, and very many small files."""
+
+from __future__ import annotations
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.model.finding import Severity
+from ioprism.model.usage import EVERYONE, Usage
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, by_file, file_details, share, worst
+
+# Metadata calls of these layers reach a server; MPI-IO's opens also wait for other ranks.
+LAYERS = ("posix", "stdio", "dfs", "daos")
+
+
+def _usages(evidence: Evidence) -> list[Usage]:
+    return [evidence.usages[layer] for layer in LAYERS if layer in evidence.usages]
+
+
+def metadata_load(evidence: Evidence) -> Answer:
+    """A rank spends long in metadata calls, or much of the run."""
+    own: dict[int, float] = {}
+    shared = 0.0
+    for usage in _usages(evidence):
+        for rank, seconds in zip(usage.rank, usage.metadata_seconds, strict=True):
+            if rank == EVERYONE:
+                shared += seconds / evidence.ranks
+            elif seconds:
+                own[rank] = own.get(rank, 0.0) + seconds
+    most = max(own.values(), default=0.0) + shared
+    limits = evidence.thresholds
+    part = share(most, evidence.runtime or 0.0)
+    if not evidence.usages and not evidence.loads:
+        return None
+    if most <= limits.metadata_seconds and part <= limits.metadata_share:
+        if not any(any(u.opens) for u in _usages(evidence)) and evidence.loads:
+            return Unknown("metadata calls, or counters: extended tracing alone has none")
+        return None
+    over = sum(1 for seconds in own.values() if seconds + shared > limits.metadata_seconds)
+    details = [{"rank": rank, "time": own[rank] + shared} for rank in worst(own)]
+    opens = sum(sum(usage.opens) for usage in _usages(evidence))
+    return Hit(
+        {"seconds": most, "share": part, "ranks_over_limit": over, "opens": opens},
+        most,
+        details,
+        files=_longest(evidence),
+    )
+
+
+def _longest(evidence: Evidence) -> list[int]:
+    sums: dict[int, float] = {}
+    for usage in _usages(evidence):
+        for file, seconds in by_file(usage, usage.metadata_seconds).items():
+            sums[file] = sums.get(file, 0.0) + seconds
+    return worst(sums)
+
+
+def tiny_files(evidence: Evidence) -> Answer:
+    """Very many files, each with very little in it."""
+    moved: dict[int, float] = {}
+    seconds = 0.0
+    for usage in _usages(evidence):
+        for file, size in zip(usage.file, usage.bytes, strict=True):
+            moved[file] = moved.get(file, 0) + size
+        seconds += evidence.held_up(usage, usage.seconds)
+    tiny = [file for file, size in moved.items() if size < evidence.thresholds.tiny_file_bytes]
+    if len(tiny) <= evidence.thresholds.tiny_files:
+        return None
+    return Hit(
+        {"files": len(moved), "tiny": len(tiny), "share": share(len(tiny), len(moved))},
+        seconds * share(len(tiny), len(moved)),
+        _folders(evidence, tiny),
+        files=tiny[:1],
+    )
+
+
+def _folders(evidence: Evidence, files: list[int]) -> list[dict[str, object]]:
+    counts: dict[str, int] = {}
+    for file in files:
+        folder = (evidence.files.path(file) or "").rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+    fullest = sorted(counts, key=lambda folder: (-counts[folder], folder))[:5]
+    return [{"folder": folder, "count": counts[folder]} for folder in fullest]
+
+
+def many_seeks(evidence: Evidence) -> Answer:
+    """There are nearly as many seeks as reads and writes."""
+    found: Answer = None
+    for usage in _usages(evidence):
+        seeks, calls = sum(usage.seeks), sum(usage.operations)
+        ratio = share(seeks, calls)
+        if ratio <= evidence.thresholds.seeks:
+            continue
+        others = seeks + sum(usage.opens) + sum(usage.stats)
+        seconds = evidence.held_up(usage, usage.metadata_seconds) * share(seeks, others)
+        details, rows = file_details(
+            evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
+        )
+        evidence_of = {"seeks": seeks, "requests": calls, "ratio": ratio}
+        found = Hit(evidence_of, seconds, details, interface=usage.layer, files=rows)
+    return found
+
+
+def sync_storm(evidence: Evidence) -> Answer:
+    """Ranks force data to storage again and again instead of once at the end."""
+    found: Answer = None
+    for usage in _usages(evidence):
+        limits = evidence.thresholds
+        allowed = [
+            limits.syncs * (evidence.ranks if rank == EVERYONE else 1) for rank in usage.rank
+        ]
+        writes = usage.moves["write"].operations
+        often = [
+            s if s > limit and s > limits.syncs_per_write * w else 0
+            for s, limit, w in zip(usage.syncs, allowed, writes, strict=True)
+        ]
+        if not any(often):
+            continue
+        # Darshan counts the time of a sync as time of writing.
+        spent = usage.sync_seconds or usage.moves["write"].seconds
+        times = [t if n else 0.0 for t, n in zip(spent, often, strict=True)]
+        details, rows = file_details(evidence, by_file(usage, often), by_file(usage, writes))
+        found = Hit(
+            {"syncs": sum(often), "writes": sum(writes), "files": len(by_file(usage, often))},
+            evidence.held_up(usage, times),
+            details,
+            interface=usage.layer,
+            files=rows,
+        )
+    return found
+
+
+RULES = (
+    Rule("metadata-heavy", Severity.HIGH, "posix", metadata_load, "metadata-heavy",
+         ("metadata_seconds", "metadata_share"), ("drishti:P17",)),
+    Rule("tiny-files", Severity.WARN, "posix", tiny_files, "tiny-files",
+         ("tiny_files", "tiny_file_bytes")),
+    Rule("many-seeks", Severity.WARN, "posix", many_seeks, "many-seeks", ("seeks",)),
+    Rule("sync-storm", Severity.WARN, "posix", sync_storm, "sync-storm",
+         ("syncs", "syncs_per_write")),
+)  # fmt: skip

@@ -1,0 +1,216 @@
+"""Which ranks do too much, or take too long."""
+
+from __future__ import annotations
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.rank_balance import (
+    RankTable,
+    Spread,
+    data_spread,
+    heavy_rank_zero,
+    rank_table,
+    shared_files,
+    time_spread,
+    unbalanced_ranks,
+)
+from ioprism.model.finding import Severity, Subject
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst
+
+NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
+NEEDS_TIME = "how long each rank took: extended tracing (DXT_ENABLE_IO_TRACE=1)"
+
+
+def _table(evidence: Evidence) -> RankTable | Unknown | None:
+    """What each rank did; None where the question does not arise."""
+    if evidence.ranks < 2 or not any(evidence.moved.values()):
+        return None
+    return rank_table(evidence) or Unknown(NEEDS)
+
+
+def rank_zero(evidence: Evidence) -> Answer:
+    """Rank 0 calls and moves more than any other rank."""
+    table = _table(evidence)
+    if not isinstance(table, RankTable):
+        return table
+    heavy = heavy_rank_zero(table, factor=evidence.thresholds.rank_0_factor)
+    if heavy is None:
+        return None
+    total = sum(table.all_bytes())
+    numbers: dict[str, float] = {"bytes": heavy.bytes, "next_bytes": heavy.next_bytes,
+                                 "share": heavy.bytes / total}  # fmt: skip
+    if heavy.operations is not None:
+        numbers["operations"] = heavy.operations
+    own = heavy.seconds if heavy.seconds is not None else _whole_time(evidence)
+    slowest = [shared.spread.most for shared in shared_files(evidence) if shared.spread.rank == 0]
+    seconds = max([own, *slowest])
+    return Hit(
+        numbers,
+        seconds,
+        _rank_details(table, [0]),
+        Subject("rank", "0"),
+        words={"directions": " and ".join(f"{direction}s" for direction in heavy.directions)},
+    )
+
+
+def _whole_time(evidence: Evidence) -> float:
+    """Seconds in calls of the rank most concerned, all layers that touch storage."""
+    usages = [evidence.usages[layer] for layer in evidence.base_layers]
+    slowest = max((shared.spread.most for shared in shared_files(evidence)), default=0.0)
+    return max(slowest, sum(evidence.held_up(usage, usage.seconds) for usage in usages))
+
+
+def _explained(evidence: Evidence, rank: int) -> bool:
+    """Whether another finding already says that this rank does too much."""
+    found = rank_zero(evidence) if rank == 0 else None
+    return isinstance(found, Hit) and not evidence.negligible(found.seconds or 0.0)
+
+
+def unbalanced(evidence: Evidence) -> Answer:
+    """Some ranks are above mean and deviation in calls, bytes and time alike."""
+    table = _table(evidence)
+    if not isinstance(table, RankTable):
+        return table
+    if table.operations is None or table.seconds is None:
+        return Unknown(NEEDS_TIME)
+    found = unbalanced_ranks(table, beyond=evidence.thresholds.rank_data_imbalance)
+    if not found or (found == [0] and _explained(evidence, 0)):
+        return None
+    times = {rank: table.seconds.get(rank, 0.0) for rank in found}
+    slowest = max(times.values())
+    mean = sum(table.seconds.values()) / table.ranks
+    return Hit(
+        {"ranks": len(found), "of": table.ranks, "bytes": sum(map(table.total_bytes, found))},
+        slowest - mean,
+        _rank_details(table, worst(times)),
+        Subject("ranks", _named(worst(times))),
+    )
+
+
+def data_imbalance(evidence: Evidence) -> Answer:
+    """The busiest rank moves more than the mean one."""
+    table = _table(evidence)
+    if not isinstance(table, RankTable):
+        return table
+    spread = data_spread(table)
+    limits = evidence.thresholds
+    if spread is None or spread.most < limits.imbalance_bytes:
+        return None
+    if spread.imbalance <= limits.rank_data_imbalance or _explained(evidence, spread.rank):
+        return None
+    ordered = worst({rank: table.total_bytes(rank) for rank in table.bytes})
+    return Hit(
+        {"most_bytes": spread.most, "mean_bytes": spread.mean, "imbalance": spread.imbalance},
+        _whole_time(evidence) * spread.imbalance,
+        _rank_details(table, ordered),
+        Subject("rank", str(spread.rank)),
+    )
+
+
+def time_imbalance(evidence: Evidence) -> Answer:
+    """The slowest rank is longer in calls than the mean one."""
+    spread = _slowest(evidence)
+    if not isinstance(spread, Spread):
+        return spread
+    limits = evidence.thresholds
+    behind = spread.most - spread.mean
+    if spread.imbalance <= limits.rank_time_imbalance or behind < limits.imbalance_seconds:
+        return None
+    if _explained(evidence, spread.rank):
+        return None
+    return Hit(
+        {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
+        behind,
+        _slow_details(evidence),
+        Subject("rank", str(spread.rank)),
+    )
+
+
+def stragglers(evidence: Evidence) -> Answer:
+    """A few ranks are far longer in calls than the middle one."""
+    spread = _slowest(evidence)
+    if not isinstance(spread, Spread) or spread.middle is None:
+        return spread if isinstance(spread, Unknown) else None
+    limits = evidence.thresholds
+    behind = spread.most - spread.middle
+    far = spread.most >= limits.straggler_factor * spread.middle
+    if not far or behind < limits.imbalance_seconds or _explained(evidence, spread.rank):
+        return None
+    details = _slow_details(evidence, beyond=limits.straggler_factor * spread.middle)
+    return Hit(
+        {"slowest": spread.most, "middle": spread.middle, "factor": _ratio(spread),
+         "stragglers": len(details)},
+        behind,
+        details,
+        Subject("rank", str(spread.rank)),
+    )  # fmt: skip
+
+
+def _ratio(spread: Spread) -> float:
+    return spread.most / spread.middle if spread.middle else float("inf")
+
+
+def _slowest(evidence: Evidence) -> Spread | Unknown | None:
+    """How far the slowest rank stands out, over the whole job or in the worst shared file."""
+    if evidence.ranks < 2 or not evidence.usages:
+        return None
+    table = rank_table(evidence)
+    found = [shared.spread for shared in shared_files(evidence)]
+    if table is not None and (whole := time_spread(table)) is not None:
+        found.append(whole)
+    if not found:
+        return None if table is not None else Unknown(NEEDS_TIME)
+    return max(found, key=lambda spread: spread.most - (spread.middle or 0.0))
+
+
+def _slow_details(evidence: Evidence, *, beyond: float = 0.0) -> list[dict[str, object]]:
+    table = rank_table(evidence)
+    if table is not None and table.seconds:
+        slow = {rank: t for rank, t in table.seconds.items() if t >= beyond}
+        if slow:
+            return _rank_details(table, worst(slow))
+    times = {
+        shared.file: shared for shared in shared_files(evidence) if shared.spread.most >= beyond
+    }
+    ordered = worst({file: shared.spread.most for file, shared in times.items()})
+    return [
+        {
+            "rank": times[file].spread.rank,
+            "time": times[file].spread.most,
+            "mean": times[file].spread.mean,
+            "bytes": times[file].slowest_bytes,
+            "file": evidence.files.path(file),
+        }
+        for file in ordered
+    ]
+
+
+def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]:
+    return [
+        {
+            "rank": rank,
+            "bytes": table.total_bytes(rank),
+            "operations": None
+            if table.operations is None
+            else sum(table.operations.get(rank, {}).values()),
+            "time": None if table.seconds is None else table.seconds.get(rank, 0.0),
+        }
+        for rank in ranks
+    ]
+
+
+def _named(ranks: list[int]) -> str:
+    return ", ".join(map(str, sorted(ranks)))
+
+
+RULES = (
+    Rule("rank-0-heavy", Severity.HIGH, "application", rank_zero, "rank-0-heavy",
+         ("rank_0_factor",), ("drishti:D01",)),
+    Rule("unbalanced-ranks", Severity.HIGH, "application", unbalanced, "unbalanced-ranks",
+         ("rank_data_imbalance",), ("drishti:D02",)),
+    Rule("rank-data-imbalance", Severity.HIGH, "application", data_imbalance,
+         "rank-data-imbalance", ("rank_data_imbalance", "imbalance_bytes")),
+    Rule("rank-time-imbalance", Severity.HIGH, "application", time_imbalance,
+         "rank-time-imbalance", ("rank_time_imbalance", "imbalance_seconds")),
+    Rule("stragglers", Severity.HIGH, "application", stragglers, "stragglers",
+         ("straggler_factor", "imbalance_seconds")),
+)  # fmt: skip

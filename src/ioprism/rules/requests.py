@@ -1,0 +1,270 @@
+"""How requests look to storage: small, random, misaligned, redundant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.model.finding import Severity
+from ioprism.model.usage import Counts, Moves, Usage
+from ioprism.rules.rule import (
+    Answer,
+    Hit,
+    Rule,
+    Unknown,
+    both,
+    by_file,
+    file_details,
+    portions,
+    share,
+)
+
+OFFSETS = "offsets of single calls, or POSIX counters"
+SIZES = "sizes of single calls, or counters with size histograms"
+
+
+def _usages(evidence: Evidence) -> list[Usage]:
+    return [evidence.usages[layer] for layer in evidence.request_layers]
+
+
+def _moves(evidence: Evidence, direction: str) -> Iterator[tuple[Usage, Moves]]:
+    for usage in _usages(evidence):
+        if any(usage.moves[direction].operations):
+            yield usage, usage.moves[direction]
+
+
+def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answer:
+    """More than a share of the requests is shorter than the limit, in all or in shared files."""
+    if shared and evidence.ranks < 2:
+        return None
+    found: Answer = None
+    for usage, moves in _moves(evidence, direction):
+        if moves.small is None:
+            return Unknown(SIZES)
+        only = {f for f, n in usage.users().items() if n > 1} if shared else None
+        small = by_file(usage, moves.small, only=only)
+        calls = by_file(usage, moves.operations, only=only)
+        part = share(sum(small.values()), sum(calls.values()))
+        if part <= evidence.thresholds.small_requests:
+            continue
+        chosen = _within(usage, moves.small, only)
+        details, rows = file_details(evidence, small, calls)
+        found = Hit(
+            {"requests": sum(calls.values()), "small": sum(small.values()), "share": part},
+            evidence.held_up(usage, portions(moves.seconds, chosen, moves.operations)),
+            details,
+            interface=usage.layer,
+            files=rows,
+        )
+    return found
+
+
+def _within(usage: Usage, values: Counts, only: set[int] | None) -> Counts:
+    if only is None:
+        return values
+    return [n if file in only else 0 for n, file in zip(values, usage.file, strict=True)]
+
+
+def random_requests(evidence: Evidence, *, direction: str) -> Answer:
+    """More than a share of the requests goes back in the file."""
+    found: Answer = None
+    for usage, moves in _moves(evidence, direction):
+        backward = _backward(moves)
+        if backward is None:
+            found = found or Unknown(OFFSETS)
+            continue
+        part = share(sum(backward), sum(moves.operations))
+        if part <= evidence.thresholds.random_operations:
+            continue
+        details, rows = file_details(
+            evidence, by_file(usage, backward), by_file(usage, moves.operations)
+        )
+        found = Hit(
+            {"requests": sum(moves.operations), "random": sum(backward), "share": part},
+            evidence.held_up(usage, portions(moves.seconds, backward, moves.operations)),
+            details,
+            interface=usage.layer,
+            files=rows,
+        )
+    return found
+
+
+def _backward(moves: Moves) -> list[int] | None:
+    if moves.forward is None or moves.first is None:
+        return None
+    columns = zip(moves.operations, moves.forward, moves.first, strict=True)
+    return [max(0, operations - forward - first) for operations, forward, first in columns]
+
+
+def sequential_requests(evidence: Evidence, *, direction: str) -> Answer:
+    """Nearly all requests go forward in the file."""
+    operations = forward = consecutive = 0
+    seconds = 0.0
+    for usage, moves in _moves(evidence, direction):
+        backward = _backward(moves)
+        if backward is None:
+            return Unknown(OFFSETS)
+        operations += sum(moves.operations)
+        forward += sum(moves.operations) - sum(backward)
+        consecutive += sum(moves.consecutive or ())
+        seconds = max(seconds, evidence.held_up(usage, moves.seconds))
+    part = share(forward, operations)
+    if part <= evidence.thresholds.sequential_operations:
+        return None
+    return Hit(
+        {
+            "requests": operations,
+            "share": part,
+            "consecutive_share": share(consecutive, operations),
+        },
+        seconds,
+    )
+
+
+def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
+    """More than a share of the requests is off the alignment of the file or of memory."""
+    missing = {"file": OFFSETS, "memory": "POSIX counters: calls do not show where memory lies"}
+    found: Answer = None
+    for usage in _usages(evidence):
+        off = usage.misaligned if what == "file" else usage.misaligned_memory
+        if off is None:
+            found = found or Unknown(missing[what])
+            continue
+        part = share(sum(off), sum(usage.operations))
+        if part <= evidence.thresholds.misaligned_requests:
+            continue
+        details, rows = file_details(
+            evidence, by_file(usage, off), by_file(usage, usage.operations)
+        )
+        data = [
+            r + w
+            for r, w in zip(usage.moves["read"].seconds, usage.moves["write"].seconds, strict=True)
+        ]
+        found = Hit(
+            {"requests": sum(usage.operations), "misaligned": sum(off), "share": min(1.0, part)},
+            evidence.held_up(usage, portions(data, off, usage.operations)),
+            details,
+            interface=usage.layer,
+            files=rows,
+        )
+    return found
+
+
+def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
+    """More bytes are moved than the file has where they were moved, file by file."""
+    found: Answer = None
+    for usage, moves in _moves(evidence, direction):
+        if moves.extent is None:
+            found = found or Unknown(OFFSETS)
+            continue
+        extent: dict[int, int] = {}
+        for file, size in zip(usage.file, moves.extent, strict=True):
+            extent[file] = max(extent.get(file, 0), size)
+        moved = by_file(usage, moves.bytes)
+        again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
+        part = share(sum(again.values()), sum(moved.values()))
+        if part <= evidence.thresholds.redundant_bytes:
+            continue
+        times = [t if f in again else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
+        details, rows = file_details(evidence, again, moved)
+        found = Hit(
+            {"bytes": sum(moved.values()), "redundant": sum(again.values()), "share": part},
+            evidence.held_up(usage, times) * part,
+            details,
+            interface=usage.layer,
+            files=rows,
+        )
+    return found
+
+
+def _small(direction: str) -> Rule:
+    return Rule(
+        f"small-{direction}s",
+        Severity.HIGH,
+        "posix",
+        partial(small_requests, direction=direction, shared=False),
+        "small-requests",
+        ("small_requests", "small_bytes"),
+        (f"drishti:{'P05' if direction == 'read' else 'P06'}",),
+        direction,
+    )
+
+
+def _small_shared(direction: str) -> Rule:
+    return Rule(
+        f"small-{direction}s-shared",
+        Severity.HIGH,
+        "posix",
+        partial(small_requests, direction=direction, shared=True),
+        "small-requests-shared",
+        ("small_requests", "small_bytes"),
+        (f"drishti:{'P15' if direction == 'read' else 'P16'}",),
+        direction,
+    )
+
+
+def _random(direction: str) -> Rule:
+    return Rule(
+        f"random-{direction}s",
+        Severity.HIGH,
+        "posix",
+        partial(random_requests, direction=direction),
+        "random-requests",
+        ("random_operations",),
+        (f"drishti:{'P11' if direction == 'read' else 'P13'}",),
+        direction,
+    )
+
+
+def _sequential(direction: str) -> Rule:
+    return Rule(
+        f"sequential-{direction}s",
+        Severity.OK,
+        "posix",
+        partial(sequential_requests, direction=direction),
+        "sequential-requests",
+        ("sequential_operations",),
+        (f"drishti:{'P12' if direction == 'read' else 'P14'}",),
+        direction,
+    )
+
+
+def _redundant(direction: str) -> Rule:
+    return Rule(
+        f"redundant-{direction}s",
+        Severity.WARN,
+        "posix",
+        partial(redundant_traffic, direction=direction),
+        "redundant-traffic",
+        ("redundant_bytes",),
+        (f"drishti:{'P09' if direction == 'read' else 'P10'}",),
+        direction,
+    )
+
+
+RULES = (
+    *both(_small),
+    *both(_small_shared),
+    *both(_random),
+    *both(_sequential),
+    *both(_redundant),
+    Rule(
+        "misaligned-file",
+        Severity.HIGH,
+        "posix",
+        partial(misaligned_requests, what="file"),
+        "misaligned-file",
+        ("misaligned_requests",),
+        ("drishti:P08",),
+    ),
+    Rule(
+        "misaligned-memory",
+        Severity.HIGH,
+        "posix",
+        partial(misaligned_requests, what="memory"),
+        "misaligned-memory",
+        ("misaligned_requests",),
+        ("drishti:P07",),
+    ),
+)

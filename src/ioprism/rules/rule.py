@@ -1,0 +1,110 @@
+"""What a rule is: a question to the evidence, and what its answers look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.model.finding import Severity, Subject
+from ioprism.model.usage import DIRECTIONS, Counts, Seconds, Usage
+
+WORST = 10  # files or ranks that a finding names
+
+JOB = Subject("job")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The rule fires."""
+
+    evidence: Mapping[str, float]  # the numbers, in base units
+    seconds: float | None  # at stake, for the rank most concerned
+    details: Sequence[Mapping[str, object]] = ()
+    subject: Subject = JOB
+    interface: str | None = None  # if not the rule's
+    files: Sequence[int] = ()  # rows of the files concerned: advice looks at where they lie
+    words: Mapping[str, str] = field(default_factory=dict)  # for the title
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The trace cannot tell; what it would need."""
+
+    needs: str
+
+
+Answer = Hit | Unknown | None
+Check = Callable[[Evidence], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that can be told of a job. Codes are stable and never reused."""
+
+    code: str
+    level: Severity
+    interface: str
+    check: Check
+    advice: str  # the file of its texts in advice/
+    thresholds: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    direction: str | None = None
+
+
+def both(make: Callable[[str], Rule]) -> list[Rule]:
+    """Return a rule for reading and the same rule for writing."""
+    return [make(direction) for direction in DIRECTIONS]
+
+
+def share(part: float, whole: float) -> float:
+    """A share from 0 to 1; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def by_file(
+    usage: Usage, values: Iterable[float], *, only: set[int] | None = None
+) -> dict[int, float]:
+    """Add up a column per file."""
+    sums: dict[int, float] = {}
+    for file, value in zip(usage.file, values, strict=True):
+        if value and (only is None or file in only):
+            sums[file] = sums.get(file, 0) + value
+    return sums
+
+
+def worst(values: Mapping[int, float], count: int = WORST) -> list[int]:
+    """Return the keys with the highest values, highest first."""
+    if len(values) <= count:
+        return sorted(values, key=lambda key: (-values[key], key))
+    from heapq import nsmallest
+
+    return nsmallest(count, values, key=lambda key: (-values[key], key))
+
+
+def file_details(
+    evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
+) -> tuple[list[dict[str, object]], list[int]]:
+    """Return the worst files with their count and its share of their own whole, and their rows."""
+    rows = worst(counts)
+    details: list[dict[str, object]] = [
+        {
+            "file": evidence.files.path(file),
+            "count": counts[file],
+            "share": share(counts[file], of.get(file, 0)),
+        }
+        for file in rows
+    ]
+    return details, rows
+
+
+def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:
+    """Split each entry's time by the share of its calls that are counted.
+
+    The time of single calls is not known from counters; calls that are small or out of order
+    rarely take longer than their share, so this errs towards too much by little.
+    """
+    return [
+        time * min(1.0, count / whole) if whole else 0.0
+        for time, count, whole in zip(seconds, counts, of, strict=True)
+    ]

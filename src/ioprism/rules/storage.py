@@ -1,0 +1,101 @@
+"""How the file system's storage targets are used."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.storage_targets import TargetUse, target_use
+from ioprism.model.finding import Severity, Subject
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst
+
+LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
+SERVERS = "counters of the file-system servers over the time of the job (`ioprism servers`)"
+
+
+def _use(evidence: Evidence) -> TargetUse | Unknown | None:
+    if not any(evidence.moved.values()):
+        return None
+    return target_use(evidence) or Unknown(LAYOUTS)
+
+
+def single_target(evidence: Evidence) -> Answer:
+    """Several ranks move most of the data to or from one storage target."""
+    use = _use(evidence)
+    if not isinstance(use, TargetUse) or evidence.ranks < 2:
+        return use if isinstance(use, Unknown) else None
+    busiest = max(use.bytes, key=lambda target: use.bytes[target])
+    part = use.bytes[busiest] / use.total
+    if part <= evidence.thresholds.target_share or use.bytes[busiest] < _enough(evidence):
+        return None
+    numbers = {"target": busiest, "bytes": use.bytes[busiest], "share": part}
+    subject = Subject("target", str(busiest))
+    return Hit(numbers, use.seconds, _details(use), subject, files=use.files)
+
+
+def _enough(evidence: Evidence) -> float:
+    return evidence.thresholds.imbalance_bytes
+
+
+def target_imbalance(evidence: Evidence) -> Answer:
+    """Of the targets in use, some take far more bytes than others."""
+    use = _use(evidence)
+    if not isinstance(use, TargetUse) or len(use.bytes) < 2:
+        return use if isinstance(use, Unknown) else None
+    most = max(use.bytes.values())
+    mean = use.total / len(use.bytes)
+    imbalance = 1 - mean / most
+    if imbalance <= evidence.thresholds.target_imbalance or most < _enough(evidence):
+        return None
+    numbers = {
+        "targets": len(use.bytes),
+        "most_bytes": most,
+        "mean_bytes": mean,
+        "imbalance": imbalance,
+    }
+    return Hit(numbers, use.seconds * imbalance, _details(use), files=use.files)
+
+
+def contention(evidence: Evidence) -> Answer:
+    """Very many ranks of the job itself share each storage target."""
+    use = _use(evidence)
+    if not isinstance(use, TargetUse):
+        return use
+    crowd = max(use.ranks.values(), default=0)
+    if crowd <= evidence.thresholds.target_ranks:
+        return None
+    busiest = max(use.ranks, key=lambda target: use.ranks[target])
+    numbers = {"ranks": crowd, "targets": len(use.bytes)}
+    return Hit(
+        numbers, use.seconds, _details(use), Subject("target", str(busiest)), files=use.files
+    )
+
+
+def needs_servers(evidence: Evidence, *, what: str) -> Answer:
+    """Only the servers know."""
+    return Unknown(f"{SERVERS}: {what}") if any(evidence.moved.values()) else None
+
+
+def _details(use: TargetUse) -> list[dict[str, object]]:
+    return [
+        {
+            "target": target,
+            "bytes": use.bytes[target],
+            "share": use.bytes[target] / use.total,
+            "ranks": use.ranks.get(target),
+        }
+        for target in worst(use.bytes)
+    ]
+
+
+RULES = (
+    Rule("single-target", Severity.WARN, "posix", single_target, "single-target",
+         ("target_share", "imbalance_bytes")),
+    Rule("target-imbalance", Severity.WARN, "posix", target_imbalance, "target-imbalance",
+         ("target_imbalance", "imbalance_bytes")),
+    Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",
+         ("target_ranks",)),
+    Rule("file-system-weather", Severity.WARN, "posix",
+         partial(needs_servers, what="the load that other jobs put on it"),
+         "file-system-weather"),
+)  # fmt: skip

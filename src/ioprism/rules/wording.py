@@ -1,0 +1,105 @@
+"""The texts of findings: titles and recommendations, from files that need no Python."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ioprism.analyses.evidence import Evidence
+from ioprism.model.finding import Recommendation
+from ioprism.units import format_bytes, format_count, format_seconds
+
+FOLDER = Path(__file__).parent / "advice"
+SNIPPETS = FOLDER / "snippets"
+
+_SHARES = frozenset({"share", "imbalance", "consecutive_share"})
+_SECONDS = frozenset({"seconds", "slowest", "middle", "mean_seconds", "mean_gap"})
+_BYTES = frozenset(
+    {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",
+     "bytes_per_phase", "mean_size", "small_bytes", "small_total", "tiny_file_bytes"}
+)  # fmt: skip
+LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
+
+
+@cache
+def texts(name: str) -> Mapping[str, Any]:
+    """Return the texts of one advice file."""
+    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def question(name: str, direction: str | None) -> str:
+    """Return what a rule asks."""
+    return _filled(str(texts(name)["question"]), {"direction": direction or ""})
+
+
+def title(
+    name: str, numbers: Mapping[str, float], *, direction: str | None, words: Mapping[str, str]
+) -> str:
+    """Return a finding's sentence with its numbers in it."""
+    shown = {key: _shown(key, value) for key, value in numbers.items()}
+    past = {"read": "read", "write": "written"}.get(direction or "", "")
+    return _filled(
+        str(texts(name)["title"]), {"direction": direction or "", "past": past, **shown, **words}
+    )
+
+
+def _shown(key: str, value: float) -> str:
+    if key in _SHARES:
+        return f"{value:.0%}" if value < 0.995 or value >= 1 else f"{value:.1%}"
+    if key in _SECONDS:
+        return format_seconds(value)
+    if key in _BYTES:
+        return format_bytes(value)
+    return f"{value:.1f}" if key in ("factor", "ratio") else format_count(value)
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    for key, value in values.items():
+        text = text.replace("{" + key + "}", value)
+    return text
+
+
+def recommendations(
+    name: str, evidence: Evidence, files: Sequence[int], *, direction: str | None
+) -> tuple[Recommendation, ...]:
+    """Return what fits the job: no advice for a file system or an interface it does not use."""
+    present = circumstances(evidence, files)
+    return tuple(
+        Recommendation(
+            _filled(entry["text"], {"direction": direction or ""}), _snippet(entry, direction)
+        )
+        for entry in texts(name).get("recommendation", ())
+        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
+    )
+
+
+def _snippet(entry: Mapping[str, Any], direction: str | None) -> str | None:
+    if "snippet" not in entry:
+        return None
+    return _code(_filled(entry["snippet"], {"direction": direction or ""}))
+
+
+@cache
+def _code(name: str) -> str:
+    return (SNIPPETS / name).read_text(encoding="utf-8").rstrip()
+
+
+def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
+    """Name what the job and the files concerned are: conditions that advice can ask for."""
+    used = {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
+    found = {"parallel" if evidence.ranks > 1 else "serial", *used}
+    kinds = {(evidence.files.filesystem(file) or "").lower() for file in files[:20]}
+    striped = any(file in evidence.files.striping for file in files[:20])
+    if striped or any(kind in LUSTRE for kind in kinds):
+        found.add("lustre")
+    if any(kind in GPFS for kind in kinds):
+        found.add("gpfs")
+    names = [evidence.files.path(file) or "" for file in files[:20]]
+    if any(name.endswith((".h5", ".hdf5", ".nc", ".nc4", ".he5")) for name in names):
+        found.add("hdf5")
+    if "python" in (evidence.job.executable or "").lower():
+        found.add("python")
+    return found

@@ -1,0 +1,1 @@
+"""The live service: watches running jobs and says when their next phase is due."""

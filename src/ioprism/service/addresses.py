@@ -1,0 +1,58 @@
+"""Where to listen: on this machine alone, unless told otherwise."""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+from types import ModuleType
+
+from ioprism.errors import MissingPackageError, UsageError
+
+LOOPBACK = "127.0.0.1"
+
+
+def endpoint(text: str) -> str:
+    """Return a ZeroMQ endpoint; a bare port is one on loopback.
+
+    Raises:
+        UsageError: the text is neither a port nor an endpoint.
+    """
+    if text.isdecimal() and int(text) <= 65535:
+        return f"tcp://{LOOPBACK}:{text}"
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme not in ("tcp", "ipc", "inproc") or not rest:
+        raise UsageError(
+            f"{text!r} is no address to listen on.\n"
+            "Hint: write for example 5555 or tcp://127.0.0.1:5555."
+        )
+    return text
+
+
+def is_exposed(address: str) -> bool:
+    """Whether other machines can reach an endpoint."""
+    scheme, _, rest = address.partition("://")
+    return scheme == "tcp" and not is_loopback(rest.rpartition(":")[0])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or number is this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def zeromq(needed_by: str) -> ModuleType:
+    """Load pyzmq.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        return importlib.import_module("zmq")
+    except ImportError as error:
+        raise MissingPackageError(
+            needed_by=needed_by, package="pyzmq", install="'ioprism[server]'"
+        ) from error

@@ -1,0 +1,170 @@
+"""The watched jobs over HTTP: JSON, events, a live page, metrics. Only for reading."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+from ioprism.errors import UsageError
+from ioprism.reports import to_json
+from ioprism.reports.to_html import live as page_form
+from ioprism.reports.to_json import live as json_form
+from ioprism.service import metrics
+from ioprism.service.addresses import is_loopback
+from ioprism.service.jobs import Job
+from ioprism.service.watch import Watch
+
+KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
+JSON = "application/json"
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one watch; requests run in threads of their own."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, watch: Watch, host: str, port: int) -> None:
+        self.watch = watch
+        self.host = host
+        try:
+            super().__init__((host, port), Handler)
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"cannot serve on {host}:{port}: {error}.\n"
+                "Hint: choose another --http port; 0 takes any."
+            ) from error
+        self.url = f"http://{host}:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=(1.0,), name="http", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A listener that goes away is no news."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers one request."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    server_version = "ioprism"
+    sys_version = ""
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer a request for one of the known paths."""
+        if not self._is_for_us():
+            self._send(403, JSON, to_json.line({"error": "this name is not served here"}))
+            return
+        asked = urlsplit(self.path)
+        answer = self.PATHS.get(asked.path)
+        if answer is None:
+            known = ", ".join(self.PATHS)
+            self._send(404, JSON, to_json.line({"error": f"there are {known}"}))
+            return
+        answer(self, {key: values[-1] for key, values in parse_qs(asked.query).items()})
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own signature
+        """Requests are not logged."""
+
+    def _is_for_us(self) -> bool:
+        """A page elsewhere may not read this through a name that it makes point here."""
+        if not is_loopback(self.server.host):
+            return True
+        host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
+        return is_loopback(host)
+
+    def _page(self, _: dict[str, str]) -> None:
+        self._send(200, "text/html; charset=utf-8", page_form.page())
+
+    def _jobs(self, _: dict[str, str]) -> None:
+        with self.server.watch.lock:
+            body = {"jobs": [_body(job) for job in self.server.watch.jobs]}
+        self._send(200, JSON, to_json.line(body))
+
+    def _job(self, asked: dict[str, str]) -> None:
+        self._about(asked, _body)
+
+    def _next_phase(self, asked: dict[str, str]) -> None:
+        self._about(asked, lambda job: {"next_phase": _body(job)["next_phase"]})
+
+    def _signal(self, asked: dict[str, str]) -> None:
+        self._about(asked, lambda job: page_form.picture(job.tracker))
+
+    def _about(self, asked: dict[str, str], said: Any) -> None:  # noqa: ANN401 - any callable
+        watch = self.server.watch
+        with watch.lock:
+            job = watch.find(asked.get("job"))
+            body = None if job is None else said(job)
+        if body is None:
+            self._send(404, JSON, to_json.line({"error": "no such job; /jobs names all"}))
+        else:
+            self._send(200, JSON, to_json.line(body))
+
+    def _metrics(self, _: dict[str, str]) -> None:
+        watch = self.server.watch
+        with watch.lock:
+            text = metrics.exposition(watch.counts, watch.latency, watch.jobs)
+        self._send(200, metrics.CONTENT_TYPE, text)
+
+    def _health(self, _: dict[str, str]) -> None:
+        self._send(200, JSON, to_json.line({"ok": True, **self.server.watch.counts.state()}))
+
+    def _events(self, asked: dict[str, str]) -> None:
+        with self.server.watch.broker.listening(asked.get("job")) as waiting:
+            if waiting is None:
+                self._send(503, JSON, to_json.line({"error": "too many listeners"}))
+                return
+            self._head(200, "text/event-stream", None)
+            self.close_connection = True
+            self.wfile.write(b": hello\n\n")
+            self.wfile.flush()
+            while True:
+                try:
+                    event = waiting.get(timeout=KEEP_ALIVE)
+                except queue.Empty:
+                    self.wfile.write(b": still here\n\n")
+                    continue
+                if event is None:
+                    return
+                self.wfile.write(f"data: {event}\n\n".encode())
+
+    def _send(self, code: int, kind: str, text: str) -> None:
+        body = text.encode()
+        self._head(code, kind, len(body))
+        self.wfile.write(body)
+
+    def _head(self, code: int, kind: str, length: int | None) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if length is None:
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    PATHS: ClassVar[dict[str, Any]] = {
+        "/": _page,
+        "/jobs": _jobs,
+        "/job": _job,
+        "/next-phase": _next_phase,
+        "/signal": _signal,
+        "/events": _events,
+        "/metrics": _metrics,
+        "/health": _health,
+    }
+
+
+def _body(job: Job) -> dict[str, Any]:
+    if job.latest is None:
+        return {"job": job.name, "messages": job.messages, "period": None, "next_phase": None}
+    return json_form.body(job.name, job.latest, messages=job.messages, ranks=job.ranks)

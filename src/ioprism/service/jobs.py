@@ -1,0 +1,155 @@
+"""The jobs that are watched: each with its own state, created and forgotten by themselves."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ioprism.analyses.periodicity.online import Prediction, Settings, Tracker
+from ioprism.analyses.periodicity.segments import median
+from ioprism.model.signal import FloatArray
+from ioprism.readers.signals.messages import Piece
+from ioprism.service.counts import Counts
+
+FURTHEST = 30 * 86400.0  # seconds; what lies further from the signal is taken for a slip
+LATEST = 1e11  # seconds, beyond any clock
+FAR_IN_A_ROW = 8  # batches that are far off, after which the clock was set anew
+
+
+class Job:
+    """One job: what it has sent, and what follows from it."""
+
+    def __init__(self, name: str, tracker: Tracker) -> None:
+        self.name = name
+        self.tracker = tracker
+        self.messages = 0
+        self.ranks: int | None = None
+        self.heard = 0.0  # monotonic seconds
+        self.answered = -math.inf  # monotonic seconds
+        self.arrivals: list[float] = []  # monotonic, of messages that wait for an answer
+        self._waiting: list[Piece] = []
+        self._far = 0
+
+    @property
+    def latest(self) -> Prediction | None:
+        """The last answer."""
+        return self.tracker.latest
+
+    def take(self, piece: Piece) -> None:
+        """Keep a piece until the next `settle`."""
+        self._waiting.append(piece)
+        self.ranks = max(self.ranks or 0, piece.ranks or 0) or None
+
+    def settle(self, counts: Counts) -> None:
+        """Add all that waits to the signal, leaving out what cannot be true."""
+        if not self._waiting:
+            return
+        start = np.concatenate([piece.start for piece in self._waiting])
+        end = np.concatenate([piece.end for piece in self._waiting])
+        amount = np.concatenate([piece.amount for piece in self._waiting])
+        self._waiting.clear()
+        with np.errstate(invalid="ignore"):
+            sound = np.isfinite(amount) & (amount >= 0.0) & (end >= start)
+            sound &= (np.abs(start) < LATEST) & (np.abs(end) < LATEST)
+        if not sound.all():
+            counts.unsound += len(sound) - int(sound.sum())
+            start, end, amount = start[sound], end[sound], amount[sound]
+        self._add(start, end, amount, counts)
+
+    def _add(self, start: FloatArray, end: FloatArray, amount: FloatArray, counts: Counts) -> None:
+        if not len(start):
+            return
+        low, high = self._plausible(end)
+        if float(start.min()) < low or float(end.max()) > high:
+            near = (end <= high) & (start >= low)
+            if not near.any() and self._clock_was_set():
+                counts.restarted += 1
+                self.tracker = Tracker(self.tracker.settings)
+                near = np.ones(len(start), dtype=bool)
+            counts.out_of_range += len(near) - int(near.sum())
+            start, end, amount = start[near], end[near], amount[near]
+        else:
+            self._far = 0
+        counts.intervals += len(start)
+        self.tracker.add(start, end, amount)
+
+    def _plausible(self, end: FloatArray) -> tuple[float, float]:
+        """From when to when requests may lie: not too far from what is known, or from most."""
+        ring = self.tracker.ring
+        known = math.isfinite(ring.end)
+        first, last = (ring.start, ring.end) if known else (median(end), median(end))
+        return first - FURTHEST, last + FURTHEST
+
+    def _clock_was_set(self) -> bool:
+        self._far += 1
+        return self._far >= FAR_IN_A_ROW
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "name": self.name,
+            "messages": self.messages,
+            "ranks": self.ranks,
+            "tracker": self.tracker.state(),
+        }
+
+
+class Jobs:
+    """All jobs by name, those heard of longest ago first."""
+
+    def __init__(self, *, settings: Settings, counts: Counts, most: int, expire: float) -> None:
+        self._settings = settings
+        self._counts = counts
+        self._most = most
+        self._expire = expire  # seconds of silence
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(list(self._jobs.values()))
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def find(self, name: str) -> Job | None:
+        """The job of this name, if it was heard of."""
+        return self._jobs.get(name)
+
+    def hear(self, name: str, now: float) -> Job:
+        """The job of this name, new if need be, which was heard of now (monotonic seconds)."""
+        job = self._jobs.get(name)
+        if job is None:
+            job = self._jobs[name] = Job(name, Tracker(self._settings))
+            self._counts.jobs_created += 1
+            if len(self._jobs) > self._most:
+                self._jobs.popitem(last=False)
+                self._counts.jobs_evicted += 1
+        job.heard = now
+        self._jobs.move_to_end(name)
+        return job
+
+    def expire(self, now: float) -> list[str]:
+        """Forget the jobs that were silent for too long; return their names."""
+        gone = []
+        for name, job in self._jobs.items():
+            if now - job.heard <= self._expire:
+                break
+            gone.append(name)
+        for name in gone:
+            del self._jobs[name]
+        self._counts.jobs_expired += len(gone)
+        return gone
+
+    def state(self) -> list[dict[str, Any]]:
+        """Return everything as plain values."""
+        return [job.state() for job in self._jobs.values()]
+
+    def restore(self, state: list[Mapping[str, Any]], now: float) -> None:
+        """Go on with saved jobs."""
+        for saved in state:
+            job = Job(str(saved["name"]), Tracker.restored(saved["tracker"], self._settings))
+            job.messages, job.ranks, job.heard = int(saved["messages"]), saved["ranks"], now
+            self._jobs[job.name] = job

@@ -1,0 +1,62 @@
+"""Messages since the last saved state, on disk before they are answered.
+
+A record is its length, a checksum and the name of the job with the message. What was answered
+is in the state or in the journal, so that a kill at any moment loses nothing of it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+HEAD = struct.Struct("<III")  # bytes of the name, bytes of the message, checksum of both
+
+
+class Journal:
+    """Appends messages to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._pending: list[bytes] = []
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o600)
+
+    def append(self, job: str, raw: bytes) -> None:
+        """Add a message to what the next `flush` writes."""
+        name = job.encode("utf-8", "replace")
+        checksum = zlib.crc32(raw, zlib.crc32(name))
+        self._pending += (HEAD.pack(len(name), len(raw), checksum), name, raw)
+
+    def flush(self) -> None:
+        """Hand all to the operating system, which keeps it even if this process is killed."""
+        if not self._pending:
+            return
+        data = memoryview(b"".join(self._pending))
+        self._pending.clear()
+        while data:
+            written = os.write(self._file, data)
+            self.size += written
+            data = data[written:]
+
+    def close(self) -> None:
+        """Close the file; it stays where it is."""
+        os.close(self._file)
+
+
+def recorded(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the job and the message of every whole record; a record cut off ends it."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        while len(head := file.read(HEAD.size)) == HEAD.size:
+            name_length, length, checksum = HEAD.unpack(head)
+            name, raw = file.read(name_length), file.read(length)
+            if len(raw) < length or zlib.crc32(raw, zlib.crc32(name)) != checksum:
+                return
+            yield name.decode("utf-8", "replace"), raw

@@ -1,0 +1,255 @@
+"""Watch running jobs: take messages in, answer, tell everyone, and forget nothing on the way.
+
+One thread owns all jobs. It sleeps until something arrives, takes in what there is for a few
+milliseconds, answers, and sleeps again; so answers are never far behind the messages, and
+an idle service costs nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ioprism.analyses.periodicity.online import Settings
+from ioprism.service import state
+from ioprism.service.addresses import zeromq
+from ioprism.service.answer import Answer, Listener
+from ioprism.service.broker import Broker
+from ioprism.service.counts import Counts, Latency
+from ioprism.service.follow import Follower
+from ioprism.service.intake import Intake
+from ioprism.service.jobs import Job, Jobs
+from ioprism.service.journal import Journal, recorded
+from ioprism.service.pull import PullSource
+
+LOOK_AT_FILES = 0.2  # seconds between looks at followed files
+HOUSEKEEPING = 1.0  # seconds
+ANALYSIS_BUDGET = 0.01  # seconds of analyses before messages are taken in again
+JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
+STATE_SHARE = 4  # or when the journal is this many times as large as the state
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How to watch."""
+
+    rhythm: Settings = field(default_factory=Settings)
+    direction: str = "both"
+    every: float = 0.0  # seconds between predictions of a job; 0: with every batch
+    expire: float = 600.0  # seconds of silence after which a job is forgotten
+    most_jobs: int = 2000
+    largest_message: int = 16 * 2**20  # bytes
+    save_to: Path | None = None
+
+
+class Watch:
+    """The service: sources, jobs, listeners."""
+
+    def __init__(self, settings: WatchSettings, listeners: Iterable[Listener] = ()) -> None:
+        self.settings = settings
+        self.counts = Counts()
+        self.latency = Latency()
+        self.lock = threading.RLock()  # whoever reads jobs from another thread holds it
+        self.jobs = Jobs(
+            settings=settings.rhythm,
+            counts=self.counts,
+            most=settings.most_jobs,
+            expire=settings.expire,
+        )
+        self.intake = Intake(
+            self.jobs,
+            self.counts,
+            direction=settings.direction,
+            largest=settings.largest_message,
+            clock=time.monotonic,
+        )
+        self.broker = Broker(self.counts)
+        self.listeners: list[Listener] = [*listeners, self.broker.hear]
+        self.pulls: list[PullSource] = []
+        self.followers: list[Follower] = []
+        self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
+        self._delayed: dict[str, Job] = {}  # answered a moment ago
+        self._journal: Journal | None = None
+        self._generation = 0
+        self._state_bytes = 0
+        self._tidied = time.monotonic()
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._stopping = False
+        self.last_arrival = time.monotonic()
+
+    def find(self, name: str | None) -> Job | None:
+        """The job of this name; without a name, the only one."""
+        if name is not None:
+            return self.jobs.find(name)
+        every = list(self.jobs)
+        return every[0] if len(every) == 1 else None
+
+    def stop(self) -> None:
+        """End `run`; safe in a signal handler and from any thread."""
+        self._stopping = True
+        os.write(self._wake_write, b"x")
+
+    def run(self, *, idle: float | None = None) -> None:
+        """Watch until `stop`, or until nothing has arrived for `idle` seconds."""
+        gc.freeze()  # what was loaded so far is not looked at again
+        wait, more = self._waiter(), True
+        while not self._stopping:
+            wait(0.0 if more else self._pause())
+            with self.lock:
+                more = self.step()
+            if idle is not None and time.monotonic() - self.last_arrival > idle:
+                break
+
+    def step(self) -> bool:
+        """Take in, answer, tidy up; return whether there is more to do at once."""
+        received, replaced = self.counts.messages, self.counts.files_replaced
+        more = [source.read(self.intake, self._journal) for source in self.pulls]
+        more += [follower.read(self.intake) for follower in self.followers]
+        if self._journal is not None:
+            self._journal.flush()
+        if self.counts.messages > received:
+            self.last_arrival = time.monotonic()
+        self._answer(self.intake.settle())
+        if self.counts.files_replaced > replaced:
+            self.save()  # what the old file held can no longer be read again
+        now = time.monotonic()
+        if now - self._tidied >= HOUSEKEEPING:
+            self._tidied = now
+            self._tidy(now)
+        return any(more) or bool(self._postponed)
+
+    def restore(self) -> None:
+        """Go on from the saved state, if there is one, and journal from now on.
+
+        Raises:
+            BrokenTraceError: the state cannot be used.
+        """
+        path = self.settings.save_to
+        if path is None:
+            return
+        saved = state.load(path)
+        if saved is not None:
+            try:
+                self._restore(saved)
+            except (ValueError, TypeError, KeyError, AttributeError) as error:
+                raise state.unusable(path, str(error)[:200]) from error
+            for job, raw in recorded(self._journal_path(path)):
+                self.intake.receive(raw, job=job)
+            self._answer(self.intake.settle())
+        self.save()
+
+    def save(self) -> None:
+        """Save the state and begin a new journal; the old ones stay until the new are there."""
+        path = self.settings.save_to
+        if path is None:
+            return
+        old, old_path = self._journal, self._journal_path(path)
+        self._generation += 1
+        self._journal = Journal(self._journal_path(path))
+        self._state_bytes = state.save(path, self._state())
+        if old is not None:
+            old.close()
+        old_path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Save, and let go of everything."""
+        with self.lock:
+            for follower in self.followers:
+                follower.read(self.intake)
+            self._answer(self.intake.settle(), budget=1.0)
+            self.save()
+            if self._journal is not None:  # all of it is in the state now
+                self._journal.close()
+                self._journal.path.unlink(missing_ok=True)
+        self.broker.close()
+        for pull in self.pulls:
+            pull.close()
+        for follower in self.followers:
+            follower.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _waiter(self) -> Callable[[float], object]:
+        """What sleeps until a message arrives, `stop` is called, or so many seconds are over."""
+        if not self.pulls:
+            return lambda seconds: select.select([self._wake_read], [], [], seconds)
+        zmq = zeromq("ioprism watch --zmq")
+        poller = zmq.Poller()
+        for socket in (self._wake_read, *(source.socket for source in self.pulls)):
+            poller.register(socket, zmq.POLLIN)
+        return lambda seconds: poller.poll(1000 * seconds)
+
+    def _pause(self) -> float:
+        pause = LOOK_AT_FILES if self.followers else HOUSEKEEPING
+        return min(pause, self.settings.every) if self._delayed else pause
+
+    def _answer(self, changed: list[Job], *, budget: float = ANALYSIS_BUDGET) -> None:
+        """Predict for jobs with something new; those that were put off come first."""
+        waiting = {**self._postponed, **self._delayed, **{job.name: job for job in changed}}
+        self._postponed, self._delayed = {}, {}
+        until, analysed = time.monotonic() + budget, False
+        for name, job in waiting.items():
+            now = time.monotonic()
+            if now - job.answered < self.settings.every:
+                self._delayed[name] = job
+                continue
+            analyse = not analysed or now <= until  # at least one, however slow the machine
+            analysed = analysed or job.tracker.due
+            if analyse or not job.tracker.due:
+                self._predict(job, analyse=analyse)
+                continue
+            self._postponed[name] = job
+            if job.arrivals:
+                self._predict(job, analyse=False)
+
+    def _predict(self, job: Job, *, analyse: bool) -> None:
+        prediction = job.tracker.predict(analyse=analyse)
+        now = time.monotonic()
+        for arrived in job.arrivals:
+            self.latency.record(now - arrived)
+        job.arrivals.clear()
+        if prediction is None:
+            return
+        job.answered = now
+        self.counts.predictions += 1
+        self.counts.announcements += prediction.change is not None
+        answer = Answer(job.name, prediction, job.messages, job.ranks)
+        for listener in self.listeners:
+            listener(answer)
+
+    def _tidy(self, now: float) -> None:
+        for name in self.jobs.expire(now):
+            self._postponed.pop(name, None)
+            self._delayed.pop(name, None)
+        size = 0 if self._journal is None else self._journal.size
+        if size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes):
+            self.save()
+
+    def _journal_path(self, path: Path) -> Path:
+        return path.with_name(f"{path.name}.journal-{self._generation}")
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "generation": self._generation,
+            "counts": self.counts.state(),
+            "seen": self.intake.digests(),
+            "jobs": self.jobs.state(),
+            "files": [follower.state() for follower in self.followers],
+        }
+
+    def _restore(self, saved: Mapping[str, Any]) -> None:
+        self._generation = int(saved["generation"])
+        self.counts.restore(saved["counts"])
+        self.intake.restore(saved["seen"])
+        self.jobs.restore(saved["jobs"], time.monotonic())
+        files = {known["path"]: known for known in saved["files"] if known}
+        for follower in self.followers:
+            if str(follower.path) in files:
+                follower.restore(files[str(follower.path)])

@@ -1,0 +1,165 @@
+"""What can be tuned: one frozen class per analysis; every default names its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from ioprism.errors import UsageError
+
+PAPER = "Table II of the paper"
+PEER = "Drishti's default"
+OURS = "ours"
+
+
+def _limit(default: float, meaning: str, *, unit: str = "share", source: str = OURS) -> float:
+    value: float = field(
+        default=default, metadata={"meaning": meaning, "unit": unit, "source": source}
+    )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When a rule fires. Shares are from 0 to 1, sizes bytes, times seconds of one rank."""
+
+    negligible_share: float = _limit(
+        0.01, "nothing is high below this share of the run time, for the rank most concerned"
+    )
+    negligible_seconds: float = _limit(
+        0.05, "nothing is high below this time, for the rank most concerned", unit="s"
+    )
+    small_bytes: float = _limit(
+        2**20, "a request shorter than this is small", unit="B", source=PAPER
+    )
+    small_requests: float = _limit(0.1, "share of reads or writes that are small", source=PAPER)
+    random_operations: float = _limit(
+        0.2, "share of reads or writes that jump backwards", source=PAPER
+    )
+    sequential_operations: float = _limit(
+        0.8, "share of reads or writes that go forward, to be called sequential", source=PAPER
+    )
+    misaligned_requests: float = _limit(
+        0.1, "share of requests off the file's or the memory's alignment", source=PAPER
+    )
+    redundant_bytes: float = _limit(
+        0.1, "share of bytes that were moved before, at the same place of the same file"
+    )
+    stdio_bytes: float = _limit(
+        0.1, "share of bytes that pass through STDIO, console streams aside", source=PAPER
+    )
+    operation_imbalance: float = _limit(
+        0.1, "by how much reads and writes differ, of their sum", source=PEER
+    )
+    metadata_seconds: float = _limit(30.0, "metadata time of one rank", unit="s", source=PAPER)
+    metadata_share: float = _limit(0.1, "metadata time of one rank, of the run time")
+    rank_0_factor: float = _limit(
+        1.5, "rank 0's calls and bytes over those of the next busiest rank", unit="ratio"
+    )
+    rank_data_imbalance: float = _limit(
+        0.15, "how far the mean rank's bytes stay behind the busiest one's", source=PAPER
+    )
+    rank_time_imbalance: float = _limit(
+        0.3, "how far the mean rank's I/O time stays behind the slowest one's; 0.15 in the "
+        "paper, of a sum that grows with the ranks: public logs of even jobs reach 0.27"
+    )  # fmt: skip
+    imbalance_seconds: float = _limit(
+        0.5, "ranks that wait shorter than this for the slowest are even", unit="s"
+    )
+    straggler_factor: float = _limit(
+        2.0, "a straggler's I/O time over that of the middle rank", unit="ratio"
+    )
+    file_imbalance: float = _limit(
+        0.3, "standard deviation over mean of the bytes that ranks move in one file", source=PEER
+    )
+    imbalance_bytes: float = _limit(
+        2**20, "files that move less are not looked at for imbalance", unit="B"
+    )
+    collective_operations: float = _limit(
+        0.5, "share of MPI-IO calls that are collective, to be called so", source=PEER
+    )
+    aggregator_share: float = _limit(
+        0.9, "share of a collective file's bytes that pass through one rank"
+    )
+    small_total: float = _limit(2**20, "a job that moves less per rank moves little data", unit="B")
+    phases: float = _limit(100, "more phases than this are many", unit="count")
+    phase_stragglers: float = _limit(0.5, "share of the phases that wait for one rank")
+    hideable_share: float = _limit(
+        0.05, "share of the run time in phases that the following gap could hide"
+    )
+    tiny_file_bytes: float = _limit(2**20, "a file with less traffic is tiny", unit="B")
+    tiny_files: float = _limit(1000, "more tiny files than this are many", unit="count")
+    seeks: float = _limit(0.5, "seeks per read or write", unit="ratio")
+    syncs_per_write: float = _limit(0.1, "syncs per write", unit="ratio")
+    syncs: float = _limit(10, "syncs of one file by one rank", unit="count")
+    read_after_write: float = _limit(
+        0.5, "share of read bytes that come from files the job wrote itself"
+    )
+    scattered_selections: float = _limit(
+        0.1, "share of HDF5 selections that are irregular or single points"
+    )
+    target_share: float = _limit(0.5, "share of bytes on one storage target")
+    target_imbalance: float = _limit(
+        0.3, "how far the mean storage target's bytes stay behind the busiest one's"
+    )
+    target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
+    alignment: float = _limit(
+        4096, "what offsets are measured against where the trace names no alignment", unit="B"
+    )
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise UsageError(
+                    f"the threshold {limit.name} is {value!r}, which is no number from 0 on.\n"
+                    f"Hint: its default is {limit.default}."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSettings:
+    """How busy intervals are joined to phases."""
+
+    deviations: float = 1.0  # the threshold is the mean gap and so many deviations; the paper's 1
+    gap: float | None = None  # seconds; a threshold of one's own instead
+
+    def __post_init__(self) -> None:
+        if not self.deviations >= 0 or (self.gap is not None and not self.gap >= 0):
+            raise UsageError(
+                f"phases cannot be joined with {self.deviations} deviations and a gap of "
+                f"{self.gap} s.\nHint: give numbers from 0 on."
+            )
+
+
+def read_thresholds(path: Path) -> Thresholds:
+    """Read a TOML file of `name = number`; what it does not name keeps its default.
+
+    Raises:
+        UsageError: the file is no TOML, names an unknown threshold, or gives no number.
+    """
+    import tomllib
+
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path}: this is no TOML ({error}).\nHint: write lines such as small_requests = 0.2"
+        ) from error
+    table = given.get("thresholds", given)
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: thresholds is no table.\nHint: write [thresholds] on a line.")
+    _check_names(path, table)
+    return Thresholds(**table)
+
+
+def _check_names(path: Path, given: Mapping[str, object]) -> None:
+    from difflib import get_close_matches
+
+    known = [limit.name for limit in fields(Thresholds)]
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else "see `ioprism rules --thresholds`."
+            raise UsageError(f"{path}: there is no threshold {name!r}.\nHint: {hint}")

@@ -1,0 +1,95 @@
+"""When a job does I/O: the union of all ranks' calls per layer, and who is busy when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.model.schema import Layer
+
+Floats = npt.NDArray[np.float64]
+
+_INTERVALS = pl.Schema({"layer": Layer, "start": pl.Float64(), "end": pl.Float64()})
+
+
+@dataclass(frozen=True, slots=True)
+class BusyIntervals:
+    """Disjoint intervals in which at least one rank is in a call, per layer."""
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Unite the calls of some of the events."""
+        chosen = events.select("layer", "start", "end")
+        return chosen.map_batches(_unite_layers, schema=_INTERVALS, projection_pushdown=False)
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Unite united intervals."""
+        return self.partial(partials)
+
+
+def _unite_layers(frame: pl.DataFrame) -> pl.DataFrame:
+    tables = [_INTERVALS.to_frame()]
+    layers = frame["layer"].unique().sort().to_list()
+    for layer in layers:
+        rows = frame if len(layers) == 1 else frame.filter(layer=layer)
+        starts, ends = unite(rows["start"].to_numpy(), rows["end"].to_numpy())
+        tables.append(
+            pl.DataFrame({"start": starts, "end": ends}).select(
+                pl.lit(layer, dtype=Layer).alias("layer"), "start", "end"
+            )
+        )
+    return pl.concat(tables)
+
+
+def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """Return the disjoint intervals that these cover; those that touch are joined.
+
+    When the n-th start comes after the n-1 first ends, nobody is busy in between: so two
+    sorts, each on its own, suffice.
+    """
+    if not len(start):
+        return start, end
+    begins, finishes = np.sort(start), np.sort(end)
+    breaks = np.flatnonzero(begins[1:] > finishes[:-1])
+    first = np.concatenate(([0], breaks + 1))
+    last = np.concatenate((breaks, [len(start) - 1]))
+    return begins[first], finishes[last]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseShares:
+    """What each rank did in each phase of each layer; a call belongs where it starts."""
+
+    starts: Mapping[str, Floats]  # layer -> when its phases begin
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Sum some of the events by phase and rank."""
+        return pl.concat(self._by_layer(events)) if self.starts else self._layer(events, "other")
+
+    def _by_layer(self, events: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
+        for layer in self.starts:
+            yield self._layer(events, layer)
+
+    def _layer(self, events: pl.LazyFrame, layer: str) -> pl.LazyFrame:
+        starts = pl.lit(pl.Series(self.starts.get(layer, np.empty(0)), dtype=pl.Float64))
+        phase = starts.search_sorted(pl.col("start"), side="right").cast(pl.Int64) - 1
+        seconds = pl.col("end") - pl.col("start")
+        chosen = events.filter(pl.col("layer") == layer).select(
+            "layer", "rank", "operation", "bytes", phase=phase, seconds=seconds
+        )
+        moved = {
+            d: pl.col("bytes").filter(pl.col("operation") == d).sum().alias(d)
+            for d in ("read", "write")
+        }
+        return chosen.group_by("layer", "phase", "rank").agg(
+            pl.len().cast(pl.Int64).alias("operations"), pl.col("seconds").sum(), *moved.values()
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add the sums of the same phase and rank."""
+        return partials.group_by("layer", "phase", "rank").agg(
+            pl.col("operations", "seconds", "read", "write").sum()
+        )

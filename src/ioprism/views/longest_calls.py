@@ -1,0 +1,44 @@
+"""The longest calls among those of some cells of the main view."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+COLUMNS = ("start", "end", "process", "file", "layer", "operation", "function", "offset", "bytes")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongestCalls:
+    """Calls that begin or end in one of the cells, longest first."""
+
+    cells: pl.DataFrame  # process, file, time
+    bucket: float  # seconds
+    origin: float = 0.0
+    most: int = 20
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Take the longest of some events."""
+        inside = pl.any_horizontal(self._inside(name) for name in ("start", "end"))
+        timed = self.cells["time"].null_count() < self.cells.height
+        wanted = self.cells.select("process", "file").unique().lazy()
+        calls = events.select(COLUMNS).join(
+            wanted, on=["process", "file"], how="semi", nulls_equal=True
+        )
+        return self.combine(calls.filter(inside) if timed else calls)
+
+    def _inside(self, name: str) -> pl.Expr:
+        """Whether the call's process used its file in the bucket that this moment lies in."""
+        bucket = ((pl.col(name) - self.origin) / self.bucket).floor().cast(pl.Int64)
+        keys = self.cells.select("process", "file", "time").unique()
+        known = keys.select(pl.struct(keys.columns)).to_series()
+        return pl.struct(
+            pl.col("process"), pl.col("file"), bucket.alias("time")
+        ).is_in(known.implode(), nulls_equal=True)  # fmt: skip
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the longest of all; calls of equal length in the order of their start."""
+        length = (pl.col("end") - pl.col("start")).round(9)
+        order = [length, pl.col("start"), pl.col("process"), pl.col("file")]
+        return partials.sort(order, descending=[True, False, False, False]).head(self.most)

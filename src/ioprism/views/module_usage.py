@@ -1,0 +1,289 @@
+"""Counters of one Darshan module as the columns that rules judge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from operator import add
+from typing import Any, Protocol
+
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Spread, Usage
+
+LARGEST = 2**60  # beyond it a count or a size is damage
+_UPPER = (100, 2**10, 10 * 2**10, 100 * 2**10, 2**20, 4 * 2**20, 10 * 2**20, 100 * 2**20, 2**30)
+_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
+         "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")  # fmt: skip
+_MOST_COMMON = range(1, 5)
+_COUNTED_TWICE = ("POSIX", "MPIIO", "H5D", "DFS")
+
+
+class Records(Protocol):
+    """One module's records, column by column."""
+
+    @property
+    def files(self) -> list[int]:
+        """The row of each record's file."""
+        ...
+
+    @property
+    def ranks(self) -> list[int]:
+        """The rank of each record; -1 for all together."""
+        ...
+
+    def column(self, name: str) -> list[Any] | None:
+        """One value per record, or None where there is no such counter."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Which counters of a module mean what; `{}` stands for READ or WRITE."""
+
+    layer: str
+    prefix: str
+    calls: tuple[str, ...] = ("{}S",)
+    collective: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    nonblocking: tuple[str, ...] = ()
+    opens: tuple[str, ...] = ("OPENS",)
+    not_opens: tuple[str, ...] = ()  # counted in `opens`, but they open nothing
+    seeks: tuple[str, ...] = ()
+    stats: tuple[str, ...] = ()
+    syncs: tuple[str, ...] = ()
+    sizes: str | None = "SIZE_{}_AGG_"
+    sequences: bool = False  # whether sequential and consecutive accesses are counted
+    extras: Mapping[str, str] = field(default_factory=dict)
+
+
+_MPIIO_CALLS = ("INDEP_{}S", "COLL_{}S", "SPLIT_{}S", "NB_{}S")
+MODULES: Mapping[str, Module] = {
+    "POSIX": Module("posix", "POSIX", not_opens=("FILENOS", "DUPS"), seeks=("SEEKS",),
+                    stats=("STATS",), syncs=("FSYNCS", "FDSYNCS"), sizes="SIZE_{}_",
+                    sequences=True),
+    "STDIO": Module("stdio", "STDIO", opens=("OPENS", "FDOPENS"), seeks=("SEEKS",),
+                    syncs=("FLUSHES",), sizes=None),
+    "MPI-IO": Module("mpiio", "MPIIO", _MPIIO_CALLS, ("COLL_{}S", "SPLIT_{}S"), ("INDEP_{}S",),
+                     ("NB_{}S", "SPLIT_{}S"), opens=("INDEP_OPENS", "COLL_OPENS"),
+                     syncs=("SYNCS",)),
+    "H5D": Module("hdf5", "H5D", syncs=("FLUSHES",),
+                  extras={"regular": "REGULAR_HYPERSLAB_SELECTS",
+                          "irregular": "IRREGULAR_HYPERSLAB_SELECTS",
+                          "points": "POINT_SELECTS", "collective": "USE_MPIIO_COLLECTIVE"}),
+    "PNETCDF_VAR": Module("pnetcdf", "PNETCDF_VAR", ("INDEP_{}S", "COLL_{}S", "NB_{}S"),
+                          ("COLL_{}S",), ("INDEP_{}S",), ("NB_{}S",)),
+    "DFS": Module("dfs", "DFS", ("{}S", "{}XS"), nonblocking=("NB_{}S",),
+                  opens=("OPENS", "GLOBAL_OPENS", "LOOKUPS"), stats=("STATS", "GET_SIZES"),
+                  sizes="SIZE_{}_"),
+    "DAOS": Module("daos", "DAOS", opens=("OBJ_OPENS", "ARRAY_OPENS", "KV_OPENS"),
+                   stats=("ARRAY_GET_SIZES", "ARRAY_STATS"), sizes="SIZE_{}_"),
+}  # fmt: skip
+_DAOS_CALLS = {"read": ("OBJ_FETCHES", "ARRAY_READS", "KV_GETS"),
+               "write": ("OBJ_UPDATES", "ARRAY_WRITES", "KV_PUTS")}  # fmt: skip
+
+
+def usage_of(
+    records: Records, module: Module, *, small_bytes: float, without: frozenset[int], ranks: int
+) -> Usage:
+    """Return a module's columns, leaving out the files `without` (console streams).
+
+    Sizes are known in bins only, so `small_bytes` is rounded down to the end of a bin.
+    """
+    columns = _Columns(records, module, without)
+    opened = columns.opened()
+    exact = _exactly(columns, small_bytes) if module.sizes else None
+    first = _first(opened, columns.ranks, ranks)
+    return Usage(
+        layer=module.layer,
+        file=columns.files,
+        rank=columns.ranks,
+        moves={d: _moves(columns, d, small_bytes, exact, first) for d in DIRECTIONS},
+        metadata_seconds=columns.seconds("F_META_TIME"),
+        opens=opened,
+        seeks=columns.sum(module.seeks),
+        stats=columns.sum(module.stats),
+        syncs=columns.sum(module.syncs),
+        misaligned=columns.known("FILE_NOT_ALIGNED"),
+        misaligned_memory=columns.known("MEM_NOT_ALIGNED"),
+        spread=_spread(columns) if EVERYONE in columns.ranks else None,
+        extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
+    )
+
+
+class _Columns:
+    """Cleaned columns of the records that are looked at."""
+
+    def __init__(self, records: Records, module: Module, without: frozenset[int]) -> None:
+        self.module = module
+        self._records = records
+        files = records.files
+        self._kept = (
+            [place for place, file in enumerate(files) if file not in without]
+            if without and not without.isdisjoint(files)
+            else None
+        )
+        self.files: Counts = self._chosen(files)
+        self.ranks: Counts = self._chosen(records.ranks)
+
+    def _chosen(self, values: list[Any]) -> list[Any]:
+        return values if self._kept is None else [values[place] for place in self._kept]
+
+    def known(self, name: str) -> list[Any] | None:
+        """A counter without what cannot be true, or None where there is none."""
+        values = self._records.column(f"{self.module.prefix}_{name}")
+        if values is None:
+            return None
+        values = self._chosen(values)
+        if None in values:
+            values = [0 if value is None else value for value in values]
+        fine = math.isfinite(sum(values)) and (
+            not values or 0 <= min(values) <= max(values) <= LARGEST
+        )
+        # Darshan says -1 for "not available"; what is negative or not a number is damage.
+        return values if fine else [v if 0 <= v <= LARGEST else 0 for v in values]
+
+    def seconds(self, name: str) -> Seconds:
+        return self.known(name) or [0.0] * len(self.files)
+
+    def sum(self, names: tuple[str, ...]) -> Counts:
+        columns = (self.known(name) for name in names)
+        found = [values for values in columns if values is not None and any(values)]
+        if not found:
+            return [0] * len(self.files)
+        total, *others = found
+        for other in others:
+            total = list(map(add, total, other))
+        return total
+
+    def opened(self) -> Counts:
+        opens, aside = self.sum(self.module.opens), self.sum(self.module.not_opens)
+        return _less(opens, aside) if any(aside) else opens
+
+
+def _less(values: Counts, others: Counts) -> Counts:
+    """Subtract, but not below nothing."""
+    return [v - o if v > o else 0 for v, o in zip(values, others, strict=True)]
+
+
+def _first(opens: Counts, ranks: Counts, job_ranks: int) -> Counts:
+    """How many accesses had none before them: one per open, and at least one per rank.
+
+    Darshan forgets where the last access ended when a file is opened again.
+    """
+    return [
+        opened or (job_ranks if rank == EVERYONE else 1)
+        for opened, rank in zip(opens, ranks, strict=True)
+    ]
+
+
+def _moves(
+    columns: _Columns, direction: str, small_bytes: float, exact: Counts | None, first: Counts
+) -> Moves:
+    module, name = columns.module, direction.upper()
+    calls = _DAOS_CALLS[direction] if module.prefix == "DAOS" else _named(module.calls, name)
+
+    def kind(patterns: tuple[str, ...]) -> Counts | None:
+        return columns.sum(_named(patterns, name)) if patterns else None
+
+    found = Moves(
+        columns.sum(calls),
+        columns.sum((f"BYTES_{_past(direction)}",)),
+        columns.seconds(f"F_{name}_TIME"),
+        small=_small(columns, direction, small_bytes, exact),
+        collective=kind(module.collective),
+        independent=kind(module.independent),
+        nonblocking=kind(module.nonblocking),
+        begin=columns.known(f"F_{name}_START_TIMESTAMP"),
+    )
+    return _with_sequences(found, columns, direction, first) if module.sequences else found
+
+
+def _past(direction: str) -> str:
+    return "READ" if direction == "read" else "WRITTEN"
+
+
+def _named(patterns: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(pattern.format(name) for pattern in patterns)
+
+
+def _with_sequences(found: Moves, columns: _Columns, direction: str, first: Counts) -> Moves:
+    forward = columns.sum((f"SEQ_{direction.upper()}S",))
+    highest = columns.sum((f"MAX_BYTE_{_past(direction)}",))
+    backward = _less(found.operations, forward)
+    return replace(
+        found,
+        forward=forward,
+        consecutive=columns.sum((f"CONSEC_{direction.upper()}S",)),
+        first=list(map(min, first, backward)),
+        extent=[h + 1 if o else 0 for h, o in zip(highest, found.operations, strict=True)],
+    )
+
+
+def _bin_column(columns: _Columns, direction: str, size_bin: str) -> str:
+    return f"{(columns.module.sizes or '').format(direction.upper())}{size_bin}"
+
+
+def _exactly(columns: _Columns, size: float) -> Counts:
+    """How many requests have exactly this size, as far as the most common sizes tell."""
+    found = [0] * len(columns.files)
+    for place in _MOST_COMMON:
+        sizes = columns.known(f"ACCESS{place}_ACCESS")
+        if sizes is None or size not in sizes:
+            continue
+        counts = columns.sum((f"ACCESS{place}_COUNT",))
+        found = [
+            n + (count if one == size else 0)
+            for n, one, count in zip(found, sizes, counts, strict=True)
+        ]
+    return found
+
+
+def _small(
+    columns: _Columns, direction: str, small_bytes: float, exact: Counts | None
+) -> Counts | None:
+    """Requests shorter than the limit: whole bins, without those that are exactly as long."""
+    if exact is None:
+        return None
+    below = sum(1 for upper in _UPPER if upper <= small_bytes)
+    bins = tuple(_bin_column(columns, direction, name) for name in _BINS[:below])
+    counted = columns.sum(bins)
+    if not any(exact) or not below:
+        return counted
+    # The sizes are counted over both directions: share them as their bin is shared.
+    own = columns.sum((bins[-1],))
+    both = columns.sum(tuple(_bin_column(columns, d, _BINS[below - 1]) for d in DIRECTIONS))
+    return [
+        max(0, n - (round(e * o / b) if b else 0))
+        for n, e, o, b in zip(counted, exact, own, both, strict=True)
+    ]
+
+
+def _spread(columns: _Columns) -> Spread:
+    return Spread(
+        slowest=columns.sum(("SLOWEST_RANK",)),
+        slowest_seconds=columns.seconds("F_SLOWEST_RANK_TIME"),
+        slowest_bytes=columns.sum(("SLOWEST_RANK_BYTES",)),
+        fastest=columns.sum(("FASTEST_RANK",)),
+        fastest_seconds=columns.seconds("F_FASTEST_RANK_TIME"),
+        deviation_seconds=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_TIME")],
+        deviation_bytes=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_BYTES")],
+    )
+
+
+def contradictions(records: Records, module: Module) -> int:
+    """Count records whose histogram of sizes does not add up to their calls: they are damaged."""
+    if module.sizes is None or module.prefix not in _COUNTED_TWICE:
+        return 0
+    wrong: set[int] = set()
+    for direction in DIRECTIONS:
+        name = direction.upper()
+        counted = _raw_sums(records, module, _named(module.calls, name))
+        bins = tuple(f"{module.sizes.format(name)}{size_bin}" for size_bin in _BINS)
+        pairs = enumerate(zip(counted, _raw_sums(records, module, bins), strict=True))
+        wrong.update(place for place, (calls, sizes) in pairs if calls != sizes)
+    return len(wrong)
+
+
+def _raw_sums(records: Records, module: Module, names: tuple[str, ...]) -> Iterator[int]:
+    found = [records.column(f"{module.prefix}_{name}") for name in names]
+    return map(sum, zip(*(values for values in found if values is not None), strict=True))

@@ -1,0 +1,246 @@
+"""The calls of a job as marks on a picture: each by itself, or runs of them where they are many.
+
+A run joins the calls of one rank, layer and operation that begin in the same stretch of time.
+It keeps their sums, so that bandwidth and busy time drawn from runs stay exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import polars as pl
+
+from ioprism.engine.base import Engine
+from ioprism.model.schema import OPERATIONS, Layer, Operation
+from ioprism.model.trace import Trace
+
+MOST_MARKS = 1_600_000  # about 12 MB of page
+COLUMNS = 8192  # of the finest runs; a wide screen shows a quarter of them
+NO_RANK = -1
+RANKS, STRETCHES = 2**25, 2**30  # more than a key needs of either
+
+MARKS = pl.Schema(
+    {
+        "layer": Layer,
+        "rank": pl.Int32(),
+        "operation": Operation,
+        "start": pl.Float64(),
+        "end": pl.Float64(),
+        "file": pl.UInt32(),  # null: several, or none
+        "bytes": pl.Int64(),
+        "offset": pl.Int64(),  # of the first byte
+        "reach": pl.Int64(),  # behind the last byte
+        "seconds": pl.Float64(),  # spent in calls
+        "calls": pl.UInt32(),
+    }
+)
+# Streams lie together, so that what is stored of a call, its difference, is small.
+_ORDER = ("layer", "rank", "file", "operation", "start", "end", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When calls run and how many there are, of all layers together."""
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Summarise some of the events."""
+        return events.select(
+            pl.col("start").min(),
+            pl.col("end").max(),
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("rank").max(),
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Join summaries."""
+        return partials.select(
+            pl.col("start").min(), pl.col("end").max(), pl.col("calls").sum(), pl.col("rank").max()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a picture that is asked for; None leaves a side open."""
+
+    start: float | None = None  # seconds
+    end: float | None = None
+    first_rank: int | None = None
+    last_rank: int | None = None  # included
+
+    def of(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the calls that touch the window."""
+        sides = (
+            None if self.start is None else pl.col("end") >= self.start,
+            None if self.end is None else pl.col("start") <= self.end,
+            None if self.first_rank is None else pl.col("rank") >= self.first_rank,
+            None if self.last_rank is None else pl.col("rank") <= self.last_rank,
+        )
+        kept = [side for side in sides if side is not None]
+        return events.filter(*kept) if kept else events
+
+
+EVERYTHING = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Every call of a window as a mark of its own."""
+
+    window: Window = EVERYTHING
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Take the calls out of some of the events."""
+        return self.window.of(events).select(
+            "layer",
+            pl.col("rank").fill_null(NO_RANK),
+            "operation",
+            "start",
+            "end",
+            "file",
+            "bytes",
+            "offset",
+            reach=pl.col("offset") + pl.col("bytes"),
+            seconds=pl.col("end") - pl.col("start"),
+            calls=pl.lit(1, dtype=pl.UInt32),
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Calls stay as they are."""
+        return partials
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of calls: one for each layer, rank, operation and stretch of time."""
+
+    width: float  # seconds of a stretch
+    rank_step: int = 1  # so many ranks share a row of the picture
+    window: Window = EVERYTHING
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Join the calls of some of the events."""
+        calls = Calls(self.window).partial(events)
+        return self.combine(
+            calls.with_columns(low=pl.col("file"), high=pl.col("file")).drop("file")
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Join runs of the same stretch."""
+        runs = partials.group_by(self._key()).agg(
+            pl.col("layer", "operation").first(),
+            (pl.col("rank").first() // self.rank_step * self.rank_step).alias("rank"),
+            pl.col("start", "low", "offset").min(),
+            pl.col("end", "high", "reach").max(),
+            pl.col("bytes", "seconds", "calls").sum(),
+        )
+        return runs.drop("key")
+
+    def _key(self) -> pl.Expr:
+        """One number for layer, operation, row and stretch: grouping by one is far quicker."""
+        layer, operation = (pl.col(name).to_physical() for name in ("layer", "operation"))
+        row = (pl.col("rank") // self.rank_step + 1).cast(pl.Int64)
+        stretch = (pl.col("start") / self.width).floor().cast(pl.Int64)
+        kind = layer.cast(pl.Int64) * len(OPERATIONS) + operation.cast(pl.Int64)
+        return ((kind * RANKS + row) * STRETCHES + stretch).alias("key")
+
+
+def finished(runs: pl.DataFrame) -> pl.DataFrame:
+    """Turn combined runs into marks: a run knows its file if all its calls share it."""
+    same = pl.col("low") == pl.col("high")
+    return runs.with_columns(file=pl.when(same).then("low")).select(MARKS.names())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """What a picture of calls over time shows."""
+
+    marks: pl.DataFrame  # see MARKS; stream by stream, each by start
+    start: float  # seconds since the job started
+    end: float
+    calls: int  # that the marks stand for
+    width: float | None = None  # seconds of a run's stretch; None: every call has its mark
+    source: str = "calls"  # or "heat map": a mark is a bin, not a call
+
+    @property
+    def whole(self) -> bool:
+        """Whether every call is there by itself."""
+        return self.width is None
+
+
+def timeline(trace: Trace, engine: Engine, *, most: int = MOST_MARKS) -> Timeline:
+    """Return the marks of a whole trace, at most about `most` of them."""
+    if not trace.partitions:
+        return heat_map_timeline(trace)
+    (span,) = engine.run(trace, Span())
+    start, end, calls, last_rank = span.row(0)
+    if not calls:
+        return heat_map_timeline(trace)
+    if calls <= most:
+        (marks,) = engine.run(trace, Calls())
+        return Timeline(ordered(marks), start, end, calls)
+    # Finer runs than these would have to be joined again, if most ranks are busy all the time.
+    columns = min(COLUMNS, max(512, 2 * most // ((last_rank or 0) + 1)))
+    width = stretch(start, end, columns)
+    (runs,) = engine.run(trace, Runs(width))
+    while runs.height > most:
+        width *= 2
+        runs = Runs(width).combine(runs.lazy()).collect()
+    return Timeline(ordered_runs(finished(runs)), start, end, calls, width)
+
+
+def stretch(start: float, end: float, columns: int) -> float:
+    """Return the width of a picture's column, in seconds; never 0."""
+    return max(end - start, 1e-6) / columns
+
+
+def ordered(marks: pl.DataFrame) -> pl.DataFrame:
+    """Return marks with their columns and rows in order."""
+    return marks.select(MARKS.names()).cast(MARKS).sort(_ORDER)
+
+
+def ordered_runs(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return runs in order: a rank and operation has one in each stretch, whatever its file."""
+    return runs.sort("layer", "rank", "operation", "start")
+
+
+def heat_map_timeline(trace: Trace) -> Timeline:
+    """Return the bins of Darshan's heat maps as marks, where there are no calls."""
+    runtime = trace.job.runtime or 0.0
+    table = trace.counters.get("HEATMAP")
+    if table is None or not table.height:
+        return Timeline(MARKS.to_frame(), 0.0, runtime, 0)
+    parts = [_bins(table, direction) for direction in ("read", "write")]
+    marks = ordered(pl.concat(parts))
+    last = marks["end"].to_numpy()
+    end = float(last.max()) if len(last) else runtime
+    return Timeline(marks, 0.0, max(end, runtime), 0, _bin_width(table), "heat map")
+
+
+def _bins(table: pl.DataFrame, direction: str) -> pl.DataFrame:
+    number = pl.int_ranges(0, pl.col(direction).list.len())
+    bins = (
+        table.lazy()
+        .filter(pl.col("layer").is_not_null() & (pl.col("bin_width") > 0))
+        .select("layer", "rank", "bin_width", direction, number.alias("number"))
+        .explode(direction, "number")
+        .filter(pl.col(direction) > 0)
+    )
+    start = pl.col("number") * pl.col("bin_width")
+    nothing = (pl.lit(None, dtype=MARKS[name]).alias(name) for name in ("file", "offset", "reach"))
+    return bins.select(
+        *nothing,
+        "layer",
+        pl.col("rank").fill_null(NO_RANK),
+        pl.lit(direction, dtype=Operation).alias("operation"),
+        start=start,
+        end=start + pl.col("bin_width"),
+        bytes=pl.col(direction).cast(pl.Int64),
+        seconds=pl.col("bin_width"),
+        calls=pl.lit(0, dtype=pl.UInt32),
+    ).select(MARKS.names()).cast(MARKS).collect()  # fmt: skip
+
+
+def _bin_width(table: pl.DataFrame) -> float:
+    widths = table["bin_width"].drop_nulls().to_list()
+    return max((w for w in widths if math.isfinite(w)), default=1.0)

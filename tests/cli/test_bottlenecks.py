@@ -1,0 +1,158 @@
+"""`bottlenecks`, `inspect` and `rules check` keep the contract and fail with one message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from ioprism.cli import main
+from ioprism.cli.rules_check import check
+
+DATA = Path(__file__).parent.parent / "data/darshan"
+LOG = DATA / "g_straggler_rank2.darshan"
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def said() -> dict[str, object]:
+    result = run("bottlenecks", LOG, "--json", "--threshold", "20")
+    assert result.exit_code == 0, result.output
+    document: dict[str, object] = json.loads(result.stdout)
+    return document
+
+
+def test_the_json_has_the_promised_keys(said: dict[str, object]) -> None:
+    assert said.keys() >= {"ioprism", "schema", "source", "totals", "views", "bottlenecks",
+                           "unexplained"}  # fmt: skip
+    views, found = said["views"], said["bottlenecks"]
+    assert isinstance(views, list)
+    assert isinstance(found, list)
+    assert len(views) == 15
+    assert views[0].keys() >= {"view", "records", "bottlenecks"}
+    assert found
+    assert found[0].keys() >= {
+        "id", "view", "record", "severity", "label", "time", "time_share", "operations",
+        "operations_share", "bytes", "reasons",
+    }  # fmt: skip
+
+
+def test_bottlenecks_are_sorted_by_severity_then_time(said: dict[str, object]) -> None:
+    found = said["bottlenecks"]
+    assert isinstance(found, list)
+    order = [(-bottleneck["severity"], -bottleneck["time"]) for bottleneck in found]
+
+    assert order == sorted(order)
+
+
+def test_the_straggler_is_named() -> None:
+    result = run("bottlenecks", LOG, "--views", "rank", "--metric", "bytes", "--json")
+    found = json.loads(result.stdout)["bottlenecks"]
+
+    assert [bottleneck["record"] for bottleneck in found] == [{"rank": 2}]
+
+
+def test_a_person_sees_characteristics_a_tree_and_coverage() -> None:
+    result = run("bottlenecks", LOG, "--top", "1", "--threshold", "30")
+
+    assert result.exit_code == 0
+    for words in ("time in I/O", "request sizes", "process: ", "of I/O time", "explained"):
+        assert words in result.output
+
+
+@pytest.mark.parametrize("combine", ["drill", "cross"])
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_inspect_takes_a_bottleneck_apart(combine: str, as_json: list[str]) -> None:
+    options = ["--threshold", "20", "--combine", combine]
+    listed = json.loads(run("bottlenecks", LOG, "--json", "--top", "0", *options).stdout)
+    for bottleneck in listed["bottlenecks"][:: max(1, len(listed["bottlenecks"]) // 4)]:
+        result = run("inspect", LOG, bottleneck["id"], *options, *as_json)
+        assert result.exit_code == 0, result.output
+        if as_json:
+            told = json.loads(result.stdout)
+            assert told["bottleneck"]["record"] == bottleneck["record"]
+            for part in told["parts"].values():
+                times = [record["time"] for record in part]
+                assert times == sorted(times, reverse=True)
+                assert sum(times) <= told["bottleneck"]["fields"]["time"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_all_of_them_can_be_exported(tmp_path: Path, ending: str) -> None:
+    target = tmp_path / f"out.{ending}"
+    result = run("bottlenecks", LOG, "--export", target, "--top", "1", "--json")
+    table = pl.read_csv(target) if ending == "csv" else pl.read_parquet(target)
+
+    assert table.height == json.loads(result.stdout)["found"] > 0
+    assert {"id", "view", "severity", "small_write_time"} <= set(table.columns)
+
+
+@pytest.mark.parametrize(("level", "code"), [("critical", 0), ("very high", 3), ("trivial", 3)])
+def test_fail_on_is_for_a_projects_own_checks(level: str, code: int) -> None:
+    assert run("bottlenecks", LOG, "--views", "rank", "--fail-on", level).exit_code == code
+
+
+@pytest.mark.parametrize("log", ["hostile-xss", "rich-markup-path"])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_json: bool) -> None:
+    args = ["--threshold", "0", "--floor", "0", *(["--json"] if as_json else [])]
+    result = run("bottlenecks", DATA / f"{log}.darshan", *args)
+
+    assert result.exit_code == 0
+    assert all((c.isprintable() and c.isascii()) or c in "\n█µ…°→├└│─" for c in result.stdout)
+
+
+def test_a_log_with_counters_only_is_answered_without_times() -> None:
+    result = run("bottlenecks", DATA / "l_killed_job_merged.darshan", "--json")
+    told = json.loads(result.stdout)
+
+    assert result.exit_code == 0
+    assert [view["view"] for view in told["views"]][:2] == [["process"], ["file"]]
+    assert any("counters only" in warning for warning in told["source"]["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["bottlenecks", "nowhere"], 1, "no such file or folder"),
+        (["bottlenecks", LOG, "--views", "moon"], 2, "there is no view 'moon'"),
+        (["bottlenecks", LOG, "--metric", "spead"], 1, "column 1: there is no field 'spead'"),
+        (["bottlenecks", LOG, "--metric", "__import__('os')"], 1, "column 12"),
+        (["bottlenecks", LOG, "--threshold", "99"], 2, "threshold cannot be 99"),
+        (["bottlenecks", LOG, "--rules", "nowhere.toml"], 1, "no such rule file"),
+        (["bottlenecks", LOG, "--layer", "moon"], 2, "there is no layer 'moon'"),
+        (["bottlenecks", LOG, "--export", "x.doc"], 2, ".csv or .parquet"),
+        (["bottlenecks", LOG, "--engine", "local", "--workers", "2"], 2, "are for --engine dask"),
+        (["bottlenecks", LOG, "--memory-limit", "3"], 2, "too little"),
+        (["bottlenecks", LOG, "--memory-limit", "much"], 2, "is not a size"),
+        (["bottlenecks", DATA / "l_killed_job_merged.darshan", "--views", "time"], 1,
+         "this needs single calls"),
+        (["inspect", LOG, "XX99"], 2, "there is no bottleneck 'XX99'"),
+        (["inspect", LOG, "\x1b[31m"], 2, "there is no bottleneck"),
+    ],
+)  # fmt: skip
+def test_failures_are_one_message_and_a_code(args: list[object], code: int, message: str) -> None:
+    result = run(*args)
+
+    assert result.exit_code == code, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+    assert "\x1b" not in result.output
+    assert result.stdout == ""
+
+
+def test_a_rule_file_is_checked_without_a_trace(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
+    good.write_text("[a]\ncondition='time > 1 s'\n[[a.reasons]]\nmessage='{time}'")
+    bad.write_text("[a]\ncondition='tine > 1 s'\n[[a.reasons]]\nmessage='{time}'")
+    fields = CliRunner().invoke(check, ["--fields"])
+
+    assert "1 rules are sound" in CliRunner().invoke(check, [str(good)]).output
+    assert CliRunner().invoke(check, [str(bad)]).exit_code == 1
+    assert "small_read_time" in fields.output

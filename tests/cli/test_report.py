@@ -1,0 +1,101 @@
+"""`ioprism report`, `compare` and `explore` at the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ioprism.cli import main
+
+DATA = Path(__file__).parent.parent / "data" / "darshan"
+LOG = DATA / "a_ckpt_fpp_period5s.darshan"
+OTHER = DATA / "c_rank0_all_io.darshan"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_the_story_comes_here_and_the_page_where_it_is_asked(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+
+    done = run("report", LOG, "-o", page)
+
+    assert done.exit_code == 0, done.output
+    assert "I/O takes" in done.stdout
+    assert "Where the time goes" in done.stdout
+    assert f"wrote {page}" in done.stderr
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_json_is_one_document_and_nothing_else() -> None:
+    found = json.loads(run("report", LOG, "--json").stdout)
+
+    assert found["schema"] == 1
+    assert found["source"]["format"] == "darshan"
+    assert {"verdict", "findings", "phases", "bottlenecks", "period", "totals"} <= set(found)
+
+
+def test_a_page_is_not_replaced_unasked(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("mine")
+
+    refused = run("report", LOG, "-o", page)
+    forced = run("report", LOG, "-o", page, "--force", "-q")
+
+    assert refused.exit_code == 1
+    assert "--force" in refused.stderr
+    assert forced.exit_code == 0
+    assert page.read_text(encoding="utf-8") != "mine"
+
+
+def test_fail_on_gives_the_exit_code_for_ones_own_ci() -> None:
+    assert run("report", LOG, "--fail-on", "ok", "-q").exit_code == 3
+    assert run("report", OTHER, "--fail-on", "high", "-q").exit_code in (0, 3)
+
+
+@pytest.mark.parametrize("command", ["report", "explore"])
+def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, command: str) -> None:
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_text("nothing of the kind")
+
+    done = run(command, nonsense)
+
+    assert done.exit_code == 1
+    assert "no reader recognises this" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_wrong_usage_is_two() -> None:
+    assert run("report").exit_code == 2
+    assert run("compare", LOG).exit_code == 2
+    assert run("explore", LOG, "--port", "99999").exit_code == 2
+
+
+@pytest.mark.parametrize("log", ["hostile-xss.darshan", "rich-markup-path.darshan"])
+def test_names_cannot_steer_the_terminal(log: str) -> None:
+    done = run("report", DATA / log)
+
+    assert done.exit_code == 0
+    assert "\x1b" not in done.stdout
+
+
+def test_compare_tells_what_changed(tmp_path: Path) -> None:
+    page = tmp_path / "change.html"
+
+    done = run("compare", LOG, OTHER, "-o", page)
+    found = json.loads(run("compare", LOG, OTHER, "--json").stdout)
+
+    assert done.exit_code == 0, done.output
+    assert "before" in done.stdout
+    assert page.stat().st_size > 50_000
+    assert {"name", "before", "after", "ratio"} <= set(found["metrics"][0])
+    assert set(found["findings"]) == {"gone", "new", "kept"}
+
+
+@pytest.mark.parametrize("command", ["report", "explore", "compare"])
+def test_help_has_an_example(command: str) -> None:
+    assert f"Example: ioprism {command}" in run(command, "--help").stdout

@@ -1,0 +1,28 @@
+"""A partition that kills the worker which reads it first."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from ioprism.model.trace import Warn
+
+
+@dataclass(frozen=True)
+class DeadlyPartition:
+    """Kills its process once, then gives its events and a warning."""
+
+    events: pl.DataFrame
+    mark: Path  # exists once a process has died
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        if not self.mark.exists():
+            self.mark.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        warn("a warning from a worker")
+        yield self.events.lazy()

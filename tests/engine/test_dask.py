@@ -1,0 +1,116 @@
+"""A cluster gives the answer of one machine: any number of workers, even when one is killed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from ioprism.engine.dask import DaskEngine
+from ioprism.engine.local import LocalEngine
+from ioprism.errors import AnalysisError, TooManyPiecesError
+from ioprism.model.trace import MemoryPartition, Trace
+from ioprism.readers.registry import read_trace
+from ioprism.readers.store import write_store
+from ioprism.readers.synthetic import checkpointing_job, synthesise
+from ioprism.views.perspectives import MainView
+from ioprism.views.totals import RequestSizes, Totals
+from tests.call_tables import calls, trace_of
+from tests.engine.deadly import DeadlyPartition
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+ROOT = Path(__file__).parent.parent.parent
+VIEWS = (MainView(), Totals(("rank", "operation")), RequestSizes(("layer", "operation")))
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        memory_limit="1GB",
+        env={"PYTHONPATH": str(ROOT), "POLARS_MAX_THREADS": "1"},
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def job() -> Trace:
+    return trace_of(*synthesise(checkpointing_job()).trace.events().iter_slices(9_000))
+
+
+def same(one: tuple[pl.DataFrame, ...], other: tuple[pl.DataFrame, ...]) -> None:
+    for left, right in zip(one, other, strict=True):
+        assert_frame_equal(left, right, check_row_order=False, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_any_number_of_workers_gives_the_same_answer(
+    cluster: Any, job: Trace, workers: int
+) -> None:
+    cluster.scale(workers)
+    cluster.wait_for_workers(workers)
+
+    same(LocalEngine().run(job, *VIEWS), DaskEngine(cluster.scheduler_address).run(job, *VIEWS))
+
+
+def test_a_killed_worker_changes_no_answer(cluster: Any, job: Trace, tmp_path: Path) -> None:
+    cluster.scale(2)
+    cluster.wait_for_workers(2)
+    events = job.partitions[3]
+    assert isinstance(events, MemoryPartition)
+    deadly = DeadlyPartition(events.events, tmp_path / "died")
+    risky = replace(job, partitions=(*job.partitions[:3], deadly, *job.partitions[4:]))
+
+    found = DaskEngine(cluster.scheduler_address).run(risky, *VIEWS)
+
+    assert int((tmp_path / "died").read_text()) != os.getpid()
+    same(LocalEngine().run(job, *VIEWS), found)
+    assert risky.completeness.warnings == ("a warning from a worker",)
+
+
+def test_no_events_give_empty_tables(cluster: Any) -> None:
+    same(
+        LocalEngine().run(trace_of(), *VIEWS),
+        DaskEngine(cluster.scheduler_address).run(trace_of(), *VIEWS),
+    )
+
+
+def test_an_expected_failure_on_a_worker_is_the_same_error_here(cluster: Any) -> None:
+    endless = trace_of(calls([{"seconds": 1e12}]))
+
+    with pytest.raises(TooManyPiecesError, match="--time-bucket"):
+        DaskEngine(cluster.scheduler_address).run(endless, MainView())
+
+
+def test_the_engine_starts_a_cluster_of_its_own_and_reads_a_store(
+    job: Trace, tmp_path: Path
+) -> None:
+    write_store(job, tmp_path / "store")
+    stored = read_trace(tmp_path / "store")
+    heard: list[int] = []
+    engine = DaskEngine(workers=1, memory_limit=1_000_000_000, progress=heard.append)
+
+    same(LocalEngine(memory_limit=1_000_000_000).run(stored, *VIEWS), engine.run(stored, *VIEWS))
+    assert heard == [1]
+
+
+def test_a_scheduler_that_is_not_there_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, job: Trace
+) -> None:
+    monkeypatch.setattr("ioprism.engine.dask.PATIENCE", 0.5)
+
+    with pytest.raises(AnalysisError, match="does not answer"):
+        DaskEngine("tcp://127.0.0.1:9").run(job, *VIEWS)

@@ -1,0 +1,56 @@
+"""Two runs on one page: the same axes, and what became of the findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from ioprism.analyses.compare import compare
+from ioprism.model.schema import FILES, PROCESSES
+from ioprism.model.trace import Job, Trace
+from ioprism.pipeline import analyse
+from ioprism.readers.registry import read_trace
+from ioprism.reports.to_html.compare import page as compare_page
+
+EMPTY = Trace(
+    "made", (Path("empty"),), Job(), load_files=FILES.empty, load_processes=PROCESSES.empty
+)
+DATA = Path(__file__).parents[2] / "data" / "darshan"
+
+
+def opened(screen: Page, tmp_path: Path, *names: str) -> Page:
+    traces = [read_trace(DATA / name) for name in names]
+    old, new = (analyse(trace).document for trace in (*traces, EMPTY)[:2])
+    found = compare((old.characteristics, old.findings), (new.characteristics, new.findings))
+    path = tmp_path / "compare.html"
+    path.write_text(compare_page(found, old, new), encoding="utf-8")
+    screen.set_default_timeout(15_000)
+    screen.goto(path.as_uri())
+    screen.wait_for_selector("html[data-ready]", state="attached")
+    return screen
+
+
+def test_both_runs_are_drawn_on_the_same_axis(screen: Page, tmp_path: Path) -> None:
+    page = opened(screen, tmp_path, "a_ckpt_fpp_period5s.darshan", "e_mpiio_collective.darshan")
+    page.locator("#runs canvas").first.scroll_into_view_if_needed()
+    page.evaluate("() => ioprism.state.time.show(5, 15)")
+
+    assert "time in I/O" in page.inner_text("h1")
+    assert page.locator("#runs canvas").count() >= 4
+    assert page.locator(".finding").count() > 3
+    page.select_option("#colour", "size")
+    assert "KiB" in page.inner_text("#legend") or "MiB" in page.inner_text("#legend")
+
+
+def test_a_run_without_calls_says_so(screen: Page, tmp_path: Path) -> None:
+    page = opened(screen, tmp_path, "a_ckpt_fpp_period5s.darshan")
+
+    assert "no single calls" in page.inner_text("#runs")
+
+
+def test_hostile_names_are_text(screen: Page, tmp_path: Path) -> None:
+    page = opened(screen, tmp_path, "hostile-xss.darshan", "rich-markup-path.darshan")
+
+    assert page.title() == "What a change did to a job's I/O"
+    assert page.locator("img").count() == 0

@@ -1,0 +1,60 @@
+"""The documentation is true: generated pages are current, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate import PAGES, REFERENCE
+from ioprism import errors
+from ioprism.cli import COMMANDS
+from tests.conftest import ROOT
+
+PROSE = [
+    *ROOT.glob("*.md"),
+    *(path for path in (ROOT / "docs").rglob("*.md")),
+    *(ROOT / "benchmarks").glob("*.md"),
+]
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_generated_pages_are_current(name: str) -> None:
+    written = (REFERENCE / name).read_text(encoding="utf-8")
+
+    assert written == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_error_is_drawn_in_the_tree() -> None:
+    names = [
+        name
+        for name, thing in vars(errors).items()
+        if isinstance(thing, type) and issubclass(thing, errors.IoprismError)
+    ]
+
+    assert errors.__doc__ is not None
+    for name in names:
+        assert name in errors.__doc__
+
+
+def test_every_command_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    for command in COMMANDS:
+        assert f"ioprism {command}" in readme
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+    for target in set(re.findall(r"`make ([a-z]+)`", readme)):
+        assert f"\n{target}:" in makefile

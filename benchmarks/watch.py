@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import psutil
@@ -32,7 +32,8 @@ FTIO = "ftio-hpc==0.0.9"
 SENDER = """
 import struct, sys, time
 import numpy as np, zmq
-address, rate, seconds, jobs, log = sys.argv[1], float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+address, log = sys.argv[1], sys.argv[5]
+rate, seconds, jobs = float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 SIZE, PERIOD = 100, 5.0
 item = np.dtype([("kind", "u1"), ("value", ">f8")])
 socket = zmq.Context().socket(zmq.PUSH)
@@ -132,7 +133,7 @@ def beside_ftio() -> None:
     program = python.with_name("predictor")
     command = [str(program), "--zmq", "--zmq_port", "5599", "-e", "no", "-f", "10"]
     with tempfile.TemporaryFile("w+") as said:
-        service = subprocess.Popen(command, stdout=said, stderr=said)
+        service = subprocess.Popen(command, stdout=said, stderr=said, text=True)
         try:
             time.sleep(8.0)  # it loads for several seconds
             before = _used(service.pid)
@@ -148,7 +149,7 @@ def beside_ftio() -> None:
     row("ioprism, 20 bursts", "", "", "", "", f"{cost:.2f} s", memory, widths=WIDTHS)
 
 
-def _bursts_to(address: str, pid: int, said: object) -> tuple[str, float, str]:
+def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float, str]:
     """Send 20 bursts, one every 1.5 s, which FTIO needs to tell batches apart."""
     import msgpack
 
@@ -171,7 +172,7 @@ def _bursts_to(address: str, pid: int, said: object) -> tuple[str, float, str]:
     memory = _memory(pid)
     context.destroy(linger=0)
     answers = ""
-    if said is not None and hasattr(said, "seek"):
+    if said is not None:
         said.seek(0)
         answers = f"{said.read().count('Dominant frequency')} answers"
     return answers, cost, f"{memory / 2**20:.0f} MiB"
@@ -245,12 +246,12 @@ def _latencies(sent: np.ndarray, heard: list[tuple[float, str, int]], jobs: int)
         by_job.setdefault(job, []).append((counted, moment))
     for number in range(jobs):
         mine = sent[number::jobs]
-        counted, moments = (np.array(part) for part in zip(*by_job[f"job{number}"], strict=True))
-        first = np.searchsorted(counted, np.arange(1, len(mine) + 1))
+        counts, moments = (np.array(part) for part in zip(*by_job[f"job{number}"], strict=True))
+        first = np.searchsorted(counts, np.arange(1, len(mine) + 1))
         answered = first < len(moments)
         found.append(moments[first[answered]] - mine[answered])
     return np.concatenate(found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -59,7 +59,7 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
 
 def subscribe(
     address: str, *, job: str | None = None, timeout: float | None = None
-) -> Iterator[Forecast]:
+) -> Generator[Forecast, None, None]:
     """Yield predictions as they are made.
 
     Args:

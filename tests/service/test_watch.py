@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_rhythm_change_and_next_phase_over_a_socket() -> None:
     with running("--zmq", FREE) as service, sender(service.place("messages")) as send:
         for number, start in enumerate(starts, start=1):
             send(burst(start, length=1.5))
-            said.append(service.until(lambda one, number=number: one["messages"] == number))
+            said.append(service.until(counts(number)))
     news = [one for one in said if one["change"] and one["change"]["after"]]
 
     assert [round(one["change"]["after"]) for one in news] == [20, 4, 20]
@@ -119,7 +120,7 @@ def test_jobs_have_their_own_rhythm_and_are_forgotten_after_silence() -> None:
         for number in range(8):
             for job in range(30):
                 send(burst((5.0 + job) * number, length=1.0, job=f"job {job}"))
-        found = {}
+        found: dict[str, Any] = {}
         while len(found) < 30:
             one = service.until(lambda one: one["messages"] == 8 and one["period"])
             found[one["job"]] = one["period"]["seconds"]
@@ -208,13 +209,22 @@ def test_an_application_reports_and_hears_over_http() -> None:
     assert forecast.job == "app"
 
 
+def counts(number: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda one: bool(one["messages"] == number)
+
+
 def _next_in_background(events: Any) -> Any:
     import threading
 
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(next(events)))
     thread.start()
-    return lambda: (thread.join(PATIENCE), found[0])[1]
+
+    def wait() -> Any:
+        thread.join(PATIENCE)
+        return found[0]
+
+    return wait
 
 
 def test_metrics_for_prometheus_and_nothing_for_strangers() -> None:
@@ -296,6 +306,6 @@ def test_news_are_lines_where_nobody_looks() -> None:
 def test_a_line_is_json_without_end_of_line_or_nan() -> None:
     with running("--zmq", FREE) as service, sender(service.place("messages")) as send:
         send(burst(0.0, job="\x7f\n"))
-        one = service.until(lambda one: True)
+        one = service.until(bool)
 
     assert json.loads(json.dumps(one))["job"] == "\x7f\n"

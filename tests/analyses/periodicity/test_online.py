@@ -39,7 +39,7 @@ def followed(
 
 
 def every(period: float, *, count: int, first: float = 5.0) -> FloatArray:
-    return first + period * np.arange(count)
+    return first + period * np.arange(count, dtype=np.float64)
 
 
 @pytest.mark.parametrize("period", [0.2, 20.0, 3600.0])
@@ -91,7 +91,7 @@ def test_a_change_of_rhythm_is_announced_within_four_of_its_periods() -> None:
     said = followed(bursts(np.concatenate([slow, fast, again]), length=1.5))
     changes = [one for one in said if one.change is not None and one.change.after is not None]
 
-    assert [round(one.change.after) for one in changes if one.change] == [20, 4, 20]
+    assert [round(one.change.after or 0) for one in changes if one.change] == [20, 4, 20]
     assert changes[1].time <= fast[0] + 4 * 4.0
     assert changes[2].time <= again[0] + 4 * 20.0
 

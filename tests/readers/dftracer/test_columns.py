@@ -100,7 +100,10 @@ def test_a_form_that_is_known_is_read_as_one_that_is_not(
 
 @pytest.mark.parametrize("value", ["1.5", "-1", "1e3", "null", '"7"', "12345678901234567890", "07"])
 def test_values_of_another_kind_do_not_follow_the_form(value: str) -> None:
-    line = '{"id":%d,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":%d,"dur":5,"ph":1,"args":{"ret":%s}}'
+    line = (
+        '{"id":%d,"name":"read","cat":"POSIX","pid":7,"tid":7,"ts":%d,'
+        '"dur":5,"ph":1,"args":{"ret":%s}}'
+    )
     forms = Forms()
     plain = [line % (n, 10**15 + n, n * n) for n in range(40)]
     parse(MARGIN + "\n".join(plain).encode() + MARGIN, forms)

@@ -19,10 +19,10 @@ from ioprism.analyses.periodicity.change import change_point, relative_differenc
 from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.expectation import ExpectedPhase, Record
 from ioprism.analyses.periodicity.grain import Grain
+from ioprism.analyses.periodicity.lines import has_line
 from ioprism.analyses.periodicity.probabilities import FrequencyRange, frequency_ranges
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.ring import Ring
-from ioprism.analyses.periodicity.lines import has_line
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.analyses.periodicity.segments import Phases
 from ioprism.model.signal import FloatArray, Signal

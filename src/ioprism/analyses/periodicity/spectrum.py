@@ -56,9 +56,8 @@ def cosine_at(signal: Signal, frequency: float) -> tuple[float, float]:
     turn = 2 * math.pi * frequency * signal.interval  # radians from sample to sample
     rows = -(-len(values) // CHUNK)
     angles = turn * np.arange(CHUNK)
-    blocks = np.zeros(rows * CHUNK)
-    blocks[: len(values)] = values
-    blocks = blocks.reshape(rows, CHUNK)
+    blocks = np.zeros((rows, CHUNK))
+    blocks.reshape(-1)[: len(values)] = values
     # Two real products: a complex one would first copy all values as complex numbers.
     whole = blocks @ np.cos(angles) - 1j * (blocks @ np.sin(angles))
     total = complex(np.dot(whole, np.exp(-1j * turn * CHUNK * np.arange(rows))))

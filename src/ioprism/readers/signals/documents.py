@@ -83,7 +83,7 @@ def msgpack_objects(source: Path, completeness: Completeness) -> Iterator[Any]:
 
 
 def _next(unpacker: Iterator[Any]) -> Any:  # noqa: ANN401 - any msgpack object
-    """Unpack one object without the garbage collector, which looks at every list again and again."""
+    """Unpack one object without the garbage collector, which looks at each list again and again."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
+from ioprism.model.signal import Signal
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_rate, format_seconds
@@ -54,20 +55,18 @@ def _picture(found: Rhythm, console: Console) -> None:
     for row in bars(heights, rows=ROWS):
         console.print(Text(f"  {row}", style="cyan"))
     if found.period is not None:
-        console.print(Text(f"  {_range_line(found)}", style="green"))
+        console.print(Text(f"  {_range_line(found.signal, found.period)}", style="green"))
     left, right = (f"{moment:.4g} s" for moment in (signal.start, signal.end))
     console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
     console.print(Text(f"  highest {format_rate(float(heights.max()))}", style="dim"))
 
 
-def _range_line(found: Rhythm) -> str:
+def _range_line(signal: Signal, period: Period) -> str:
     """Underline where the period holds."""
-    assert found.period is not None
-    signal = found.signal
     width = (signal.end - signal.start) / WIDTH
     middles = [signal.start + (i + 0.5) * width for i in range(WIDTH)]
     return "".join(
-        "─" if any(a <= m <= b for a, b in found.period.valid_ranges) else " " for m in middles
+        "─" if any(a <= m <= b for a, b in period.valid_ranges) else " " for m in middles
     )
 
 

@@ -20,6 +20,7 @@ from ioprism.readers.dftracer.digits import (
     hashes,
     leading_decimals,
     long_decimals,
+    short_ends,
 )
 
 HASH_DIGITS = 16
@@ -78,8 +79,12 @@ class Follower:
             fits = self.text.equals(self.start, step.text)
             position = self.start + len(step.text)
             if step.slot is None and not step.hexadecimal:
-                _, position, sound = leading_decimals(self.text, self._inside(position))
-                fits &= sound
+                position, short = short_ends(self.text, self._inside(position))
+                if not short.all():
+                    left = np.flatnonzero(~short)
+                    begin = self._inside(self.start[left] + len(step.text))
+                    _, position[left], short[left] = leading_decimals(self.text, begin)
+                fits &= short
             else:  # its value is wanted: it is read again for the lines that fit
                 position = self.start
             self._opened[step] = position, fits

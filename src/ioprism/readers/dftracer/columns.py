@@ -20,6 +20,7 @@ from ioprism.readers.dftracer.digits import (
     unsigned,
 )
 from ioprism.readers.dftracer.fields import Fields, Forms, split
+from ioprism.readers.dftracer.equal_texts import Codes, same_text
 from ioprism.readers.dftracer.objects import (
     EVENT,
     METADATA,
@@ -30,10 +31,8 @@ from ioprism.readers.dftracer.objects import (
     read_object,
 )
 
-_FEW = 24  # different strings looked for one by one, before sorting pays
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-Codes = npt.NDArray[np.int32]
+REQUIRED = ("ts", "dur", "pid", "tid")
+TEXTS = ("name", "cat", "hostname", "fname")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +78,42 @@ def parse_all(pieces: Iterable[bytes]) -> Iterator[Columns]:
 
 
 class _Parse:
-    """Columns of the lines that the fast path understands; the others are kept for JSON."""
+    """Columns over all lines: the fast path fills most of them, a JSON parser the others."""
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
         self.odd = fields.odd.copy()
         self.height = len(self.odd)
+        calls, self.metadata = self._phases()
+        self.odd |= ~calls  # rare lines, worth a real parser
+        self.numbers = {key: self._decimal(key) for key in (*REQUIRED, *NUMBERS)}
+        self.known: dict[str, dict[str, int]] = {key: {} for key in TEXTS}
+        self.codes = {key: self._string(key) for key in TEXTS}
+        self.hashes, self.has_hash = self._hashes()
 
     def columns(self) -> Columns:
-        calls, metadata = self._phases()
-        self.odd |= ~calls  # rare lines, worth a real parser
-        required = {key: self._decimal(key, required=True) for key in ("ts", "dur", "pid", "tid")}
-        numbers = {key: self._decimal(key, required=False) for key in NUMBERS}
-        name, cat = self._string("name", required=True), self._string("cat", required=True)
-        host, path = self._string("hostname"), self._string("fname")
-        hashes, has_hash = self._hashes()
+        """Read the lines that are left, and put all calls together."""
+        others, damaged = self._read_odd()
         rows = np.flatnonzero(~self.odd) if self.odd.any() else slice(None)
-        fast = Columns(
-            ts=required["ts"][rows],
-            dur=required["dur"][rows],
-            pid=required["pid"][rows],
-            tid=required["tid"][rows],
-            name=_chosen(name, rows),
-            cat=_chosen(cat, rows),
-            host=_chosen(host, rows),
-            path=_chosen(path, rows),
-            file_hash=hashes[rows],
-            has_hash=has_hash[rows],
-            numbers={key: values[rows] for key, values in numbers.items()},
-            others=[],
-            damaged=0,
+
+        def strings(key: str) -> Strings:
+            return Strings(self.codes[key][rows], list(self.known[key]))
+
+        return Columns(
+            ts=self.numbers["ts"][rows],
+            dur=self.numbers["dur"][rows],
+            pid=self.numbers["pid"][rows],
+            tid=self.numbers["tid"][rows],
+            name=strings("name"),
+            cat=strings("cat"),
+            host=strings("hostname"),
+            path=strings("fname"),
+            file_hash=self.hashes[rows],
+            has_hash=self.has_hash[rows],
+            numbers={key: self.numbers[key][rows] for key in NUMBERS},
+            others=others,
+            damaged=damaged,
         )
-        return self._with_odd(fast, rows, np.flatnonzero(self.odd & ~metadata))
 
     def _phases(self) -> tuple[Flags, Flags]:
         """Which lines are calls, and which are metadata, which the survey has read."""
@@ -126,7 +129,7 @@ class _Parse:
         lines = np.flatnonzero((starts > 0) & ~self.odd)
         return lines, starts[lines], self.fields.ends[key][lines]
 
-    def _decimal(self, key: str, *, required: bool) -> Integers:
+    def _decimal(self, key: str) -> Integers:
         shared = [_whole(one.get(key)) for one in self.fields.shared]
         if any(value != MISSING for value in shared):
             values = np.array([*shared, MISSING], np.int64)[self.fields.template]
@@ -140,7 +143,7 @@ class _Parse:
             lines, start, end = found
             values[lines], sound = decimals(self.fields.text, start, end)
             self.odd[lines[~sound]] = True
-        if required:
+        if key in REQUIRED:
             self.odd |= values == MISSING
         return values
 
@@ -162,22 +165,22 @@ class _Parse:
             has[lines] = True
         return values, has
 
-    def _string(self, key: str, *, required: bool = False) -> Strings:
-        known: dict[str, int] = {}
+    def _string(self, key: str) -> Codes:
+        known = self.known[key]
         codes = self._shared_codes(key, known)
         found = self._where(key)
         if found is not None:
             lines, start, end = found
             inner_start, inner_end = unquoted(self.fields.text, start, end)
             self.odd[lines[inner_start == start]] = True  # no string
-            own, firsts = _same_text(self.fields.text, inner_start, inner_end)
+            own, firsts = same_text(self.fields.text, inner_start, inner_end)
             raw = self.fields.text.raw
             texts = [_decoded(raw[int(inner_start[i]) : int(inner_end[i])]) for i in firsts]
             numbers = [known.setdefault(text, len(known)) for text in texts]
             codes[lines] = np.array([*numbers, -1], np.int32)[own]
-        if required:
+        if key in ("name", "cat"):
             self.odd |= codes < 0
-        return Strings(codes, list(known))
+        return codes
 
     def _shared_codes(self, key: str, known: dict[str, int]) -> Codes:
         """Codes of strings that all lines of a template share."""
@@ -190,27 +193,30 @@ class _Parse:
                 numbers.append(-1)
         return np.array([*numbers, -1], np.int32)[self.fields.template]
 
-    def _with_odd(self, fast: Columns, rows: Integers | slice, odd: Integers) -> Columns:
-        """Add the lines that a real parser must read, in their place."""
-        if not len(odd):
-            return fast
-        calls, others, damaged = [], [], 0
-        places = []
-        for line in odd.tolist():
+    def _read_odd(self) -> tuple[list[dict[str, Any]], int]:
+        """Fill in the calls of odd lines; return what is no call, and how much is damaged."""
+        others, damaged = [], 0
+        for line in np.flatnonzero(self.odd & ~self.metadata).tolist():
             read = read_object(self.fields.line(line))
             phase = phase_of(read)
-            if read is None or phase is None:
+            call = call_of(read) if read is not None and phase == EVENT else None
+            if call is not None:
+                self._fill_in(line, call)
+            elif read is None or phase is None or phase == EVENT:
                 damaged += 1
-            elif phase != EVENT:
-                others.append(read)
-            elif (call := call_of(read)) is not None:
-                calls.append(call)
-                places.append(line)
             else:
-                damaged += 1
-        own = np.arange(self.height)[rows]
-        order = np.argsort(np.concatenate((own, np.array(places, np.int64))), kind="stable")
-        return _joined(fast, calls, order, others, damaged)
+                others.append(read)
+        return others, damaged
+
+    def _fill_in(self, line: int, call: Mapping[str, Any]) -> None:
+        self.odd[line] = False
+        for key, values in self.numbers.items():
+            values[line] = call[key]
+        for key, codes in self.codes.items():
+            known, text = self.known[key], call[key]
+            codes[line] = -1 if text is None else known.setdefault(text, len(known))
+        self.has_hash[line] = call["fhash"] is not None
+        self.hashes[line] = call["fhash"] or 0
 
 
 def _decoded(text: bytes) -> str:
@@ -230,104 +236,3 @@ def _whole(value: bytes | None) -> int:
     digits = bare.removeprefix(b"-")
     number = int(bare) if digits.isdigit() and len(digits) < 20 else MISSING
     return number if abs(number) < 2**63 else MISSING
-
-
-def _same_text(text: Text, start: Integers, end: Integers) -> tuple[Codes, list[int]]:
-    """Number equal strings alike; also return the first place of each."""
-    marks = _marks(text, start, end)
-    codes = np.full(len(marks), -1, np.int32)
-    firsts: list[int] = []
-    left = np.arange(len(marks))
-    while len(left) and len(firsts) < _FEW:
-        same = marks[left] == marks[left[0]]
-        codes[left[same]] = len(firsts)
-        firsts.append(int(left[0]))
-        left = left[~same]
-    if len(left):
-        _, first, inverse = np.unique(marks[left], return_index=True, return_inverse=True)
-        codes[left] = inverse + len(firsts)
-        firsts += left[first].tolist()
-    return codes, firsts
-
-
-def _marks(text: Text, start: Integers, end: Integers) -> Words:
-    """A 64-bit hash of each string."""
-    length = end - start
-    marks = length.astype(np.uint64)
-    at = 0
-    longer = np.arange(len(start))
-    while len(longer):
-        kept = (8 - (length[longer] - at).clip(0, 8)) << 3
-        word = text.words[start[longer] + at]
-        # Shifting by 64 bits is undefined, so that shifts are done in two halves.
-        half = (kept >> 1).astype(np.uint64)
-        rest = (kept - (kept >> 1)).astype(np.uint64)
-        word = (word << half) << rest
-        mixed = (marks[longer] ^ word) * _MIX
-        marks[longer] = mixed ^ (mixed >> np.uint64(29))
-        at += 8
-        longer = longer[length[longer] > at]
-    return marks
-
-
-def _chosen(strings: Strings, rows: Integers | slice) -> Strings:
-    return Strings(strings.codes[rows], strings.values)
-
-
-def _joined(
-    fast: Columns,
-    calls: list[dict[str, Any]],
-    order: Integers,
-    others: list[dict[str, Any]],
-    damaged: int,
-) -> Columns:
-    def numbers(key: str, own: Integers) -> Integers:
-        if not calls:
-            return own
-        return np.concatenate((own, np.array([call[key] for call in calls], np.int64)))[order]
-
-    def strings(key: str, own: Strings) -> Strings:
-        if not calls:
-            return own
-        values = list(own.values)
-        known = {value: code for code, value in enumerate(values)}
-        return _added(own, list(_codes(calls, key, known, values)), values, order)
-
-    hashes = [call["file_hash"] for call in calls]
-    return Columns(
-        ts=numbers("ts", fast.ts),
-        dur=numbers("dur", fast.dur),
-        pid=numbers("pid", fast.pid),
-        tid=numbers("tid", fast.tid),
-        name=strings("name", fast.name),
-        cat=strings("cat", fast.cat),
-        host=strings("host", fast.host),
-        path=strings("path", fast.path),
-        file_hash=np.concatenate((fast.file_hash, np.array([h or 0 for h in hashes], np.uint64)))[
-            order
-        ],
-        has_hash=np.concatenate(
-            (fast.has_hash, np.array([h is not None for h in hashes], np.bool_))
-        )[order],
-        numbers={key: numbers(key, own) for key, own in fast.numbers.items()},
-        others=others,
-        damaged=damaged,
-    )
-
-
-def _codes(
-    calls: list[dict[str, Any]], key: str, known: dict[str, int], values: list[str]
-) -> Iterator[int]:
-    for call in calls:
-        value = call[key]
-        if value is None:
-            yield -1
-            continue
-        if value not in known:
-            known[value] = len(values)
-            values.append(value)
-        yield known[value]
-
-
-def _added(own: Strings, codes: list[int], values: list[str], order: Integers) -> Strings:
-    return Strings(np.concatenate((own.codes, np.array(codes, np.int32)))[order], values)

@@ -123,12 +123,25 @@ def leading_decimals(text: Text, start: Integers) -> tuple[Integers, Integers, F
 
 def _leading(word: Words) -> tuple[Words, Integers]:
     """The number that the first digits of a word make, and how many they are."""
+    bits = _digit_bits(word)
+    shift = np.uint64(64) - bits.astype(np.uint64)  # NumPy shifts by 64 to zero
+    count = (bits >> np.uint8(3)).astype(np.int64)
+    return _joined((word ^ _ZEROS) << shift, _DECIMAL), count
+
+
+def _digit_bits(word: Words) -> npt.NDArray[np.uint8]:
+    """How many bits the digits take with which a word begins."""
     digits = word ^ _ZEROS
     other = ((digits + _OVER_NINE) | digits) & _HIGH_BITS
     # All bits before the mark of the first character that is no digit: 8 n + 7, or 64.
-    bits = np.bitwise_count((other & (~other + np.uint64(1))) - np.uint64(1)) & np.uint8(0x78)
-    shift = np.uint64(64) - bits.astype(np.uint64)  # NumPy shifts by 64 to zero
-    return _joined(digits << shift, _DECIMAL), (bits >> np.uint8(3)).astype(np.int64)
+    before = (other & (~other + np.uint64(1))) - np.uint64(1)
+    return np.asarray(np.bitwise_count(before) & np.uint8(0x78), np.uint8)
+
+
+def short_ends(text: Text, start: Integers) -> tuple[Integers, Flags]:
+    """Return where numbers of up to seven digits end, and which are such."""
+    bits = _digit_bits(text.words[start])
+    return start + (bits >> np.uint8(3)), (bits > 0) & (bits < 64)
 
 
 def long_decimals(text: Text, start: Integers, width: int) -> tuple[Integers, Flags]:

@@ -186,20 +186,20 @@ class _Split:
         return np.searchsorted(self.commas, self.end) - self.first + 1
 
     def _trimmed(self, start: Integers, end: Integers) -> tuple[Integers, Integers]:
-        last = self.text.bytes[end - 1]
-        for character in _TRIMMED:
-            extra = (last == character) & (end > start)
-            if extra.any():
-                end = end - extra
-        blank = (self.text.bytes[start] == SPACE) & (end > start)
-        if blank.any():  # a space before the first object, as old versions write it
-            start, blank = start.copy(), np.flatnonzero(blank)
-            for line in blank.tolist():
-                text = self.text.raw[int(start[line]) : int(end[line])]
-                start[line] += len(text) - len(text.lstrip())
+        """Leave out what may stand after an object, and spaces before it."""
+        look, end = self.text.bytes, end.copy()
+        for line in np.flatnonzero((look[end - 1] != CLOSE) & (end > start)).tolist():
+            text = self.text.raw[int(start[line]) : int(end[line])]
+            end[line] -= len(text) - len(text.rstrip(_TRIMMED))
+        blank = np.flatnonzero((look[start] == SPACE) & (end > start))
+        start = start.copy() if len(blank) else start
+        for line in blank.tolist():  # old versions write some
+            text = self.text.raw[int(start[line]) : int(end[line])]
+            start[line] += len(text) - len(text.lstrip())
         return start, end
 
     def _odd(self) -> Flags:
+        """Lines that are no object, or have characters that are written by escapes."""
         look = self.text.bytes
         odd = (look[self.start] != OPEN) | (look[self.end - 1] != CLOSE)
         if BACKSLASH in self.text.raw and len(self.start):

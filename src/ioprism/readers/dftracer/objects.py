@@ -69,10 +69,10 @@ def call_of(read: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     call["name"] = read["name"]
     call["cat"] = str(read.get("cat", ""))
-    for column, key in (("host", "hostname"), ("path", "fname")):
-        value = arguments.get(key)
-        call[column] = value if isinstance(value, str) else None
-    call["file_hash"] = hash_of(arguments.get("fhash"))
+    for key in ("hostname", "fname"):
+        text = arguments.get(key)
+        call[key] = text if isinstance(text, str) else None
+    call["fhash"] = hash_of(arguments.get("fhash"))
     for key in NUMBERS:
         value = whole_number(arguments.get(key))
         call[key] = MISSING if value is None else value

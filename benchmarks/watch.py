@@ -248,7 +248,8 @@ def _latencies(sent: np.ndarray, heard: list[tuple[float, str, int]], jobs: int)
         mine = sent[number::jobs]
         counts, moments = (np.array(part) for part in zip(*by_job[f"job{number}"], strict=True))
         first = np.searchsorted(counts, np.arange(1, len(mine) + 1))
-        answered = first < len(moments)
+        # What was sent before the subscriber was connected was answered, but not heard.
+        answered = (first < len(moments)) & (mine > heard[0][0])
         found.append(moments[first[answered]] - mine[answered])
     return np.concatenate(found)
 

@@ -106,3 +106,15 @@ def burst(start: float, *, length: float = 2.0, job: str | None = None, ranks: i
     }
     packed: bytes = msgpack.packb(message if job is None else {"job": job, **message})
     return packed
+
+
+def counting(number: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether a prediction counts so many messages of its job in."""
+    return lambda one: bool(one["messages"] == number)
+
+
+def in_background(events: Iterator[Any]) -> Callable[[], list[Any]]:
+    """Wait for the first of some events in a thread; the answer tells what came so far."""
+    found: list[Any] = []
+    threading.Thread(target=lambda: found.append(next(events)), daemon=True).start()
+    return lambda: found

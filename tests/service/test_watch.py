@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,15 @@ import zmq
 
 from ioprism import client
 from ioprism.errors import ServiceError
-from tests.service.running import FREE, PATIENCE, burst, running, sender
+from tests.service.running import (
+    FREE,
+    PATIENCE,
+    burst,
+    counting,
+    in_background,
+    running,
+    sender,
+)
 
 
 def replayed(trace: Path, *, direction: str, speed: float) -> list[dict[str, Any]]:
@@ -68,7 +75,7 @@ def test_rhythm_change_and_next_phase_over_a_socket() -> None:
     with running("--zmq", FREE) as service, sender(service.place("messages")) as send:
         for number, start in enumerate(starts, start=1):
             send(burst(start, length=1.5))
-            said.append(service.until(counts(number)))
+            said.append(service.until(counting(number)))
     news = [one for one in said if one["change"] and one["change"]["after"]]
 
     assert [round(one["change"]["after"]) for one in news] == [20, 4, 20]
@@ -168,63 +175,40 @@ def test_subscribers_and_clients_of_ftio_hear_predictions() -> None:
     port = old.bind_to_random_port("tcp://127.0.0.1")
     options = ("--zmq", FREE, "--publish", FREE, "--http", 0, "--reply", f"tcp://127.0.0.1:{port}")
     with running(*options) as service, sender(service.place("messages")) as send:
-        heard = client.subscribe(service.place("predictions"), job="run", timeout=PATIENCE)
-        send(burst(0.0, job="run"))
-        service.until(lambda one: one["messages"] == 1)
-        pairs = [struct.unpack("dd", old.recv())]
-        forecast = None
-        number = 1
-        while forecast is None or forecast.period is None:
+        address, page = service.place("predictions"), service.place("page")
+        heard = in_background(client.subscribe(address, job="run", timeout=PATIENCE))
+        number, pairs = 0, []
+        while number < 8 or not heard():  # a subscriber that connects late misses the first
             send(burst(10.0 * number, job="run"))
             number += 1
-            forecast = next(heard) if number > 8 else None
+            service.until(counting(number))
             pairs.append(struct.unpack("dd", old.recv()))
-        phase = client.next_phase(service.place("page"), job="run")
+        phase = client.next_phase(page, job="run")
         with pytest.raises(ServiceError, match="no such job"):
-            client.next_phase(service.place("page"), job="other")
-        events = client.subscribe(service.place("page"), timeout=PATIENCE)
-        heard.close()
+            client.next_phase(page, job="other")
     context.destroy(linger=0)
-    events.close()
+    (forecast,) = heard()
 
     assert math.isnan(pairs[0][0])
     assert pairs[-1][0] == pytest.approx(0.1, rel=0.02)
-    assert forecast.job == "run" and forecast.period == pytest.approx(10.0, rel=0.02)
+    assert forecast.job == "run"
     assert phase is not None and 0.5 < phase.confidence <= 1.0
 
 
 def test_an_application_reports_and_hears_over_http() -> None:
     with running("--zmq", FREE, "--http", 0) as service:
-        events = client.subscribe(service.place("page"), job="app", timeout=PATIENCE)
+        heard = in_background(client.subscribe(service.place("page"), job="app", timeout=PATIENCE))
+        number = 0
         with client.Reporter(service.place("messages"), job="app") as reporter:
-            reporter.report(start=[0.0], end=[2.0], moved=[1e9])
-            service.until(lambda one: one["job"] == "app")
-            for number in range(1, 10):
-                reporter.report(start=[10.0 * number], end=[10.0 * number + 2.0], moved=[1e9])
-                if number == 1:
-                    first = _next_in_background(events)
-        forecast = first()
-        events.close()
+            while number < 8 or not heard():
+                start = 10.0 * number
+                reporter.report(start=[start], end=[start + 2.0], moved=[1e9])
+                number += 1
+                last = service.until(counting(number))
+    (forecast,) = heard()
 
     assert forecast.job == "app"
-
-
-def counts(number: int) -> Callable[[dict[str, Any]], bool]:
-    return lambda one: bool(one["messages"] == number)
-
-
-def _next_in_background(events: Any) -> Any:
-    import threading
-
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(next(events)))
-    thread.start()
-
-    def wait() -> Any:
-        thread.join(PATIENCE)
-        return found[0]
-
-    return wait
+    assert last["next_phase"]["bytes"] == pytest.approx(1e9, rel=0.05)
 
 
 def test_metrics_for_prometheus_and_nothing_for_strangers() -> None:

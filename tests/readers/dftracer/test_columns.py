@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ioprism.readers.dftracer.columns import Columns, parse
 from ioprism.readers.dftracer.digits import MARGIN, Text, decimals, hexadecimals
-from ioprism.readers.dftracer.fields import Forms
+from ioprism.readers.dftracer.forms import Forms
 from ioprism.readers.dftracer.objects import MISSING, NUMBERS, hash_of, whole_number
 
 numbers = st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1)

@@ -30,7 +30,7 @@ from ioprism.model.signal import FloatArray, Signal
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
-SPECTRUM_GROWTH = 1.25  # the spectrum, which is dear, is asked again when the window has grown so
+SPECTRUM_GROWTH = 1.5  # the spectrum, which is dear, is asked again when the window has grown so
 PHASES_SHARE = 0.75  # of the false-alarm level; the rest is left to the spectrum
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
@@ -168,7 +168,7 @@ class Tracker:
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
-            if not has_line(signal):
+            if _few_phases(parts) or not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * _share(self._spectrum_looks)
@@ -332,6 +332,11 @@ class Tracker:
 def _look(parts: Segments) -> int:
     """Which look this is: phases say something new with each one more."""
     return parts.count - MIN_PHASES + 1
+
+
+def _few_phases(parts: Segments) -> bool:
+    """Whether the signal has clear phases, but too few for a rhythm of any kind."""
+    return parts.by_levels is not None and len(parts.by_levels) < MIN_PHASES - 1
 
 
 def _share(look: int) -> float:

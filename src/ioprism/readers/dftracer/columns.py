@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ioprism.readers.dftracer.digits import (
     Flags,
@@ -19,8 +18,9 @@ from ioprism.readers.dftracer.digits import (
     unquoted,
     unsigned,
 )
-from ioprism.readers.dftracer.fields import Fields, Forms, split
 from ioprism.readers.dftracer.equal_texts import Codes, same_text
+from ioprism.readers.dftracer.fields import Fields, split
+from ioprism.readers.dftracer.forms import Forms
 from ioprism.readers.dftracer.objects import (
     EVENT,
     METADATA,

@@ -19,7 +19,7 @@ from ioprism.model.trace import Warn
 from ioprism.readers.calls import Call, classify
 from ioprism.readers.dftracer.columns import Columns, Strings, parse
 from ioprism.readers.dftracer.digits import Integers
-from ioprism.readers.dftracer.fields import Forms
+from ioprism.readers.dftracer.forms import Forms
 from ioprism.readers.dftracer.lines import Trouble, chunks, pieces
 from ioprism.readers.dftracer.objects import MISSING
 from ioprism.readers.dftracer.offsets import moved_bytes, offsets

@@ -15,21 +15,20 @@ from functools import cached_property
 
 import numpy as np
 
-from ioprism.readers.dftracer.chains import HASH_DIGITS, Chain, Follower, Step, Taken
+from ioprism.readers.dftracer.chains import Follower, Taken
 from ioprism.readers.dftracer.digits import Flags, Integers, Text
+from ioprism.readers.dftracer.forms import MOST_TEMPLATES, Forms, Run, Template
 
 NEWLINE, COMMA, OPEN, CLOSE, BACKSLASH, SPACE = b"\n,{}\\ "
 _TRIMMED = b",\r "  # may stand after an object
 _ARGS = b'"args":{'
 _LONGEST_KEY = 64
-_MOST_TEMPLATES = 48  # of one stage, per number of fields; lines of rarer forms are odd
 # What a template's lines have in common besides keys; less and less, as templates run out.
 _STAGES = (
     frozenset({"name", "cat", "pid", "tid", "ph"}),
     frozenset({"name", "cat", "ph"}),
     frozenset({"ph"}),
 )
-_FEWEST = 16  # lines of a piece that make a form worth a chain
 _RARE = 0.02  # share of a piece's lines that may as well be left to a JSON parser
 _ALWAYS = frozenset({b'"type":', b'"hhash":', b'"hostname":'})
 MOST_FIELDS = 48
@@ -60,66 +59,6 @@ class Fields:
     def line(self, number: int) -> bytes:
         """Return the text of one line."""
         return self.text.raw[int(self.line_start[number]) : int(self.line_end[number])]
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Text that all lines of a template share, up to a value that varies."""
-
-    place: int  # the field with which it begins
-    text: bytes
-    varies: int | None  # the field whose value follows; None at the end of the line
-    slot: str | None  # that field's key, if it is wanted
-    value: bytes = b""  # the example's
-
-
-@dataclass(frozen=True, slots=True)
-class _Template:
-    """One form of line."""
-
-    runs: tuple[_Run, ...]
-    shared: dict[str, bytes]
-    closing: int  # braces at the end
-
-
-class Forms:
-    """What earlier pieces of the same file looked like, most frequent forms first."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, list[_Template]] = {}  # by number of fields
-        self.chains: list[Chain] = []
-
-    def of(self, count: int) -> list[_Template]:
-        """The templates to try first."""
-        return self._known.get(count, [])
-
-    def learn(self, count: int, used: list[tuple[int, _Template]]) -> None:
-        """Remember how many lines each template had in the last piece."""
-        ranked = sorted(used, key=lambda pair: pair[0], reverse=True)
-        self._known[count] = [template for lines, template in ranked if lines][:_MOST_TEMPLATES]
-        frequent = [_chain(template) for lines, template in ranked if lines >= _FEWEST]
-        self.chains = [*self.chains, *filter(None, frequent)][:_MOST_TEMPLATES]
-
-
-def _chain(template: _Template) -> Chain | None:
-    """The template as a chain; None if a value that varies is no number and no hash."""
-    steps: list[Step] = []
-    before = b"{"  # what stands between the last value and the next text
-    for run in template.runs:
-        if run.varies is None:
-            return Chain(tuple(steps), before + run.text, template.shared) if steps else None
-        bare = run.value.strip(b'"')
-        quote = b'"' if run.value[:1] == b'"' else b""
-        is_hash = run.slot == "fhash"
-        if is_hash and (len(bare) != HASH_DIGITS or not quote):
-            return None
-        if not is_hash and not bare.removeprefix(b"-").isdigit():
-            return None
-        # Time stamps have as many digits in every line.
-        width = len(bare) if run.slot == "ts" and 8 < len(bare) <= 16 else 0
-        steps.append(Step(before + run.text + quote, run.slot, is_hash, width))
-        before = quote + b","
-    return Chain(tuple(steps), before[:-1] + b"}" * template.closing, template.shared)
 
 
 def split(text: Text, forms: Forms) -> Fields:
@@ -237,13 +176,13 @@ class _Split:
 
     def _match(self, lines: _Lines) -> None:
         """Take the lines of known forms, then make a template of the first that is left."""
-        used: list[tuple[int, _Template]] = []
+        used: list[tuple[int, Template]] = []
         count, tried = lines.count, 0
         known = self.forms.of(count)
-        while len(lines.numbers) and tried < _MOST_TEMPLATES * len(_STAGES):
+        while len(lines.numbers) and tried < MOST_TEMPLATES * len(_STAGES):
             template = known[len(used)] if len(used) < len(known) else None
             if template is None:
-                stage = _STAGES[tried // _MOST_TEMPLATES]
+                stage = _STAGES[tried // MOST_TEMPLATES]
                 template = self._template(lines.example(), int(lines.ends[0]), stage)
                 tried += 1
             if template is None:
@@ -256,7 +195,7 @@ class _Split:
         self.odd[lines.numbers] = True
         self.forms.learn(count, [*used, *((1, template) for template in known[len(used) :])])
 
-    def _rest(self, template: _Template, lines: _Lines) -> _Lines:
+    def _rest(self, template: Template, lines: _Lines) -> _Lines:
         """Take the template's lines, and return the others.
 
         The longest text tells most lines apart; the others are compared only where it fits.
@@ -271,10 +210,10 @@ class _Split:
             rest = np.sort(np.concatenate((rest, likely.numbers[~same])))
         return _Lines(self, rest, lines.count)
 
-    def _template(self, begins: list[int], end: int, constant: frozenset[str]) -> _Template | None:
+    def _template(self, begins: list[int], end: int, constant: frozenset[str]) -> Template | None:
         """The form of the line whose fields begin here; None if it is not simple."""
         raw, inside = self.text.raw, False
-        runs: list[_Run] = []
+        runs: list[Run] = []
         shared: dict[str, bytes] = {}
         place = 0  # where the present run began
         closing = 2 if any(raw.startswith(_ARGS, at) for at in begins) else 1
@@ -299,11 +238,11 @@ class _Split:
                     shared[slot] = value
                 continue
             text = raw[begins[place] : key_at + len(key)]
-            runs.append(_Run(place, text, number, slot, value))
+            runs.append(Run(place, text, number, slot, value))
             place = number + 1
         if place < len(begins):
-            runs.append(_Run(place, raw[begins[place] : end], None, None))
-        return _Template(tuple(runs), shared, closing)
+            runs.append(Run(place, raw[begins[place] : end], None, None))
+        return Template(tuple(runs), shared, closing)
 
     def _key(self, at: int) -> bytes | None:
         """The key that begins here, with quotes and colon; a brace where there is none."""
@@ -314,7 +253,7 @@ class _Split:
         key = raw[at : stop + 2]
         return None if stop < 0 or key[:1] != b'"' or b"\n" in key else key
 
-    def _same(self, template: _Template, compared: _Run, lines: _Lines) -> Flags:
+    def _same(self, template: Template, compared: Run, lines: _Lines) -> Flags:
         """Which lines have the rest of the template's text, and plain values in between."""
         look = self.text.bytes
         same = np.ones(len(lines.numbers), np.bool_)
@@ -334,7 +273,7 @@ class _Split:
                 same &= lines.begin(run.varies) < begin + len(run.text)
         return same
 
-    def _store(self, template: _Template, lines: _Lines, same: Flags) -> None:
+    def _store(self, template: Template, lines: _Lines, same: Flags) -> None:
         whole = bool(same.all())
         numbers = lines.numbers if whole else lines.numbers[same]
         self.template[numbers] = len(self.shared)

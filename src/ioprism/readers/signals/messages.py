@@ -133,9 +133,9 @@ def _reports(values: list[Any]) -> Iterator[list[Any]]:
 
 def _plain(value: Mapping[str, Any]) -> Piece:
     """The plain form: rates b from ts to te."""
-    start = np.array(value["ts"], dtype=np.float64)
-    end = np.array(value["te"], dtype=np.float64)
-    rate = np.array(value["b"], dtype=np.float64)
+    start = np.asarray(value["ts"], dtype=np.float64)
+    end = np.asarray(value["te"], dtype=np.float64)
+    rate = np.asarray(value["b"], dtype=np.float64)
     if not start.ndim == end.ndim == rate.ndim == 1 or not len(start) == len(end) == len(rate):
         raise ValueError(f"{rate.shape} rates do not fit {start.shape} starts, {end.shape} ends")
     return Piece(start, end, rate * (end - start), None, _name(value.get("job")), _ranks(value))

@@ -1,0 +1,51 @@
+"""Wrong usage of `watch` and `replay` is one message with a hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ioprism.cli import main
+
+LOG = Path(__file__).parent.parent / "data/darshan/a_ckpt_fpp_period5s.darshan"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["watch"], 2, "Hint: say --zmq 5555"),
+        (["watch", "--zmq", "somewhere"], 2, "no address to listen on"),
+        (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "no address to listen on"),
+        (["watch", "--zmq", "tcp://203.0.113.1:1"], 2, "cannot listen on"),
+        (["watch", "--zmq", "tcp://127.0.0.1:*", "--max-message", "big"], 2, "not a size"),
+        (["watch", "--zmq", "tcp://127.0.0.1:*", "--http", "99999"], 2, "--http"),
+        (["watch", "--follow", str(LOG.parent)], 1, "cannot be followed"),
+        (["watch", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)], 1, "no state of"),
+        (["replay", str(LOG)], 2, "--zmq"),
+        (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),
+    ],
+)
+def test_wrong_usage_is_one_message(args: list[str], code: int, message: str) -> None:
+    result = CliRunner().invoke(main, args)
+
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ioprism.service.replay.PATIENCE_MS", 200)
+    result = CliRunner().invoke(main, ["replay", str(LOG), "--zmq", "tcp://127.0.0.1:9"])
+
+    assert result.exit_code == 1
+    assert "nobody takes messages" in result.stderr and "Hint: start" in result.stderr
+
+
+def test_what_other_machines_can_reach_is_said() -> None:
+    args = ["watch", "--zmq", "tcp://*:*", "--exit-when-idle", "0.1"]
+    result = CliRunner().invoke(main, args)
+
+    assert result.exit_code == 0
+    assert "warning: other machines can reach tcp://0.0.0.0" in result.stderr

@@ -31,6 +31,7 @@ from ioprism.service.pull import PullSource
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files
 HOUSEKEEPING = 1.0  # seconds
+BATCH = 0.005  # seconds; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.01  # seconds of analyses before messages are taken in again
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
 STATE_SHARE = 4  # or when the journal is this many times as large as the state
@@ -74,6 +75,7 @@ class Watch:
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
         self.pulls: list[PullSource] = []
         self.followers: list[Follower] = []
+        self._interval = max(settings.every, BATCH)
         self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
         self._delayed: dict[str, Job] = {}  # answered a moment ago
         self._journal: Journal | None = None
@@ -188,7 +190,7 @@ class Watch:
 
     def _pause(self) -> float:
         pause = LOOK_AT_FILES if self.followers else HOUSEKEEPING
-        return min(pause, self.settings.every) if self._delayed else pause
+        return min(pause, self._interval) if self._delayed else pause
 
     def _answer(self, changed: list[Job], *, budget: float = ANALYSIS_BUDGET) -> None:
         """Predict for jobs with something new; those that were put off come first."""
@@ -197,7 +199,7 @@ class Watch:
         until, analysed = time.monotonic() + budget, False
         for name, job in waiting.items():
             now = time.monotonic()
-            if now - job.answered < self.settings.every:
+            if now - job.answered < self._interval:
                 self._delayed[name] = job
                 continue
             analyse = not analysed or now <= until  # at least one, however slow the machine

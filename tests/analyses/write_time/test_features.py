@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ioprism.analyses.write_time.features import GPFS, LUSTRE, feature_table, features
+from ioprism.analyses.write_time.features import (
+    GPFS,
+    LUSTRE,
+    feature_columns,
+    feature_table,
+    features,
+)
 from ioprism.analyses.write_time.parameters import check_pattern, parameters
 from ioprism.analyses.write_time.system import bundled_system
 from ioprism.errors import AnalysisError, UsageError
@@ -43,6 +49,21 @@ def test_lustre_features_equal_the_vectors(number: int) -> None:
     )
 
     row = feature_table([pattern], system=bundled_system("titan"), chosen=LUSTRE)[0]
+
+    expected = case["individual"] | case["cross"] | case["interference"]
+    expected = {name.replace("sr*", "s_r*"): value for name, value in expected.items()}
+    assert {f.name: float(v) for f, v in zip(LUSTRE, row, strict=True)} == expected
+
+
+def test_lustre_features_of_given_router_groups_equal_the_vector() -> None:
+    """Its groups, 110 nodes on one router, cannot occur with Titan's own map of nodes."""
+    case = VECTORS["lustre"][2]
+    given = case["pattern"]
+    pattern = WritePattern(given["n"], given["m"], given["K"] * MEGABYTE, MEGABYTE, given["W"])
+    values = dict(parameters([pattern], system=bundled_system("titan")))
+    values |= {name: np.array([float(case["params"][name])]) for name in ("n_r", "s_r")}
+
+    row = feature_columns(values, chosen=LUSTRE)[0]
 
     expected = case["individual"] | case["cross"] | case["interference"]
     expected = {name.replace("sr*", "s_r*"): value for name, value in expected.items()}

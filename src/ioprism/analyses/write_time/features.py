@@ -65,7 +65,11 @@ def feature_table(
     patterns: Sequence[WritePattern], *, system: System, chosen: Sequence[Feature]
 ) -> FloatArray:
     """Return one row for each pattern and one column for each feature."""
-    values = parameters(patterns, system=system)
+    return feature_columns(parameters(patterns, system=system), chosen=chosen)
+
+
+def feature_columns(values: Mapping[str, FloatArray], *, chosen: Sequence[Feature]) -> FloatArray:
+    """Return the features that follow from parameters, one column for each."""
     return np.column_stack([_column(feature, values) for feature in chosen])
 
 

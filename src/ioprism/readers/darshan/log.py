@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
-from zlib import adler32
 
 from isal import isal_zlib
 
@@ -211,7 +210,7 @@ def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iter
             yield inflated
             fed = True
             if log.compression == "zlib":
-                check = adler32(inflated, check)
+                check = isal_zlib.adler32(inflated, check)
             if not stream.eof:
                 before = (before + data)[-CHECKSUM:]
                 break

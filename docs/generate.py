@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -90,12 +91,12 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def generate() -> None:
+def generate(folder: Path) -> None:
     """Write all pages."""
-    REFERENCE.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for name, page in PAGES.items():
-        (REFERENCE / name).write_text(page(), encoding="utf-8")
+        (folder / name).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    generate()
+    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else REFERENCE)

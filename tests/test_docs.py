@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,21 @@ PROSE = [
 ]
 
 
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as a new process writes them: click remembers the help options it made before."""
+    folder = tmp_path_factory.mktemp("reference")
+    subprocess.run(
+        [sys.executable, "-m", "docs.generate", str(folder)], cwd=ROOT, check=True, timeout=120
+    )
+    return folder
+
+
 @pytest.mark.parametrize("name", sorted(PAGES))
-def test_generated_pages_are_current(name: str) -> None:
+def test_generated_pages_are_current(name: str, generated: Path) -> None:
     written = (REFERENCE / name).read_text(encoding="utf-8")
 
-    assert written == PAGES[name](), "run `make docs`"
+    assert written == (generated / name).read_text(encoding="utf-8"), "run `make docs`"
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,10 @@ from ioprism.readers.darshan.records import (
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8
 MAX_SEGMENTS = 2**40
+# What is inflated at once stays in the processor's cache until it is sorted into columns;
+# the columns of a block are large enough to be given huge pages.
+PIECE = 128 * 1024
+BLOCK = 2**19
 _KINDS = ("write", "read")  # the order in which a record holds them
 
 
@@ -57,7 +62,7 @@ def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[
     size = dxt_segment_words(region.name, region.version) * 8
     cursor = _Cursor()
     rest = b""
-    for piece in pieces(log, region, warn):
+    for piece in pieces(log, region, warn, size=PIECE):
         data = rest + piece if rest else piece
         found, position, sound = _scan(data, header, size, cursor, ranks)
         yield data, found
@@ -102,6 +107,42 @@ def _scan(
 
 
 @dataclass(frozen=True, slots=True)
+class Block:
+    """Segments of many records."""
+
+    fields: npt.NDArray[np.uint64]  # one row per field, one column per segment
+    runs: list[Run]  # whose they are, in order
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many segments each run has."""
+        return np.array([run.count for run in self.runs])
+
+
+def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Block]:
+    """Yield all segments in blocks of about `BLOCK`."""
+    words = dxt_segment_words(region.name, region.version)
+    fields, held, filled = np.empty((words, BLOCK), np.uint64), list[Run](), 0
+    for data, found in runs(log, region, ranks=ranks, warn=warn):
+        rows = _rows(data, found, words, log.byte_order)
+        if filled + len(rows) > fields.shape[1]:
+            if filled:
+                yield Block(fields[:, :filled], held)
+            fields, held, filled = np.empty((words, max(BLOCK, len(rows))), np.uint64), [], 0
+        fields[:, filled : filled + len(rows)] = rows.T
+        held += found
+        filled += len(rows)
+    if filled:
+        yield Block(fields[:, :filled], held)
+
+
+def _rows(data: bytes, found: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
+    raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
+    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in found]
+    return np.concatenate([raw[:0], *parts]).reshape(-1, words)
+
+
+@dataclass(frozen=True, slots=True)
 class DxtPartition:
     """The segments of one DXT module of one log."""
 
@@ -112,63 +153,74 @@ class DxtPartition:
     threads: pl.DataFrame | None = None  # rank, tid, process: where threads are told apart
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events piece by piece; segments that run backwards are dropped."""
+        """Yield events block by block; segments that run backwards are dropped."""
         dropped = 0
-        for data, found in runs(self.log, self.region, ranks=self.ranks, warn=warn):
-            if found:
-                frame = self._events(data, found)
-                sound = _sound(frame)
-                dropped += frame.height - sound.height
-                yield sound.lazy()
+        for block in blocks(self.log, self.region, ranks=self.ranks, warn=warn):
+            frame = self._events(block)
+            sound = _sound(frame)
+            dropped += frame.height - sound.height
+            yield sound.lazy()
         if dropped:
             warn(f"{self.log.path.name}: {dropped} damaged {self.region.name} segments left out")
 
-    def _events(self, data: bytes, found: list[Run]) -> pl.DataFrame:
-        words = dxt_segment_words(self.region.name, self.region.version)
-        columns = segment_columns(data, found, words, self.log.byte_order)
-        counts = np.array([run.count for run in found])
-        ranks = np.repeat(np.array([run.rank for run in found], np.int32), counts)
-        ids = np.array([run.identifier for run in found], np.uint64)
-        files = self.codes.series("file", ids).gather(np.repeat(np.arange(len(ids)), counts))
-        kinds = np.repeat(np.array([run.kind for run in found], np.uint8), counts)
-        height = len(ranks)
-        operations = np.array([Operation.categories.to_list().index(k) for k in _KINDS], np.uint8)
+    def _events(self, block: Block) -> pl.DataFrame:
+        run_of = np.repeat(np.arange(len(block.runs)), block.counts)
+        height = len(run_of)
+        # One allocation for both: a large one is given huge pages.
+        ranks, files = np.empty((2, height), np.int32)
+        np.take(np.array([r.rank for r in block.runs], np.int32), run_of, out=ranks, mode="clip")
+        kinds = _OPERATIONS[[run.kind for run in block.runs]]
         has_offsets = dxt_has_offsets(self.region.name, self.region.version)
         return pl.DataFrame(
             {
-                "start": columns[2].view(np.float64),
-                "end": columns[3].view(np.float64),
+                "start": block.fields[2].view(np.float64),
+                "end": block.fields[3].view(np.float64),
                 "rank": ranks,
-                "process": self._processes(ranks, columns),
-                "file": files,
+                "process": self._processes(ranks, block.fields),
+                "file": self._files(block.runs, run_of, files.view(np.uint32)),
                 "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
-                "operation": pl.Series(operations[kinds]).cat.to(Operation),
+                "operation": pl.Series(kinds[run_of]).cat.to(Operation),
                 "function": _constant(None, pl.Categorical(), height),
                 "collective": _constant(None, pl.Boolean(), height),
                 "nonblocking": _constant(None, pl.Boolean(), height),
-                "offset": columns[0].view(np.int64)
+                "offset": block.fields[0].view(np.int64)
                 if has_offsets
                 else _constant(None, pl.Int64(), height),
-                "bytes": columns[1].view(np.int64),
+                "bytes": block.fields[1].view(np.int64),
             },
             schema=EVENTS.schema,
         )
 
-    def _processes(
-        self, ranks: npt.NDArray[np.int32], columns: list[npt.NDArray[np.uint64]]
+    def _files(
+        self, found: list[Run], run_of: npt.NDArray[np.int64], out: npt.NDArray[np.uint32]
     ) -> pl.Series:
+        files = self.codes.series("file", np.array([run.identifier for run in found], np.uint64))
+        if files.null_count():
+            return files.gather(run_of)
+        return pl.Series(np.take(files.to_numpy(), run_of, out=out, mode="clip"))
+
+    def _processes(self, ranks: npt.NDArray[np.int32], fields: npt.NDArray[np.uint64]) -> pl.Series:
         if self.threads is None:
-            return pl.Series(ranks.clip(min=0).astype(np.uint32))
-        if len(columns) < 5:  # this module does not tell threads apart, but the other one does
+            return pl.Series(np.maximum(ranks, 0).view(np.uint32))
+        if len(fields) < 5:  # this module does not tell threads apart, but the other one does
             own, keys = self.threads.unique("rank", keep="first"), ["rank"]
             seen = pl.DataFrame({"rank": ranks})
         else:
             own, keys = self.threads, ["rank", "tid"]
-            seen = pl.DataFrame({"rank": ranks, "tid": columns[4]})
+            seen = pl.DataFrame({"rank": ranks, "tid": fields[4]})
         return seen.join(own, on=keys, how="left", maintain_order="left")["process"]
 
 
+_OPERATIONS = np.array([Operation.categories.to_list().index(kind) for kind in _KINDS], np.uint8)
+
+
 def _constant(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
+    return _column(value, dtype, max(height, BLOCK)).head(height)
+
+
+@cache
+def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
+    """A constant column that all blocks share."""
     return pl.Series([value], dtype=dtype).new_from_index(0, height)
 
 
@@ -182,24 +234,29 @@ def _sound(frame: pl.DataFrame) -> pl.DataFrame:
 
 def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
     """Return the ranks, hosts and threads that a DXT module saw, without building events."""
-    words = dxt_segment_words(region.name, region.version)
     seen = [_PROCESSES_SEEN.to_frame()]
-    for data, found in runs(log, region, ranks=ranks, warn=warn):
-        counts = [run.count for run in found]
-        frame = pl.DataFrame(
-            {
-                "rank": pl.Series([run.rank for run in found], dtype=pl.Int32),
-                "host": pl.Series([_host(run.host) for run in found], dtype=pl.String),
-            }
-        )
-        if words > 4 and found:
-            threads = segment_columns(data, found, words, log.byte_order)[4]
-            repeated = frame.select(pl.all().repeat_by(pl.Series(counts)).explode())
-            frame = repeated.with_columns(tid=pl.Series(threads))
-        else:
-            frame = frame.with_columns(tid=pl.lit(None, dtype=pl.UInt64))
-        seen.append(frame.unique())
+    if dxt_segment_words(region.name, region.version) > 4:
+        seen += (_threads(block) for block in blocks(log, region, ranks=ranks, warn=warn))
+    else:
+        found = runs(log, region, ranks=ranks, warn=warn)
+        hosts = {(run.rank, run.host) for _, piece in found for run in piece}
+        seen.append(_owners(list(hosts)).with_columns(tid=pl.lit(None, dtype=pl.UInt64)))
     return pl.concat(seen).unique().sort("rank", "tid", nulls_last=False)
+
+
+def _threads(block: Block) -> pl.DataFrame:
+    owners = _owners([(run.rank, run.host) for run in block.runs])
+    run_of = np.repeat(np.arange(len(block.runs)), block.counts)
+    return owners[run_of].with_columns(tid=pl.Series(block.fields[4])).unique()
+
+
+def _owners(owners: list[tuple[int, bytes]]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "rank": pl.Series([rank for rank, _ in owners], dtype=pl.Int32),
+            "host": pl.Series([_host(host) for _, host in owners], dtype=pl.String),
+        }
+    )
 
 
 _PROCESSES_SEEN = pl.Schema({"rank": pl.Int32, "host": pl.String, "tid": pl.UInt64})
@@ -207,13 +264,3 @@ _PROCESSES_SEEN = pl.Schema({"rank": pl.Int32, "host": pl.String, "tid": pl.UInt
 
 def _host(name: bytes) -> str:
     return name.split(b"\0")[0].decode("utf-8", "backslashreplace")
-
-
-def segment_columns(
-    data: bytes, found: list[Run], words: int, byte_order: str
-) -> list[npt.NDArray[np.uint64]]:
-    """Gather the segments of all runs, one contiguous native array per field."""
-    raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
-    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in found]
-    rows = np.concatenate(parts).reshape(-1, words)
-    return [rows[:, field].astype(np.uint64) for field in range(words)]

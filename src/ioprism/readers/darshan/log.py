@@ -166,14 +166,13 @@ def uncovered(log: Log) -> int:
     return wrong + abs(size - end)
 
 
-def pieces(log: Log, region: Region, warn: Warn) -> Iterator[bytes]:
-    """Yield a region's inflated bytes in pieces of about `PIECE` bytes.
+def pieces(log: Log, region: Region, warn: Warn, *, size: int = PIECE) -> Iterator[bytes]:
+    """Yield a region's inflated bytes in pieces of about `size` bytes.
 
     What cannot be inflated ends the region, and `warn` hears of it.
     """
     with log.path.open("rb") as file:
-        size = file.seek(0, 2)
-        available = max(0, min(region.length, size - region.offset))
+        available = max(0, min(region.length, file.seek(0, 2) - region.offset))
         if available < region.length:
             warn(
                 f"{log.path.name}: the {region.name} data are cut short "
@@ -184,7 +183,7 @@ def pieces(log: Log, region: Region, warn: Warn) -> Iterator[bytes]:
         file.seek(region.offset)
         raw = _windows(file, available)
         source = raw if log.compression == "none" else _inflate(log, region, raw, warn)
-        yield from _gather(source)
+        yield from _gather(source, size)
 
 
 def _windows(file: BinaryIO, available: int) -> Iterator[bytes]:
@@ -239,13 +238,13 @@ def _decompressor(compression: str) -> _Decompressor:
     return isal_zlib.decompressobj() if compression == "zlib" else bz2.BZ2Decompressor()
 
 
-def _gather(source: Iterator[bytes]) -> Iterator[bytes]:
+def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:
     held: list[bytes] = []
     length = 0
     for data in source:
         held.append(data)
         length += len(data)
-        if length >= PIECE:
+        if length >= size:
             yield b"".join(held)
             held, length = [], 0
     if length:

@@ -40,19 +40,19 @@ class Text:
         )
 
     def equals(self, start: Integers, wanted: bytes) -> Flags:
-        """Which of the places hold this text; a text with zero bytes is held nowhere."""
-        size = len(wanted)
-        if len(self.raw) < size + 8 or b"\0" in wanted:  # NumPy ignores zero bytes at the end
+        """Which of the places hold this text, compared word by word."""
+        words = -(-len(wanted) // 8)
+        if len(self.raw) < 8 * words:
             return np.zeros(len(start), np.bool_)
-        if size <= 8:
+        if words == 1:
             return _begins_with(self.words[start], wanted)
-        if size <= 16:
-            later = self.words[start + 8]
-            return _begins_with(self.words[start], wanted[:8]) & _begins_with(later, wanted[8:])
-        texts = np.ndarray(
-            shape=(len(self.raw) - size + 1,), dtype=f"S{size}", buffer=self.raw, strides=(1,)
-        )
-        return np.asarray(texts[np.minimum(start, len(texts) - 1)] == wanted)
+        last = len(self.raw) - 8 * words
+        places = np.ndarray((last + 1,), f"V{8 * words}", buffer=self.raw, strides=(1,))
+        held = places[np.minimum(start, last)].view("<u8").reshape(-1, words)
+        same = _begins_with(held[:, -1], wanted[8 * words - 8 :])
+        for word in range(words - 1):
+            same &= _begins_with(held[:, word], wanted[8 * word : 8 * word + 8])
+        return same
 
 
 def _begins_with(word: Words, characters: bytes) -> Flags:

@@ -104,6 +104,10 @@ class Thresholds:
         0.3, "how far the mean storage target's bytes stay behind the busiest one's"
     )
     target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
+    others_load: float = _limit(
+        0.5, "what other jobs move on the servers while the job runs, of the most that all moved "
+        "in any time as long, in the week before and after"
+    )  # fmt: skip
     alignment: float = _limit(
         4096, "what offsets are measured against where the trace names no alignment", unit="B"
     )

@@ -54,6 +54,46 @@ def test_a_person_reads_the_same_with_advice() -> None:
     assert "needs counters of the file-system servers" in " ".join(result.output.split())
 
 
+def counted(folder: Path, rates: list[int]) -> Path:
+    """A store with what two servers move, in MiB/s, before, while and after the straggler runs."""
+    job = ioprism.read(STRAGGLER).job
+    assert job.start_time is not None
+    assert job.end_time is not None
+    borders = [job.start_time - 900, job.start_time - 60, job.end_time + 60, job.end_time + 900]
+    lines, total = ["server,t,br,bw,rdc,wc,oc,cc"], 0
+    for time in range(int(borders[0]), int(borders[-1]), 5):
+        stage = sum(time >= border for border in borders[1:3])
+        total += rates[stage] * 5 * 2**20
+        lines += [f"{server},{time},0,{total // 2},0,0,0,0" for server in ("s1", "s2")]
+    raw = folder / "counters.csv"
+    raw.write_text("\n".join(lines) + "\n")
+    assert run("servers", "ingest", raw, "--store", folder / "store").exit_code == 0
+    return folder / "store"
+
+
+@pytest.mark.parametrize(("rates", "bad"), [([1000, 900, 1000], True), ([1000, 200, 100], False)])
+def test_servers_tell_whether_other_jobs_were_in_the_way(
+    tmp_path: Path, rates: list[int], bad: bool
+) -> None:
+    found = said("insights", STRAGGLER, "--servers", counted(tmp_path, rates))
+    weather = [f for f in found["findings"] if f["code"] == "file-system-weather"]
+
+    assert "file-system-weather" not in {one["code"] for one in found["not_checked"]}
+    assert bool(weather) == bad
+    if bad:
+        told = weather[0]["evidence"]
+        everybody = 1 + told["own_bytes"] / told["others_bytes"]
+        assert weather[0]["level"] == "warn"
+        assert told["share"] * everybody == pytest.approx(0.9, rel=0.01)
+
+
+def test_a_folder_that_is_no_store_is_said_once(tmp_path: Path) -> None:
+    result = run("insights", STRAGGLER, RANK_0, "--servers", tmp_path)
+
+    assert result.exit_code == 1
+    assert "no store of server counters" in result.output
+
+
 def test_all_shows_snippets() -> None:
     assert "MPI_File_write_at_all" not in run("insights", STRAGGLER).output
     assert "MPI_File_write_at_all" in run("insights", STRAGGLER, "--all").output

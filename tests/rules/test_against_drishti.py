@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections import defaultdict
 from pathlib import Path
@@ -34,7 +35,17 @@ def differences(data: Path) -> dict[tuple[str, str], set[str]]:
 @pytest.mark.corpus
 def test_every_difference_is_listed_with_its_reason(shared_data: Path) -> None:
     listed = tomllib.loads(REVIEWED.read_text())["difference"]
-    reviewed = {(entry["alias"], entry["said_by"]): set(entry["logs"]) for entry in listed}
+    reviewed: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for entry in listed:
+        reviewed[entry["alias"], entry["said_by"]] |= set(entry["logs"])
 
     assert all(len(entry["reason"]) > 20 for entry in listed)
     assert differences(shared_data) == reviewed
+
+
+def test_every_difference_has_the_numbers_that_decide() -> None:
+    listed = tomllib.loads(REVIEWED.read_text())["difference"]
+    logs = [(entry["alias"], entry["said_by"], log) for entry in listed for log in entry["logs"]]
+
+    assert all(re.search(r"\d", number) for entry in listed for number in entry["logs"].values())
+    assert len(set(logs)) == len(logs)

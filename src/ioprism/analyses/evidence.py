@@ -14,9 +14,12 @@ from ioprism.views.module_usage import MODULES, Records, contradictions, usage_o
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.analyses.phases import LayerPhases
+    from ioprism.analyses.weather import Weather
     from ioprism.engine.base import Engine
     from ioprism.model.trace import Trace
     from ioprism.readers.darshan.plain import PlainLog
+
+Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
 SYSTEM_LAYERS = ("posix", "stdio")
 OBJECT_LAYERS = ("dfs", "daos")  # the second is called by the first
@@ -35,11 +38,15 @@ class Evidence:
     phases: Mapping[str, LayerPhases] | None = None  # by layer
     targets: Mapping[str, Mapping[int, int]] | None = None  # layer -> storage target -> bytes
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
-    callers: Mapping[int, frozenset[int]] = field(default_factory=dict)  # file -> ranks in POSIX
+    callers: Callers = field(default_factory=dict)
+    peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
+    weather: Weather | None = None  # what the servers moved meanwhile, where their counters are
 
     @property
     def ranks(self) -> int:
-        """How many ranks the job has, at least 1."""
+        """How many ranks the job has, at least 1; launchers and the like are none."""
+        if self.peers:
+            return len(self.peers)
         seen = max((max(u.rank, default=0) + 1 for u in self.usages.values()), default=1)
         return max(1, self.job.ranks or seen)
 
@@ -150,4 +157,5 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
+        peers=calls.peers(trace.processes, files.not_data),
     )

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ioprism.analyses.evidence import Callers
 from ioprism.analyses.phases import LayerPhases, phases
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
 from ioprism.settings import Thresholds
-from ioprism.views.access import AccessPattern, TouchedRanges, stitched
+from ioprism.views.access import AccessPattern, TouchedRanges
 from ioprism.views.module_usage import MODULES
 from ioprism.views.targets import TargetLoad
 from ioprism.views.usage import event_usages, rank_loads, target_bytes
@@ -28,7 +29,7 @@ class CallEvidence:
     phases: Mapping[str, LayerPhases]
     targets: Mapping[str, Mapping[int, int]] | None
     hosts: Mapping[int, str]
-    callers: Mapping[int, frozenset[int]]
+    callers: Callers
 
     @classmethod
     def of(cls, trace: Trace, engine: Engine, thresholds: Thresholds) -> CallEvidence:
@@ -39,9 +40,8 @@ class CallEvidence:
         counted = {MODULES[name].layer for name in trace.counters if name in MODULES}
         # Where counters tell of every layer, the ranges that calls touch are not needed.
         ranges = [] if {"posix", "mpiio"} <= counted or "posix" in counted else [TouchedRanges()]
-        pieces, targets, *rest = engine.run(trace, access, load, *ranges)
+        whole, targets, *rest = engine.run(trace, access, load, *ranges)
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
-        whole = stitched(pieces)
         return cls(
             whole,
             touched,
@@ -55,6 +55,20 @@ class CallEvidence:
     def usages(self, without: frozenset[int]) -> Iterator[Usage]:
         """The columns of each layer."""
         return event_usages(self.access, self.touched, without=sorted(without))
+
+    def peers(self, processes: pl.DataFrame, without: frozenset[int]) -> frozenset[int] | None:
+        """The ranks of the program that moves most; None where all run the same one.
+
+        What launchers, shells and small tools move says nothing of the balance between ranks.
+        """
+        named = processes.drop_nulls("application").unique("rank", keep="first")
+        if named["application"].n_unique() < 2:
+            return None
+        data = pl.col("operation").is_in(["read", "write"]) & ~pl.col("file").is_in(sorted(without))
+        moved = self.access.filter(data).group_by("rank").agg(pl.col("bytes").sum())
+        sums = named.join(moved, on="rank").group_by("application").agg(pl.col("bytes").sum())
+        most = sums.sort("bytes", "application", descending=[True, False]).head(1)
+        return frozenset(named.join(most, on="application", how="semi")["rank"])
 
 
 def _nothing() -> pl.LazyFrame:
@@ -74,10 +88,10 @@ def _hosts(trace: Trace) -> dict[int, str]:
     return dict(known.select("rank", "host").iter_rows())
 
 
-def _callers(access: pl.DataFrame) -> dict[int, frozenset[int]]:
-    """The ranks that read or write each file in POSIX."""
+def _callers(access: pl.DataFrame) -> Callers:
+    """The ranks that read, and those that write, each file in POSIX."""
     data = access.filter(
         (pl.col("layer") == "posix") & pl.col("operation").is_in(["read", "write"])
     )
-    grouped = data.drop_nulls("file").group_by("file").agg(pl.col("rank").unique())
-    return {file: frozenset(ranks) for file, ranks in grouped.iter_rows()}
+    grouped = data.drop_nulls("file").group_by("file", "operation").agg(pl.col("rank").unique())
+    return {(file, direction): frozenset(ranks) for file, direction, ranks in grouped.iter_rows()}

@@ -52,14 +52,22 @@ def application_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]
     """Yield, per layer, the entries of files in the interface the program itself called.
 
     Ranks that do nothing in POSIX may well take part in a collective call, so files that were
-    opened through MPI-IO are judged there.
+    opened through MPI-IO are judged there. Launchers and other programs are left out.
     """
     upper = evidence.through_mpiio
     below = [layer for layer in evidence.base_layers if layer != "mpiio"]
     for layer in ["mpiio", *below]:
         if (usage := evidence.usages.get(layer)) is not None:
             called = layer == "mpiio"
-            yield usage, [p for p, file in enumerate(usage.file) if called or file not in upper]
+            entries = [p for p, file in enumerate(usage.file) if called or file not in upper]
+            yield usage, _of_peers(evidence, usage, entries)
+
+
+def _of_peers(evidence: Evidence, usage: Usage, entries: list[int]) -> list[int]:
+    if not evidence.peers:
+        return entries
+    known = evidence.peers | {EVERYONE}
+    return [place for place in entries if usage.rank[place] in known]
 
 
 @lru_cache(maxsize=1)  # several rules ask the same in a row

@@ -32,6 +32,12 @@ LEVEL = click.Choice([level.value for level in Severity])
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="TOML file with thresholds of your own (`ioprism rules --thresholds` lists them).",
 )
+@click.option(
+    "--servers",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
 @click.option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @click.option("--fail-on", type=LEVEL, help="Exit with 3 if there is a finding of this level.")
 @options.as_json
@@ -41,6 +47,7 @@ def insights(
     format_name: str | None,
     min_level: str,
     thresholds_file: Path | None,
+    servers: Path | None,
     everything: bool,
     fail_on: str | None,
     as_json: bool,
@@ -53,25 +60,44 @@ def insights(
     Example: ioprism insights run42.darshan --min-level warn
     """
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
+    _check_store(servers)
     found = groups(paths, format_name=format_name)
     level = Severity(min_level)
     if len(found) == 1:
         with _progress("reading events", quiet=quiet) as progress:
             judged = judge_group(
-                found[0], thresholds=thresholds, format_name=format_name, progress=progress
+                found[0],
+                thresholds=thresholds,
+                format_name=format_name,
+                servers=servers,
+                progress=progress,
             )
         jobs, failures = [judged], []
         _show_one(judged, level, as_json=as_json, everything=everything)
     else:
         with _progress("judging jobs", quiet=quiet) as progress:
             results = list(
-                judge_many(found, thresholds=thresholds, format_name=format_name, progress=progress)
+                judge_many(
+                    found,
+                    thresholds=thresholds,
+                    format_name=format_name,
+                    servers=servers,
+                    progress=progress,
+                )
             )
         jobs = [result for result in results if isinstance(result, Judged)]
         failures = [result.message for result in results if isinstance(result, Failed)]
         _show_many(jobs, failures, paths, level, as_json=as_json, everything=everything)
     if fail_on is not None and _meets(jobs, Severity(fail_on)):
         click.get_current_context().exit(FAILED)
+
+
+def _check_store(servers: Path | None) -> None:
+    """Complain of a store once, rather than for every job."""
+    if servers is not None:
+        from ioprism.readers.counter_store import open_store
+
+        open_store(servers)
 
 
 def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ioprism.analyses.evidence import evidence_of_log, evidence_of_trace
+from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.errors import (
     BrokenTraceError,
     IoprismError,
@@ -50,25 +50,46 @@ def judge_group(
     *,
     thresholds: Thresholds,
     format_name: str | None = None,
+    servers: Path | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Judge one job: a log with counters only without loading a table library."""
+    """Judge one job: a log with counters only without loading a table library.
+
+    Args:
+        group: the logs of the job.
+        thresholds: when rules fire.
+        format_name: of the logs, if it is not to be recognised.
+        servers: a store of counters of the servers that the job used.
+        progress: is told how many events were read.
+    """
     if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
         log = read_plain(group[0])
         if not log.has_calls:
-            return _judged_log(log, thresholds)
+            return _judged_log(log, thresholds, servers)
     from ioprism.engine.local import LocalEngine
     from ioprism.readers.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name)
     evidence = evidence_of_trace(trace, LocalEngine(progress), thresholds)
-    found = judge(evidence)
+    found = judge(_with_weather(evidence, servers))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
 
 
-def _judged_log(log: PlainLog, thresholds: Thresholds) -> Judged:
-    found = judge(evidence_of_log(log, thresholds))
+def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
+    found = judge(_with_weather(evidence_of_log(log, thresholds), servers))
     return Judged(log.paths, log.format, log.job, log.completeness.warnings, found)
+
+
+def _with_weather(evidence: Evidence, servers: Path | None) -> Evidence:
+    """Add what the servers moved while the job ran, where both are known."""
+    job = evidence.job
+    if servers is None or job.start_time is None or job.end_time is None:
+        return evidence
+    from ioprism.analyses.weather import weather
+    from ioprism.readers.counter_store import open_store
+
+    seen = weather(open_store(servers), start=job.start_time, end=job.end_time)
+    return replace(evidence, weather=seen)
 
 
 def groups(paths: Sequence[Path], *, format_name: str | None) -> list[Group]:
@@ -128,18 +149,21 @@ def judge_many(
     *,
     thresholds: Thresholds,
     format_name: str | None,
+    servers: Path | None = None,
     progress: Callable[[int], None],
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
-    work = partial(_attempt, thresholds=thresholds, format_name=format_name)
+    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
     for number, result in enumerate(_mapped(work, jobs), start=1):
         progress(number)
         yield result
 
 
-def _attempt(group: Group, *, thresholds: Thresholds, format_name: str | None) -> Judged | Failed:
+def _attempt(
+    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: Path | None
+) -> Judged | Failed:
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name)
+        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

@@ -93,11 +93,15 @@ class Usage:
         read, write = (self.moves[direction].operations for direction in DIRECTIONS)
         return [r + w for r, w in zip(read, write, strict=True)]
 
-    def users(self) -> dict[int, int]:
-        """How many ranks use each file, as far as entries tell; all ranks together count as 2."""
+    def users(self, calls: Counts | None = None) -> dict[int, int]:
+        """How many ranks use each file, as far as entries tell; all ranks together count as 2.
+
+        Those without any of these calls are left out.
+        """
         found: dict[int, int] = {}
-        for file, rank in zip(self.file, self.rank, strict=True):
-            found[file] = found.get(file, 0) + (2 if rank == EVERYONE else 1)
+        for place, (file, rank) in enumerate(zip(self.file, self.rank, strict=True)):
+            if calls is None or calls[place]:
+                found[file] = found.get(file, 0) + (2 if rank == EVERYONE else 1)
         return found
 
 

@@ -11,6 +11,7 @@ from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_d
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
+UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
 
 def _mpiio(evidence: Evidence, direction: str) -> tuple[Usage, Moves] | None:
@@ -29,7 +30,7 @@ def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
     usage, moves = found
     if moves.collective is None or moves.independent is None:
         return Unknown(KINDS)
-    shared = {file for file, ranks in usage.users().items() if ranks > 1}
+    shared = {file for file, ranks in usage.users(moves.operations).items() if ranks > 1}
     alone = by_file(usage, moves.independent, only=shared)
     together = by_file(usage, moves.collective, only=shared)
     part = share(sum(alone.values()), sum(alone.values()) + sum(together.values()))
@@ -140,17 +141,16 @@ def _parts(usage: Usage, files: set[int]) -> dict[int, tuple[list[int], list[flo
 
 def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     """Compare the ranks that touch storage for collective files with the nodes of the job."""
-    collective = _collective_files(evidence)
-    if evidence.ranks < 2 or not collective:
+    if evidence.ranks < 2 or not _collective_files(evidence):
         return None
     nodes = len(set(evidence.hosts.values()))
-    called = {f: evidence.callers[f] for f in collective if f in evidence.callers}
-    if not called or not nodes or len(evidence.hosts) < evidence.ranks:
+    if not evidence.callers or not nodes or len(evidence.hosts) < evidence.ranks:
         return Unknown(CALLERS)
-    usage = evidence.usages["posix"] if "posix" in evidence.usages else evidence.usages["mpiio"]
-    moved = by_file(usage, usage.bytes)
-    largest = max(called, key=lambda file: moved.get(file, 0))
-    ranks = called[largest]
+    moved = {way: size for way, size in _unmixed(evidence).items() if way in evidence.callers}
+    if not moved:
+        return Unknown(UNMIXED)
+    way = max(moved, key=lambda key: moved[key])
+    largest, ranks = way[0], evidence.callers[way]
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
     if _arrangement(len(ranks), len(on), nodes) != wanted:
         return None
@@ -162,6 +162,22 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
         [{"file": evidence.files.path(largest), "count": len(ranks), "share": len(on) / nodes}],
         files=[largest],
     )
+
+
+def _unmixed(evidence: Evidence) -> dict[tuple[int, str], float]:
+    """Bytes of each file and direction in which every call is collective.
+
+    Independent calls reach POSIX from the rank that makes them, whoever aggregates.
+    """
+    usage = evidence.usages["mpiio"]
+    found: dict[tuple[int, str], float] = {}
+    for direction, moves in usage.moves.items():
+        sizes, calls = by_file(usage, moves.bytes), by_file(usage, moves.operations)
+        together = by_file(usage, moves.collective or [0] * len(usage))
+        for file in together:
+            if together[file] == calls[file]:
+                found[file, direction] = sizes.get(file, 0)
+    return found
 
 
 def _arrangement(aggregators: int, nodes_used: int, nodes: int) -> str:

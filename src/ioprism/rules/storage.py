@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.storage_targets import TargetUse, target_use
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, share, worst
 
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
-SERVERS = "counters of the file-system servers over the time of the job (`ioprism servers`)"
+SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"
+CLOCK = "when the job ran, by the clock, to ask the servers about that time"
+COVERED = 0.9  # of the job's time and the servers: what is missing could be the storm
+SAME_FILE_SYSTEM = 0.5  # of the job's writes at least must have reached servers that are its own
 
 
 def _use(evidence: Evidence) -> TargetUse | Unknown | None:
@@ -71,9 +72,28 @@ def contention(evidence: Evidence) -> Answer:
     )
 
 
-def needs_servers(evidence: Evidence, *, what: str) -> Answer:
-    """Only the servers know."""
-    return Unknown(f"{SERVERS}: {what}") if any(evidence.moved.values()) else None
+def weather(evidence: Evidence) -> Answer:
+    """Other jobs keep the servers busy while this one runs."""
+    if not any(evidence.moved.values()):
+        return None
+    seen = evidence.weather
+    if seen is None:
+        timed = evidence.job.start_time is not None and evidence.job.end_time is not None
+        return Unknown(SERVERS if timed else CLOCK)
+    if seen.coverage < COVERED:
+        return Unknown(f"counters of all the job's time; the store covers {seen.coverage:.0%}")
+    if seen.bytes < SAME_FILE_SYSTEM * evidence.moved["write"]:
+        return Unknown("the servers of the job's file system; those of the store moved less")
+    own = sum(evidence.moved.values())
+    others = max(0.0, seen.bytes - own)
+    part = share(others, seen.most_bytes)
+    if part <= evidence.thresholds.others_load:
+        return None
+    usages = [evidence.usages[layer] for layer in evidence.base_layers]
+    waited = sum(evidence.held_up(usage, usage.seconds) for usage in usages)
+    numbers = {"others_bytes": others, "own_bytes": own, "share": part, "servers": seen.servers,
+               "seconds": seen.seconds}  # fmt: skip
+    return Hit(numbers, waited * part)
 
 
 def _details(use: TargetUse) -> list[dict[str, object]]:
@@ -95,7 +115,6 @@ RULES = (
          ("target_imbalance", "imbalance_bytes")),
     Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",
          ("target_ranks",)),
-    Rule("file-system-weather", Severity.WARN, "posix",
-         partial(needs_servers, what="the load that other jobs put on it"),
-         "file-system-weather"),
+    Rule("file-system-weather", Severity.WARN, "posix", weather, "file-system-weather",
+         ("others_load",)),
 )  # fmt: skip

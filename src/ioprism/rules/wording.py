@@ -18,8 +18,9 @@ SNIPPETS = FOLDER / "snippets"
 _SHARES = frozenset({"share", "imbalance", "consecutive_share"})
 _SECONDS = frozenset({"seconds", "slowest", "middle", "mean_seconds", "mean_gap"})
 _BYTES = frozenset(
-    {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",
-     "bytes_per_phase", "mean_size", "small_bytes", "small_total", "tiny_file_bytes"}
+    {"bytes", "others_bytes", "own_bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes",
+     "bytes_per_rank", "bytes_per_phase", "mean_size", "small_bytes", "small_total",
+     "tiny_file_bytes"}
 )  # fmt: skip
 LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 
@@ -33,6 +34,13 @@ def texts(name: str) -> Mapping[str, Any]:
 def question(name: str, direction: str | None) -> str:
     """Return what a rule asks."""
     return _filled(str(texts(name)["question"]), {"direction": direction or ""})
+
+
+def advice_lines(name: str, direction: str | None) -> list[str]:
+    """Return the first line of everything a rule may recommend, each once."""
+    entries = texts(name).get("recommendation", ())
+    filled = (_filled(entry["text"], {"direction": direction or ""}) for entry in entries)
+    return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
 
 def title(

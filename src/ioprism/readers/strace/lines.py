@@ -106,9 +106,13 @@ class Calls:
             self.damaged += 1
             return None
         duration = _DURATION.search(rest)
-        value = None if result[1] == "?" else int(result[1], 0)
+        value = None if result[1] == "?" else _number(result[1])
         seconds = float(duration[1]) if duration else None
         return SystemCall(pid, start, seconds, name, rest[:cut], value, result[2])
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text.startswith("0x") else 10)  # a damaged line may begin with zeros
 
 
 def _seconds(head: re.Match[str]) -> float:

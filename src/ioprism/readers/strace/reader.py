@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from ioprism.errors import BrokenTraceError
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.model.usage import is_data
 from ioprism.readers.rows import Row, RowPartition, Span
 from ioprism.readers.strace.lines import Calls, has_date, looks_like_strace
 from ioprism.readers.strace.replay import Process, Replay
@@ -34,9 +36,11 @@ class StraceReader:
 
     def read(self, source: Path) -> Trace:
         """Follow all calls once to learn files and processes; events are read when asked for."""
-        span, replay = Span(), Replay()
+        span, replay, moved = Span(), Replay(), Counter[int]()
         for row in replay.events(Calls().read(lines(source, lambda _: None))):
             span.see(row)
+            if row.bytes and row.path is not None and is_data(row.path):
+                moved[row.process] += row.bytes
         if span.first is None or span.last is None:
             raise BrokenTraceError(
                 "no call on a file can be read from it.\n"
@@ -47,11 +51,12 @@ class StraceReader:
         if replay.untimed:
             completeness.warn("strace ran without -T: calls have no duration")
         processes = list(replay.processes.values())
-        ranks = _ranks(processes)
+        program = _program(processes, moved)
+        ranks = _ranks(processes, program)
         return Trace(
             format=self.name,
             paths=(source,),
-            job=_job(source, span.first, span.last, processes),
+            job=_job(source, span.first, span.last, len(set(ranks.values())), program),
             partitions=(RowPartition(StraceFile(source), span.first, span.paths, ranks),),
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, processes, ranks),
@@ -75,21 +80,31 @@ class StraceFile:
             warn(f"{self.path.name}: {calls.unfinished} calls never returned and are left out")
 
 
-def _job(source: Path, first: float, last: float, processes: list[Process]) -> Job:
+def _job(source: Path, first: float, last: float, ranks: int, program: str | None) -> Job:
     dated = has_date(head(source, HEAD))
     return Job(
-        ranks=len({process.pid for process in processes}),
+        ranks=ranks,
         start_time=first if dated else None,
         end_time=last if dated else None,
         runtime=last - first,
-        executable=next((p.program for p in processes if p.program), None),
+        executable=program,
     )
 
 
-def _ranks(processes: list[Process]) -> dict[int, int]:
-    """A process's index, by row; threads have that of their process."""
+def _program(processes: list[Process], moved: Mapping[int, int]) -> str | None:
+    """The program that moves most, rather than the launcher or the shell that started it."""
+    sums = dict.fromkeys((process.program for process in processes if process.program), 0)
+    for process in processes:
+        if process.program:
+            sums[process.program] += moved.get(process.row, 0)
+    return max(sums, key=lambda name: sums[name], default=None)
+
+
+def _ranks(processes: list[Process], program: str | None) -> dict[int, int]:
+    """A process's index, by row, those of the program first; threads have that of theirs."""
     numbers: dict[int, int] = {}
-    return {p.row: numbers.setdefault(p.pid, len(numbers)) for p in processes}
+    ordered = sorted(processes, key=lambda process: process.program != program)
+    return {p.row: numbers.setdefault(p.pid, len(numbers)) for p in ordered}
 
 
 def _process_table(processes: list[Process], ranks: dict[int, int]) -> pl.DataFrame:

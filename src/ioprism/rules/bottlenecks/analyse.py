@@ -75,11 +75,9 @@ class Source:
             opened = trace or read_trace(*self.paths, format_name=self.format_name)
             return LookedAt(opened, main_view(opened, settings, engine), settings)
         layout = "compatible" if settings.compatible else ""
-        limit = getattr(engine, "memory_limit", None)
         key = stage_key(
-            self.paths, settings.main_view, format_name=self.format_name,
-            layout=f"{layout}/{limit}",
-        )  # fmt: skip
+            self.paths, settings.main_view, format_name=self.format_name, layout=layout
+        )
         stored = store.load(key, paths=self.paths)
         if stored is None:
             opened = trace or read_trace(*self.paths, format_name=self.format_name)

@@ -18,6 +18,7 @@ from ioprism.readers.chrome.writer import write_chrome
 from ioprism.readers.registry import read_trace
 from ioprism.readers.table import write_csv
 from tests.conftest import ROOT
+from tests.readers.test_recorder_parquet import part
 
 DATA = ROOT / "tests/data"
 MEMORY = 256 * 2**20  # bytes that Python may hold while it reads a small damaged file
@@ -133,6 +134,28 @@ def test_recorder_text(tmp_path: Path, damage: Damage) -> None:
     content = (DATA / "recorder/master-hdf5/_text/0.txt").read_bytes()
     path.write_bytes(damaged(content, damage))
     read_all(path, name="recorder-text")
+
+
+@bounded
+@given(damage=damages)
+def test_recorder_parquet(tmp_path: Path, damage: Damage) -> None:
+    path = tmp_path / "a.parquet"
+    part(0).write_parquet(path)
+    path.write_bytes(damaged(path.read_bytes(), damage))
+    read_all(path, name="recorder-parquet")
+
+
+@bounded
+@given(data=st.data())
+def test_otf2(tmp_path: Path, data: st.DataObject) -> None:
+    pytest.importorskip("otf2")
+    folder = tmp_path / "archive"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(DATA / "otf2", folder)
+    parts = ["traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"]
+    path = folder / data.draw(st.sampled_from(parts))
+    path.write_bytes(damaged(path.read_bytes(), data.draw(damages)))
+    read_all(folder, name="otf2")
 
 
 @bounded

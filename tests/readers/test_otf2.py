@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.readers import otf2
 from ioprism.readers.otf2 import Otf2Reader
 from ioprism.readers.registry import read_trace
 from tests.conftest import ROOT
@@ -44,3 +46,17 @@ def test_an_archive_without_its_parts_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(BrokenTraceError):
         read_trace(path)
+
+
+def test_an_archive_that_its_library_never_opens_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("otf2")
+    monkeypatch.setattr(otf2, "SECONDS", 2.0)
+    shutil.copytree(DATA, tmp_path / "archive")
+    anchor = tmp_path / "archive/traces.otf2"
+    content = anchor.read_bytes()
+    anchor.write_bytes(content[:49] + bytes.fromhex("b621e15a5bab31b0") + content[49:])
+
+    with pytest.raises(BrokenTraceError, match="no end after 2 s"):
+        read_trace(tmp_path / "archive")

@@ -147,5 +147,16 @@ def test_a_damaged_table_is_one_clear_error(tmp_path: Path) -> None:
     write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
     (tmp_path / "kept/files.parquet").write_bytes(b"PAR1 but not really PAR1")
 
-    with pytest.raises(BrokenTraceError, match="no readable Parquet file"):
+    with pytest.raises(BrokenTraceError, match="content was changed"):
         _ = read_trace(tmp_path / "kept").files
+
+
+def test_one_changed_byte_of_the_events_is_found(tmp_path: Path) -> None:
+    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    path = tmp_path / "kept/events-00000.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(BrokenTraceError, match="content was changed"):
+        read_trace(tmp_path / "kept").events()

@@ -16,8 +16,13 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import LAYERS, OPERATIONS, PROCESSES
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.readers.rows import Row, RowPartition, Span, plausible
+from ioprism.readers.trial import TrialError, attempt
 
 MAGIC = b"\x03BOTF2"
+SECONDS = 8.0  # that opening may take, and
+DEFINITIONS_PER_SECOND = 100_000  # bytes of definitions read in one more
+# The library never returns from some damaged archives.
+_OPEN = "import sys, otf2\nwith otf2.reader.open(sys.stdin.read()): pass"
 _LAYERS = {"POSIX": "posix", "ISOC": "stdio", "MPI-IO": "mpiio", "HDF5": "hdf5",
            "netCDF": "netcdf", "PnetCDF": "pnetcdf"}  # fmt: skip
 _MODES = {"READ": "read", "WRITE": "write", "FLUSH": "sync"}
@@ -49,6 +54,10 @@ class Otf2Reader:
         """Go through the events once to learn files and processes."""
         library = _library(source)
         anchor = _anchor(source) or source
+        try:
+            attempt(_OPEN, str(anchor), seconds=_time_to_open(anchor))
+        except TrialError as error:
+            raise _broken(source, error) from error
         content = Otf2Archive(anchor)
         span, locations = Span(), _Locations()
         try:
@@ -76,6 +85,12 @@ class Otf2Reader:
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, locations),
         )
+
+
+def _time_to_open(anchor: Path) -> float:
+    """Seconds that reading the definitions may take."""
+    sizes = (path.stat().st_size for path in anchor.parent.rglob("*.def"))
+    return SECONDS + sum(sizes) / DEFINITIONS_PER_SECOND
 
 
 def _library(source: Path) -> ModuleType:

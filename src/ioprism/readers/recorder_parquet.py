@@ -16,10 +16,16 @@ from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, O
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.readers.calls import classify
 from ioprism.readers.file_pointer import UNKNOWN, FilePointers
+from ioprism.readers.parquet import (
+    UNREADABLE,
+    columns_of,
+    first_line,
+    is_parquet,
+    until_damage,
+)
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
 ROWS = 1_000_000  # read at once
-MAGIC = b"PAR1"
 TICK = 1e-7  # seconds; what `tmid` counts
 LARGEST = 2**60  # bytes in one call; more is damage
 _PROCESS = ("app", "hostname", "rank", "thread_id")
@@ -43,41 +49,35 @@ class RecorderParquetReader:
         """Whether these are Parquet files with Recorder's columns. Never raises."""
         try:
             found = _parts(source)
-            return bool(found) and set(_columns(found[0])) >= NEEDED
-        except (OSError, pl.exceptions.PolarsError):
+            return bool(found) and set(*columns_of(found[:1])) >= NEEDED
+        except UNREADABLE:
             return False
 
     def read(self, source: Path) -> Trace:
         """Look up files and processes now; events are read when asked for."""
         try:
-            return _Content(source, _parts(source)).trace()
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise BrokenTraceError(
-                f"its Parquet files cannot be read ({_first_line(error)}).\n"
-                "Hint: convert the Recorder trace again.",
-                source=source,
-            ) from error
+            parts = _parts(source)
+            if not parts:
+                raise _broken(source, "none begins like Parquet")
+            columns_of(parts)
+            return _Content(source, parts).trace()
+        except UNREADABLE as error:
+            raise _broken(source, first_line(error)) from error
+
+
+def _broken(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"its Parquet files cannot be read ({why}).\nHint: convert the Recorder trace again.",
+        source=source,
+    )
 
 
 def _parts(source: Path) -> list[Path]:
     """The Parquet files, by their content: dask's metadata files hold no rows."""
     if source.is_file():
-        return [source] if _is_parquet(source) else []
+        return [source] if is_parquet(source) else []
     names = [p for p in source.iterdir() if p.suffix == ".parquet" and p.is_file()]
-    return sorted((p for p in names if _is_parquet(p)), key=lambda p: (len(p.name), p.name))
-
-
-def _is_parquet(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == MAGIC
-
-
-def _columns(path: Path) -> list[str]:
-    return list(pl.read_parquet_schema(path))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return sorted((p for p in names if is_parquet(p)), key=lambda p: (len(p.name), p.name))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class _Content:
 def rows(part: Path) -> pl.LazyFrame:
     """Return the columns that matter; those the file lacks are filled in."""
     scan = pl.scan_parquet(part)
-    present = set(_columns(part))
+    present = set(scan.collect_schema())
     missing = [what.alias(name) for name, what in _DEFAULTS.items() if name not in present]
     return scan.with_columns(missing).select(
         pl.col("app", "hostname").cast(pl.String),
@@ -161,8 +161,7 @@ class RecorderParquetPartition:
         """Yield events in pieces of bounded size; calls with impossible times are dropped."""
         pointers = FilePointers()
         dropped = 0
-        for first in range(0, self._height(), ROWS):
-            calls = rows(self.path).slice(first, ROWS).collect()
+        for calls in until_damage(self._calls(), self.path.name, warn):
             events = self._events(calls, pointers)
             sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
             dropped += events.height - sound.height
@@ -170,9 +169,10 @@ class RecorderParquetPartition:
         if dropped:
             warn(f"{self.path.name}: {dropped} calls with impossible times left out")
 
-    def _height(self) -> int:
+    def _calls(self) -> Iterator[pl.DataFrame]:
         height: int = pl.scan_parquet(self.path).select(pl.len()).collect().item()
-        return height
+        for first in range(0, height, ROWS):
+            yield rows(self.path).slice(first, ROWS).collect()
 
     def _events(self, calls: pl.DataFrame, pointers: FilePointers) -> pl.DataFrame:
         named = calls.join(

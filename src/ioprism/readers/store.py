@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import FILES, PROCESSES
@@ -24,11 +25,12 @@ from ioprism.model.trace import (
 )
 from ioprism.readers.aside import written_aside
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "ioprism-trace.json"
 EVENTS_PER_FILE = 2_000_000  # about half a gigabyte while they are sorted and written
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
+WINDOW = 2**20  # bytes read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,11 @@ class ParquetPartition:
     """The events of one Parquet file."""
 
     path: Path
+    checksum: int
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
         """Yield the file once, lazily: polars reads only what is asked for."""
+        _verify(self.path, self.checksum)
         yield pl.scan_parquet(self.path)
 
 
@@ -79,6 +83,7 @@ def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None
         "warnings": trace.completeness.warnings,
         "events": events,
         "counters": counters,
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
@@ -105,6 +110,24 @@ def _write_parquet(table: pl.DataFrame, path: Path) -> str:
     return path.name
 
 
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while window := file.read(WINDOW):
+            checksum = isal_zlib.crc32(window, checksum)
+    return checksum
+
+
+def _verify(path: Path, checksum: int) -> None:
+    """Parquet files do not notice a changed byte, and would tell wrong numbers."""
+    try:
+        sound = _checksum(path) == checksum
+    except OSError as error:
+        raise _broken(path, f"it cannot be read ({error.strerror})") from error
+    if not sound:
+        raise _broken(path, "its content was changed")
+
+
 class StoreReader:
     """Reads the folders that `ioprism convert` writes."""
 
@@ -127,6 +150,11 @@ class StoreReader:
         manifest = _manifest(source)
         completeness = Completeness()
         try:
+            sums: dict[str, int] = manifest["checksums"]
+            files, processes = (
+                partial(_read_table, source / name, sums[name])
+                for name in ("files.parquet", "processes.parquet")
+            )
             for message in manifest["warnings"]:
                 completeness.warn(str(message))
             return Trace(
@@ -134,16 +162,17 @@ class StoreReader:
                 paths=(source,),
                 job=_job(manifest["job"]),
                 partitions=tuple(
-                    ParquetPartition(_inside(source, name)) for name in manifest["events"]
+                    ParquetPartition(_inside(source, name), sums[name])
+                    for name in manifest["events"]
                 ),
                 counters=LazyTables(
                     {
-                        name: partial(_read_table, _inside(source, file))
+                        name: partial(_read_table, _inside(source, file), sums[file])
                         for name, file in manifest["counters"].items()
                     }
                 ),
-                load_files=lambda: FILES.conform(_read_table(source / "files.parquet")),
-                load_processes=lambda: PROCESSES.conform(_read_table(source / "processes.parquet")),
+                load_files=lambda: FILES.conform(files()),
+                load_processes=lambda: PROCESSES.conform(processes()),
                 completeness=completeness,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -183,7 +212,8 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-def _read_table(path: Path) -> pl.DataFrame:
+def _read_table(path: Path, checksum: int) -> pl.DataFrame:
+    _verify(path, checksum)
     try:
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -15,6 +15,13 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.readers.calls import classify
+from ioprism.readers.parquet import (
+    UNREADABLE,
+    columns_of,
+    first_line,
+    is_parquet,
+    until_damage,
+)
 from ioprism.readers.table_mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.readers.text import head
 
@@ -40,7 +47,7 @@ class TableReader:
             return False
         try:
             return is_mapping(source) or _sufficient(_columns(source))
-        except (OSError, ValueError, pl.exceptions.PolarsError):
+        except (ValueError, *UNREADABLE):
             return False
 
     def read(self, source: Path) -> Trace:
@@ -48,27 +55,25 @@ class TableReader:
         try:
             path, mapping = read_mapping(source) if is_mapping(source) else (source, TableMapping())
             return _Content(source, Table(path, mapping)).trace()
-        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-            why = str(error).partition("\n")[0]
+        except (ValueError, *UNREADABLE) as error:
             raise BrokenTraceError(
-                f"the table cannot be read ({why}).\nHint: it needs the columns start, end or "
-                "duration, and operation or function.",
+                f"the table cannot be read ({first_line(error)}).\n"
+                "Hint: it needs the columns start, end or duration, and operation or function.",
                 source=source,
             ) from error
 
 
 def _kind(path: Path) -> str:
     """What a table is written in, by its content."""
-    with path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
+    if is_parquet(path):
+        return "parquet"
     return "json" if head(path, 64).lstrip().startswith("{") else "csv"
 
 
 def _columns(path: Path) -> list[str]:
     kind = _kind(path)
     if kind == "parquet":
-        return list(pl.read_parquet_schema(path))
+        return columns_of([path])[0]
     first = head(path, HEAD).partition("\n")[0].strip()
     if kind == "json":
         try:
@@ -99,6 +104,7 @@ class Table:
         """The known columns under ioprism's names; those it lacks are null."""
         kind = _kind(self.path)
         if kind == "parquet":
+            columns_of([self.path])
             frame = pl.scan_parquet(self.path)
         elif kind == "json":
             frame = pl.scan_ndjson(self.path, infer_schema_length=10_000, ignore_errors=True)
@@ -196,7 +202,8 @@ class TablePartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size; rows without sound times are left out."""
         dropped = 0
-        for rows in self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True):
+        tables = self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
+        for rows in until_damage(tables, self.table.path.name, warn):
             events = self._events(rows)
             sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
             dropped += events.height - sound.height

@@ -1,0 +1,71 @@
+"""Parquet files that others wrote, and that may be damaged.
+
+A damaged file can make polars end the whole process, so that another process reads it first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from ioprism.model.trace import Warn
+from ioprism.readers.trial import TrialError, attempt
+
+MAGIC = b"PAR1"
+SECONDS = 10.0  # that any trial may take, and
+PER_SECOND = 5_000_000  # bytes read in one more
+_READ_ALL = """
+import json, sys, polars
+columns = []
+for path in json.loads(sys.stdin.read()):
+    columns.append(list(polars.read_parquet_schema(path)))
+    for batch in polars.scan_parquet(path).collect_batches():
+        pass
+print(json.dumps(columns))
+"""
+# The trial finds what would end the process; polars may still give up on some columns alone.
+UNREADABLE = (OSError, TrialError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+_Key = tuple[str, int, int]  # path, bytes, time of its last change
+_known: dict[_Key, list[str]] = {}
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins like Parquet."""
+    with path.open("rb") as file:
+        return file.read(4) == MAGIC
+
+
+def columns_of(paths: Sequence[Path]) -> list[list[str]]:
+    """Return each file's columns, once all of them could be read to their ends.
+
+    Raises:
+        TrialError: one of them could not.
+    """
+    keys = [_key(path) for path in paths]
+    new = [key for key in dict.fromkeys(keys) if key not in _known]
+    if new:
+        limit = SECONDS + sum(size for _, size, _ in new) / PER_SECOND
+        said = attempt(_READ_ALL, json.dumps([name for name, _, _ in new]), seconds=limit)
+        _known.update(zip(new, json.loads(said), strict=True))
+    return [_known[key] for key in keys]
+
+
+def first_line(error: BaseException) -> str:
+    """What went wrong, without the library's own context."""
+    return str(error).partition("\n")[0]
+
+
+def until_damage(tables: Iterator[pl.DataFrame], name: str, warn: Warn) -> Iterator[pl.DataFrame]:
+    """Pass tables on until one cannot be read, and say so."""
+    try:
+        yield from tables
+    except UNREADABLE as error:
+        warn(f"{name}: it is damaged ({first_line(error)}); events are missing")
+
+
+def _key(path: Path) -> _Key:
+    stat = path.stat()
+    return str(path.resolve()), stat.st_size, stat.st_mtime_ns

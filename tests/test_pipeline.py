@@ -74,6 +74,12 @@ def test_tables_show_themselves(report: Report) -> None:
     assert "<th>time in calls</th>" in files._repr_html_()
 
 
+def test_figures_are_those_the_trace_has_detail_for(report: Report) -> None:
+    assert {"timeline", "bandwidth", "phases", "sizes"} <= set(report.figures)
+    assert "targets" not in report.figures
+    assert 'title="Bandwidth" srcdoc=' in report.figures["bandwidth"]._repr_html_()
+
+
 @pytest.mark.parametrize("log", ["hostile-xss.darshan", "rich-markup-path.darshan"])
 def test_hostile_names_are_escaped_in_a_notebook(log: str) -> None:
     made = analyse(ioprism.read(DATA / log))
@@ -88,6 +94,7 @@ def test_a_trace_with_nothing_in_it_has_a_report(tmp_path: Path) -> None:
                   load_processes=PROCESSES.empty)  # fmt: skip
 
     made = analyse(empty)
+    assert not made.figures
 
     assert json.loads(made.to_json())["verdict"]["line"] == "No I/O was recorded."
     assert "No I/O" in made.to_html(tmp_path / "x.html")

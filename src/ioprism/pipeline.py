@@ -25,6 +25,7 @@ from ioprism.readers.aside import written_aside
 from ioprism.reports.document import Document
 from ioprism.reports.ranking import ranked
 from ioprism.reports.sheets import Sheet, sheets
+from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.rules.bottlenecks.analyse import analyse as find_bottlenecks
 from ioprism.rules.registry import judge
 from ioprism.settings import Thresholds
@@ -61,6 +62,11 @@ class Report:
         """The tables by title; each shows itself in a notebook."""
         return {sheet.title: sheet for sheet in sheets(self.document)}
 
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The pictures by name; each shows itself in a notebook."""
+        return figures(self.document)
+
     def to_json(self) -> str:
         """Return one JSON document."""
         from ioprism.reports import to_json
@@ -80,15 +86,12 @@ class Report:
 
     def show(self) -> None:
         """Tell the story in the terminal, or in a notebook's cell."""
-        from ioprism.reports.to_notebook import display
         from ioprism.reports.to_terminal import report as form
 
         if not display(self):
             form.show(self.document, form.plain_console())
 
     def _repr_html_(self) -> str:
-        from ioprism.reports.to_notebook import summary
-
         return summary(self.document)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 
 from ioprism.reports.document import Document
@@ -10,19 +12,78 @@ from ioprism.units import format_seconds
 
 LARGEST = 6_000_000  # characters of a page that a notebook is asked to hold
 MOST_FINDINGS = 12
+HEIGHT = 760  # pixels of the whole page
+FIGURE_HEIGHT = 460
+PICTURES = {
+    "timeline": "Calls: rank over time",
+    "bandwidth": "Bandwidth",
+    "phases": "Phases",
+    "heat": "Bytes by rank",
+    "concurrency": "Calls at the same time",
+    "targets": "Storage targets",
+    "space": "Where in the file",
+    "sizes": "Request sizes",
+    "rhythm": "Rhythm",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """One picture of a report, which shows itself in a notebook."""
+
+    document: Document
+    name: str  # a key of PICTURES
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        return PICTURES[self.name]
+
+    def to_html(self) -> str:
+        """Return a page with this picture alone."""
+        from ioprism.reports.to_html.report import page
+
+        return page(self.document, only=self.name)
+
+    def _repr_html_(self) -> str:
+        framed = _framed(self.document, self.title, FIGURE_HEIGHT, self.to_html)
+        return framed or f"<p>{escape(self.title)}: too large for a notebook.</p>"
+
+
+def figures(document: Document) -> dict[str, Figure]:
+    """Return the pictures that the trace has enough detail for, by name."""
+    from ioprism.reports.to_html.report import stripes
+
+    shown = document.timeline
+    has_marks = shown.marks.height > 0
+    has_calls = has_marks and shown.source != "heat map"
+    drawn = {
+        "concurrency": has_calls,
+        "sizes": has_calls,
+        "phases": bool(document.phases and document.phases.layers),
+        "targets": bool(stripes(document.trace, shown)),
+        "rhythm": document.rhythm is not None,
+    }
+    return {name: Figure(document, name) for name in PICTURES if drawn.get(name, has_marks)}
 
 
 def summary(document: Document) -> str:
     """Return the story as HTML, and below it the page, if it is not too large."""
     from ioprism.reports.to_html.report import page
 
-    text = page(document) if document.timeline.marks.height < LARGEST // 6 else ""
+    framed = _framed(document, "ioprism report", HEIGHT, lambda: page(document))
+    return story(document) + (framed or "<p>Write the pictures to a file: report.to_html(path)</p>")
+
+
+def _framed(document: Document, title: str, height: int, page: Callable[[], str]) -> str:
+    """The page in a frame; nothing if it is too large for a notebook."""
+    text = page() if document.timeline.marks.height < LARGEST // 6 else ""
     if not text or len(text) > LARGEST:
-        return f"{story(document)}<p>Write the pictures to a file: report.to_html(path)</p>"
+        return ""
     # A frame without an origin of its own: the page's script cannot reach the notebook.
     return (
-        f'{story(document)}<iframe sandbox="allow-scripts allow-downloads" '
-        f'style="width:100%;height:760px;border:1px solid #ccc" title="ioprism report" '
+        f'<iframe sandbox="allow-scripts allow-downloads" '
+        f'style="width:100%;height:{height}px;border:1px solid #ccc" title="{escape(title)}" '
         f'srcdoc="{escape(text, quote=True)}"></iframe>'
     )
 

@@ -408,3 +408,16 @@ def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     return [_rounded(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", ["timeline", "bandwidth", "heat"])
+def test_a_figure_is_one_picture_by_itself(
+    screen: Page, demo: Report, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "figure.html"
+    path.write_text(demo.figures[name].to_html(), encoding="utf-8")
+    page = opened(screen, path)
+    shown = page.locator("#pictures > section:visible, #story:visible, #numbers:visible")
+
+    assert [one.get_attribute("id") for one in shown.all()] == [f"{name}-section"]
+    assert page.locator(f"#{name}-section canvas").first.is_visible()

@@ -36,9 +36,9 @@ SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
 STYLES = ("plots.css", "report.css")
 
 
-def page(document: Document) -> str:
-    """Return the page with all marks in it."""
-    return framed(data(document))
+def page(document: Document, *, only: str | None = None) -> str:
+    """Return the page with all marks in it, or with one picture by itself."""
+    return framed(data(document) | ({"only": only} if only else {}))
 
 
 def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:

@@ -6,9 +6,10 @@ from typing import Any
 
 from ioprism.analyses.bottlenecks.inspection import Inspection
 from ioprism.reports.to_json.bottlenecks import whole_numbers
+from ioprism.rules.finding_inspection import FindingInspection
 
 
-def body(found: Inspection) -> dict[str, Any]:
-    """Return the bottleneck, its parts from other perspectives, and its longest calls."""
+def body(found: Inspection | FindingInspection) -> dict[str, Any]:
+    """Return the bottleneck or finding, its parts, and its longest calls."""
     plain: dict[str, Any] = whole_numbers(found.to_dict())
     return plain

@@ -72,7 +72,7 @@ def _show_finding(finding: Finding, console: Console, *, everything: bool) -> No
     console.print(Padding(_headline(finding), (0, 0, 0, 2)))
     rows = finding.details if everything else finding.details[:DETAILS]
     for row in rows:
-        console.print(Padding(_detail(row), (0, 0, 0, 9)))
+        console.print(Padding(detail(row), (0, 0, 0, 9)))
     left = len(finding.details) - len(rows)
     if left:
         console.print(Padding(Text(f"… and {left} more (--all shows them)", "dim"), (0, 0, 0, 9)))
@@ -82,7 +82,8 @@ def _show_finding(finding: Finding, console: Console, *, everything: bool) -> No
             console.print(Padding(Text(advice.snippet, style="dim"), (0, 0, 0, 11)))
 
 
-def _detail(row: Mapping[str, object]) -> Text:
+def detail(row: Mapping[str, object]) -> Text:
+    """Return what a finding says of one file, rank or phase."""
     parts = [f"{key} {_shown(key, value)}" for key, value in row.items() if value is not None]
     return Text(", ".join(parts), style="dim", overflow="fold")
 

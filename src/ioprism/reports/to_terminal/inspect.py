@@ -9,17 +9,24 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.analyses.bottlenecks.inspection import Inspection
+from ioprism.analyses.bottlenecks.result import Bottleneck
+from ioprism.model.finding import Finding
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
+from ioprism.reports.to_terminal.insights import detail
+from ioprism.rules.finding_inspection import FindingInspection
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 
-def show(found: Inspection, console: Console) -> None:
-    """Print the bottleneck, its parts from other perspectives, and its longest calls."""
-    bottleneck = found.bottleneck
-    heading(console, f"{bottleneck.id}: {' → '.join(bottleneck.view)}")
-    facts(console, _facts(found))
+def show(found: Inspection | FindingInspection, console: Console) -> None:
+    """Print the bottleneck or finding, its parts from other perspectives, and its longest calls."""
+    if isinstance(found, Inspection):
+        heading(console, f"{found.bottleneck.id}: {' → '.join(found.bottleneck.view)}")
+        facts(console, _bottleneck_facts(found.bottleneck))
+    else:
+        heading(console, f"{found.finding.code}: {printable(found.finding.title)}")
+        facts(console, _finding_facts(found.finding))
     for perspective, parts in found.parts.items():
         if parts.height > 1 or perspective == "function":
             heading(console, f"By {perspective}")
@@ -29,8 +36,23 @@ def show(found: Inspection, console: Console) -> None:
         table(console, ("call", "took", "at", "bytes", ""), _call_rows(found.calls))
 
 
-def _facts(found: Inspection) -> Iterator[tuple[str, str | Text]]:
-    bottleneck = found.bottleneck
+def _finding_facts(finding: Finding) -> Iterator[tuple[str, str | Text]]:
+    yield "level", finding.severity.value
+    if finding.interface is not None:
+        yield "interface", finding.interface
+    if finding.seconds_at_stake is not None:
+        yield "at stake", format_seconds(finding.seconds_at_stake)
+    for evidence, value in finding.evidence.items():
+        yield evidence.replace("_", " "), f"{value:,.6g}"
+    for number, (limit_of, value) in enumerate(finding.threshold.items()):
+        yield "" if number else "limits", f"{limit_of.replace('_', ' ')} {value:,.6g}"
+    for number, row in enumerate(finding.details):
+        yield "" if number else "worst", detail(row)
+    for number, advice in enumerate(finding.recommendations):
+        yield "" if number else "advice", advice.text
+
+
+def _bottleneck_facts(bottleneck: Bottleneck) -> Iterator[tuple[str, str | Text]]:
     yield "record", Text(record_name(bottleneck.record), overflow="fold")
     yield "severity", f"{bottleneck.severity:.1f}° ({bottleneck.label})"
     yield "time", f"{format_seconds(bottleneck.time)}, {bottleneck.job_share:.1%} of the I/O time"

@@ -142,6 +142,12 @@ function keepInStep(shown, state, frames, space) {
   return redraw;
 }
 
+// Shows one picture by itself, as a notebook asks for it.
+function alone(name) {
+  const others = document.querySelectorAll("body > header, .skip, footer, #story, #numbers, #pictures > h2, #pictures > .hint, #pictures > section");
+  for (const other of others) if (other.id !== `${name}-section`) other.classList.add("apart");
+}
+
 // Takes over what the server found out while the user was already looking.
 function adopt(told, shown, state, frames) {
   for (const key of ["verdict", "facts", "warnings", "findings", "phases", "rhythm", "tables", "files", "stripes"]) data[key] = told[key];
@@ -158,6 +164,7 @@ function adopt(told, shown, state, frames) {
 
 async function main() {
   story();
+  if (data.only) alone(data.only);
   const about = data.timeline, [first, last] = data.time;
   const state = stateOf(axis(first, last > first ? last : first + 1));
   findingsSection(find("findings"), state);

@@ -201,7 +201,8 @@ class DxtPartition:
 
     def _processes(self, ranks: npt.NDArray[np.int32], fields: npt.NDArray[np.uint64]) -> pl.Series:
         if self.threads is None:
-            return pl.Series(np.maximum(ranks, 0).view(np.uint32))
+            known = ranks if ranks.min() >= 0 else np.maximum(ranks, 0)
+            return pl.Series(known.view(np.uint32))
         if len(fields) < 5:  # this module does not tell threads apart, but the other one does
             own, keys = self.threads.unique("rank", keep="first"), ["rank"]
             seen = pl.DataFrame({"rank": ranks})
@@ -227,9 +228,11 @@ def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
 def _sound(frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out calls that end before they begin, never begin, or move less than nothing."""
     start, end, size = (frame[name].to_numpy() for name in ("start", "end", "bytes"))
-    # Comparing with infinity from both sides is false for what is not a number, too.
+    # Comparing is false for what is not a number, too.
+    if start.min() > -np.inf and end.max() < np.inf and size.min() >= 0 and (start <= end).all():
+        return frame
     good = (start > -np.inf) & (start <= end) & (end < np.inf) & (size >= 0)
-    return frame if good.all() else frame.filter(pl.Series(good))
+    return frame.filter(pl.Series(good))
 
 
 def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:

@@ -30,7 +30,7 @@ def calls(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
             }
             for row in rows
         ],
-        schema_overrides={"offset": pl.Int64, "bytes": pl.Int64, "file": pl.Int64},
+        schema_overrides=dict.fromkeys(("offset", "bytes", "file", "process", "rank"), pl.Int64),
         infer_schema_length=None,
     )
     return EVENTS.conform(table)

@@ -27,12 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ioprism.text import printable
 
 
 class IoprismError(Exception):
     """Base class: ``except IoprismError`` catches everything ioprism raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Cross process borders without calling the constructor again."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class UsageError(IoprismError):
@@ -139,9 +144,6 @@ class TooManyPiecesError(AnalysisError):
         )
         self.pieces = pieces
         self.bucket = bucket
-
-    def __reduce__(self) -> tuple[type[TooManyPiecesError], tuple[float, float]]:
-        return TooManyPiecesError, (self.pieces, self.bucket)  # crosses process borders
 
 
 class SignalTooShortError(AnalysisError):

@@ -83,6 +83,45 @@ def test_inspect_takes_a_bottleneck_apart(combine: str, as_json: list[str]) -> N
                 assert sum(times) <= told["bottleneck"]["fields"]["time"] * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("log", "code", "operations"),
+    [
+        ("e_mpiio_collective", "small-writes", {"write"}),
+        ("e_mpiio_collective", "collective-reads", {"read"}),
+        ("g_straggler_rank2", "stragglers", {"read", "write"}),
+        ("hostile-xss", "random-writes", {"write"}),
+    ],
+)
+def test_inspect_takes_a_finding_apart(log: str, code: str, operations: set[str]) -> None:
+    path = DATA / f"{log}.darshan"
+    listed = json.loads(run("insights", path, "--json").stdout)["findings"]
+    (finding,) = [finding for finding in listed if finding["code"] == code]
+
+    told = json.loads(run("inspect", path, code, "--json").stdout)
+
+    assert told["finding"] == finding
+    assert {call["operation"] for call in told["calls"]} <= operations
+    assert told["calls"]
+    times = [call["seconds"] for call in told["calls"]]
+    assert times == sorted(times, reverse=True)
+    named = {row["rank"] for row in finding["details"] if "rank" in row}
+    if named:
+        assert {call["process"].split()[1] for call in told["calls"]} <= {str(n) for n in named}
+    if "small" in finding["evidence"]:
+        count = sum(part["operations"] for part in told["parts"]["process"])
+        assert count == finding["evidence"]["small"]
+
+
+@pytest.mark.parametrize("log", ["a_ckpt_fpp_period5s", "l_killed_job_merged", "hostile-xss"])
+def test_every_finding_can_be_inspected(log: str) -> None:
+    path = DATA / f"{log}.darshan"
+    for finding in json.loads(run("insights", path, "--json").stdout)["findings"]:
+        result = run("inspect", path, finding["code"])
+        assert result.exit_code == 0, result.output
+        assert finding["code"] in result.stdout
+        assert all((c.isprintable() and c.isascii()) or c in "\n█µ…°→×–" for c in result.stdout)
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_all_of_them_can_be_exported(tmp_path: Path, ending: str) -> None:
     target = tmp_path / f"out.{ending}"
@@ -134,6 +173,8 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["bottlenecks", DATA / "l_killed_job_merged.darshan", "--views", "time"], 1,
          "this needs single calls"),
         (["inspect", LOG, "XX99"], 2, "there is no bottleneck 'XX99'"),
+        (["inspect", LOG, "tiny-files"], 1, "there is no finding 'tiny-files'"),
+        (["inspect", LOG, "target-imbalance"], 1, "this needs stripe layouts"),
         (["inspect", LOG, "\x1b[31m"], 2, "there is no bottleneck"),
     ],
 )  # fmt: skip

@@ -14,24 +14,26 @@ from polars.testing import assert_frame_equal
 
 from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
-from ioprism.errors import AnalysisError, TooManyPiecesError
+from ioprism.errors import AnalysisError, TooManyPiecesError, UsageError
 from ioprism.model.trace import MemoryPartition, Trace
 from ioprism.readers.registry import read_trace
 from ioprism.readers.store import write_store
 from ioprism.readers.synthetic import checkpointing_job, synthesise
+from ioprism.views.access import AccessPattern
 from ioprism.views.perspectives import MainView
 from ioprism.views.totals import RequestSizes, Totals
 from tests.call_tables import calls, trace_of
 from tests.engine.deadly import DeadlyPartition
 
 distributed = pytest.importorskip("distributed")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
 
 ROOT = Path(__file__).parent.parent.parent
-VIEWS = (MainView(), Totals(("rank", "operation")), RequestSizes(("layer", "operation")))
+VIEWS = (
+    MainView(),
+    AccessPattern(2**20, 4096),
+    Totals(("rank", "operation")),
+    RequestSizes(("layer", "operation")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,19 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def job() -> Trace:
-    return trace_of(*synthesise(checkpointing_job()).trace.events().iter_slices(9_000))
+    events = synthesise(checkpointing_job()).trace.events().sort("start", maintain_order=True)
+    return trace_of(*events.iter_slices(9_000))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_closed() -> Iterator[None]:
+    yield
+    assert not open_clusters()
+
+
+def open_clusters() -> list[Any]:
+    known = distributed.SpecCluster._instances
+    return [cluster for cluster in known if cluster.status != distributed.Status.closed]
 
 
 def same(one: tuple[pl.DataFrame, ...], other: tuple[pl.DataFrame, ...]) -> None:
@@ -56,7 +70,7 @@ def same(one: tuple[pl.DataFrame, ...], other: tuple[pl.DataFrame, ...]) -> None
         assert_frame_equal(left, right, check_row_order=False, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_any_number_of_workers_gives_the_same_answer(
     cluster: Any, job: Trace, workers: int
 ) -> None:
@@ -79,6 +93,7 @@ def test_a_killed_worker_changes_no_answer(cluster: Any, job: Trace, tmp_path: P
     assert int((tmp_path / "died").read_text()) != os.getpid()
     same(LocalEngine().run(job, *VIEWS), found)
     assert risky.completeness.warnings == ("a warning from a worker",)
+    cluster.wait_for_workers(2)  # a worker that is being replaced cannot be closed
 
 
 def test_no_events_give_empty_tables(cluster: Any) -> None:
@@ -89,7 +104,7 @@ def test_no_events_give_empty_tables(cluster: Any) -> None:
 
 
 def test_an_expected_failure_on_a_worker_is_the_same_error_here(cluster: Any) -> None:
-    endless = trace_of(calls([{"seconds": 1e12}]))
+    endless = trace_of(calls([{"seconds": 1.0}]), calls([{"seconds": 1e12}]))
 
     with pytest.raises(TooManyPiecesError, match="--time-bucket"):
         DaskEngine(cluster.scheduler_address).run(endless, MainView())
@@ -105,6 +120,31 @@ def test_the_engine_starts_a_cluster_of_its_own_and_reads_a_store(
 
     same(LocalEngine(memory_limit=1_000_000_000).run(stored, *VIEWS), engine.run(stored, *VIEWS))
     assert heard == [1]
+
+
+def test_a_cluster_is_closed_even_if_nothing_can_be_computed(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, job: Trace
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise TimeoutError("nobody there")
+
+    monkeypatch.setattr(distributed, "Client", unreachable)
+
+    with pytest.raises(AnalysisError, match="nobody there"):
+        DaskEngine(workers=1).run(job, *VIEWS)
+    assert open_clusters() == [cluster]
+
+
+def test_a_cluster_that_cannot_be_started_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, job: Trace
+) -> None:
+    def fails(**_: object) -> None:
+        raise RuntimeError("Cluster failed to start: no port is free")
+
+    monkeypatch.setattr(distributed, "LocalCluster", fails)
+
+    with pytest.raises(UsageError, match="no port is free"):
+        DaskEngine(workers=1).run(job, *VIEWS)
 
 
 def test_a_scheduler_that_is_not_there_is_one_message(

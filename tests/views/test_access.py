@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from ioprism.engine.local import LocalEngine
@@ -18,14 +20,15 @@ from ioprism.readers.synthetic import (
     checkpointing_job,
     synthesise,
 )
-from ioprism.views.access import AccessPattern, TouchedRanges, stitched
+from ioprism.views.access import AccessPattern, TouchedRanges
+from tests.call_tables import trace_of
 
 COLUMNS = ("operations", "bytes", "small", "misaligned", "forward", "consecutive", "first")
 
 
 def pattern(made: SyntheticTrace) -> pl.DataFrame:
-    (pieces,) = LocalEngine().run(made.trace, AccessPattern(2**20, 4096))
-    return stitched(pieces)
+    (whole,) = LocalEngine().run(made.trace, AccessPattern(2**20, 4096))
+    return whole
 
 
 def sums(made: SyntheticTrace, layer: str, operation: str) -> dict[str, int]:
@@ -60,7 +63,9 @@ def test_the_table_does_not_depend_on_where_the_trace_is_cut() -> None:
 
 def calls(*rows: tuple[float, str, int | None, int | None]) -> pl.DataFrame:
     table = pl.DataFrame(
-        rows, schema=["start", "operation", "offset", "bytes"], orient="row"
+        rows,
+        schema={"start": pl.Float64, "operation": pl.String, "offset": pl.Int64, "bytes": pl.Int64},
+        orient="row",
     ).with_columns(end=pl.col("start") + 0.5, rank=0, process=0, file=0, layer=pl.lit("posix"))
     return EVENTS.conform(table)
 
@@ -81,11 +86,42 @@ def test_a_file_that_is_opened_again_is_read_from_the_start_without_a_jump(
     edges = [0, *cuts, table.height]
     pieces = [table[a:b] for a, b in pairwise(edges)]
     joined = pl.concat([view.partial(piece.lazy()).collect() for piece in pieces])
-    row = (
-        stitched(view.combine(joined.lazy()).collect()).filter(operation="read").row(0, named=True)
-    )
+    row = view.settle(view.combine(joined.lazy())).collect().filter(operation="read").to_dicts()[0]
 
     assert (row["operations"], row["forward"], row["consecutive"], row["first"]) == (4, 1, 1, 2)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    made=st.lists(
+        st.tuples(
+            st.sampled_from(["read", "read", "write", "open"]),
+            st.sampled_from([None, 0, 100, 200, 300]),
+            st.sampled_from([0.001, 0.5, 7.0]),
+        ),
+        min_size=1,
+        max_size=14,
+    ),
+    cuts=st.lists(st.integers(0, 14), max_size=5),
+)
+def test_calls_that_overlap_are_told_alike_wherever_an_ordered_trace_is_cut(
+    made: list[tuple[str, int | None, float]], cuts: list[int]
+) -> None:
+    rows = [
+        (float(n), kind, None if kind == "open" else place, None if kind == "open" else 100)
+        for n, (kind, place, _) in enumerate(made)
+    ]
+    took = pl.Series([seconds for _, _, seconds in made])
+    table = calls(*rows).with_columns(end=pl.col("start") + took)
+    edges = [0, *sorted(min(cut, table.height) for cut in cuts), table.height]
+    pieces = [table[a:b] for a, b in pairwise(edges)]
+
+    whole, cut = (
+        LocalEngine().run(trace_of(*some), AccessPattern(2**20, 4096))[0]
+        for some in ([table], pieces)
+    )
+
+    assert_frame_equal(whole, cut, check_row_order=False)
 
 
 def test_bytes_that_are_touched_twice_count_once() -> None:
@@ -100,7 +136,8 @@ def test_bytes_that_are_touched_twice_count_once() -> None:
 
 def test_a_trace_without_offsets_tells_nothing_of_order() -> None:
     table = calls((0, "read", None, 100), (1, "read", None, 100))
-    row = stitched(AccessPattern(2**20, 4096).partial(table.lazy()).collect()).row(0, named=True)
+    view = AccessPattern(2**20, 4096)
+    row = view.settle(view.partial(table.lazy())).collect().row(0, named=True)
 
     assert (row["operations"], row["unplaced"], row["forward"], row["first"]) == (2, 2, 0, 0)
 

@@ -41,6 +41,28 @@ def test_shuffled_places_are_random() -> None:
     assert random_share(places.tolist()) > 0.9
 
 
+def test_calls_of_an_unknown_process_are_one_stream() -> None:
+    rows = [
+        {"start": n * 0.01, "seconds": 0.001, "offset": place * SIZE, "bytes": SIZE,
+         "process": None}
+        for n, place in enumerate([0, 1, 2, 9, 4])
+    ]  # fmt: skip
+    (view,) = LocalEngine().run(trace_of(calls(rows)), MainView())
+
+    assert view.filter(view["class"] % 2 == 1)["count"].sum() == 2
+
+
+def test_interfaces_that_pass_on_the_same_requests_are_sequential_each() -> None:
+    rows = [
+        {"start": n * 0.01, "seconds": 0.001, "offset": n // 2 * SIZE, "bytes": SIZE,
+         "layer": "posix" if n % 2 else "mpiio"}
+        for n in range(20)
+    ]  # fmt: skip
+    (view,) = LocalEngine().run(trace_of(calls(rows)), MainView())
+
+    assert (view["class"] % 2 == 0).all()
+
+
 @pytest.mark.parametrize("offsets", [[0], [0, 10**9], [10**9, 0]])
 def test_two_calls_show_nothing(offsets: list[int]) -> None:
     assert random_share(offsets) == 0

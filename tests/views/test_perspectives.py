@@ -11,16 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from ioprism.engine import local
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import TooManyPiecesError
+from ioprism.model.schema import EVENTS
 from ioprism.readers.synthetic import checkpointing_job, synthesise
 from ioprism.views import perspectives
 from ioprism.views.call_class import SIZE_EDGES, SIZE_NAMES, size_bin
 from ioprism.views.perspectives import KEYS, MainView
 from tests.call_tables import calls, trace_of
 
-# The order of requests is known within a piece only, so a cut may hide a jump.
+# Where pieces overlap in time, a cut may hide a jump.
 WITHOUT_ORDER = [name for name in KEYS if name != "class"]
+CALLS = st.tuples(
+    st.integers(0, 1),  # process
+    st.integers(0, 1),  # file
+    st.sampled_from(["read", "read", "write", "stat"]),
+    st.sampled_from(["posix", "mpiio"]),
+    st.sampled_from([None, 0, 1, 2, 3, 7]),  # place, in units of a request
+    st.sampled_from([0.0, 0.1, 2.5]),  # seconds
+    st.sampled_from([0.0, 0.0, 0.3, 5.0]),  # until the next begins
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +42,23 @@ def events() -> pl.DataFrame:
 def main_view(*pieces: pl.DataFrame, view: MainView | None = None) -> pl.DataFrame:
     (found,) = LocalEngine().run(trace_of(*pieces), view or MainView())
     return found
+
+
+def cut(table: pl.DataFrame, cuts: list[int]) -> list[pl.DataFrame]:
+    edges = [0, *(min(cut, table.height) for cut in sorted(cuts)), table.height]
+    return [table[a:b] for a, b in pairwise(edges)]
+
+
+def tree(partials: list[pl.LazyFrame]) -> pl.LazyFrame:
+    """Join neighbours, and what they give, until one table is left."""
+    while len(partials) > 1:
+        pairs = [partials[n : n + 2] for n in range(0, len(partials), 2)]
+        partials = [MainView().combine(pl.concat(pair).collect().lazy()) for pair in pairs]
+    return partials[0]
+
+
+def same(one: pl.DataFrame, other: pl.DataFrame) -> None:
+    assert_frame_equal(one, other, check_row_order=False, rel_tol=1e-9)
 
 
 def test_a_call_that_spans_buckets_is_shared_out_by_duration() -> None:
@@ -85,31 +113,73 @@ def test_nothing_is_lost_or_made_whatever_the_bucket(
 
 
 @settings(max_examples=20, deadline=None)
+@given(cuts=st.lists(st.integers(0, 9000), max_size=5))
+def test_where_an_ordered_trace_is_cut_changes_nothing(
+    events: pl.DataFrame, cuts: list[int]
+) -> None:
+    ordered = events.sort("start", maintain_order=True)
+
+    same(main_view(ordered), main_view(*cut(ordered, cuts)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(made=st.lists(CALLS, max_size=25), cuts=st.lists(st.integers(0, 25), max_size=8))
+def test_jumps_across_cuts_are_seen_however_the_pieces_are_joined(
+    made: list[tuple[int, int, str, str, int | None, float, float]], cuts: list[int]
+) -> None:
+    starts = np.cumsum([0.0, *(row[-1] for row in made)])
+    table = calls(
+        [
+            {"start": start, "seconds": seconds, "process": process, "file": file,
+             "operation": operation, "layer": layer, "bytes": None if place is None else 4096,
+             "offset": None if place is None else place * 4096}
+            for start, (process, file, operation, layer, place, seconds, _)
+            in zip(starts, made, strict=False)
+        ]
+    ) if made else EVENTS.empty()  # fmt: skip
+    pieces = cut(table, cuts)
+    whole = main_view(table)
+
+    same(whole, main_view(*pieces))
+    same(whole, MainView().settle(tree([MainView().partial(p.lazy()) for p in pieces])).collect())
+
+
+def test_pieces_of_different_processes_may_overlap_and_come_in_any_order(
+    events: pl.DataFrame,
+) -> None:
+    one_each = [part for _, part in events.group_by("process")]
+
+    same(main_view(events), main_view(*one_each[::-1]))
+
+
+@settings(max_examples=20, deadline=None)
 @given(cuts=st.lists(st.integers(0, 9000), max_size=5), seed=st.integers(0, 2**16))
-def test_partitioning_and_order_change_nothing(
+def test_shuffled_pieces_change_nothing_but_what_is_random(
     events: pl.DataFrame, cuts: list[int], seed: int
 ) -> None:
     shuffled = events[np.random.default_rng(seed).permutation(events.height)]
-    edges = [0, *(min(cut, events.height) for cut in sorted(cuts)), events.height]
-    sums = pl.col("count", "bytes", "seconds").sum()
+    sums = [pl.col("count", "bytes", "seconds").sum(), pl.col("slowest").max()]
 
     whole = main_view(events)
-    split = main_view(*(shuffled[a:b] for a, b in pairwise(edges)))
-    same_order = main_view(shuffled)
+    split = main_view(*cut(shuffled, cuts))
 
-    assert_frame_equal(
-        whole.group_by(WITHOUT_ORDER).agg(sums, pl.col("slowest").max()),
-        split.group_by(WITHOUT_ORDER).agg(sums, pl.col("slowest").max()),
-        check_row_order=False,
-        rel_tol=1e-9,
-    )
-    assert_frame_equal(whole, same_order, check_row_order=False, rel_tol=1e-9)
+    same(whole.group_by(WITHOUT_ORDER).agg(sums), split.group_by(WITHOUT_ORDER).agg(sums))
+    same(whole, main_view(shuffled))
 
 
 def test_memory_limits_change_nothing_but_the_pieces(events: pl.DataFrame) -> None:
     (limited,) = LocalEngine(memory_limit=100_000_000).run(trace_of(events), MainView())
 
-    assert_frame_equal(main_view(events), limited, check_row_order=False, rel_tol=1e-9)
+    same(main_view(events), limited)
+
+
+def test_joining_early_to_save_memory_changes_nothing(
+    events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "ROWS_HELD", 3)
+    ordered = events.sort("start", maintain_order=True)
+
+    same(main_view(ordered), main_view(*ordered.iter_slices(500)))
 
 
 def test_impossible_numbers_of_pieces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,6 @@ DATA = Path(__file__).parent.parent / "data/darshan"
 class Forbidden:
     """An engine that must not be asked."""
 
-    memory_limit = None
-
     def run(self, *_: object) -> None:
         raise AssertionError("the events were read again")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ioprism.model.trace import Trace
 
@@ -14,7 +14,7 @@ class View(Protocol):
     """A table over all events that can be computed piece by piece.
 
     Combining combined tables again must change nothing, so that pieces may be joined as a
-    tree, in any order.
+    tree. Engines join neighbours, in the order in which the trace has its pieces.
     """
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -24,6 +24,20 @@ class View(Protocol):
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join summaries into one of the same form."""
         ...
+
+
+@runtime_checkable
+class SettledView(View, Protocol):
+    """A view with things that can only be told when all pieces are there."""
+
+    def settle(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Join all summaries there are into the finished table; the last step."""
+        ...
+
+
+def finished(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
+    """Join all summaries of a view."""
+    return view.settle(partials) if isinstance(view, SettledView) else view.combine(partials)
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from ioprism.engine.base import View
+from ioprism.engine.base import View, finished
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
 
@@ -41,7 +41,7 @@ class LocalEngine:
                 tables.add(partial)
             if self.progress is not None:
                 self.progress(number)
-        return tuple(tables.combined() for tables in held)
+        return tuple(tables.finished() for tables in held)
 
     @property
     def rows_held(self) -> int:
@@ -84,3 +84,7 @@ class Held:
     def combined(self) -> pl.DataFrame:
         """Return all tables as one."""
         return self.view.combine(pl.concat(self.tables).lazy()).collect()
+
+    def finished(self) -> pl.DataFrame:
+        """Return the view's table, when no more will come."""
+        return finished(self.view, pl.concat(self.tables).lazy()).collect()

@@ -49,7 +49,7 @@ class FilePointers:
         sums = np.cumsum(moved)
         before = sums - moved
         base = np.zeros(len(key), np.int64)
-        base[first] = [self.at.get(int(k), UNKNOWN) for k in key[first]]
+        base[first] = [self.at.get(k, UNKNOWN) for k in key[first].tolist()]
         anchor = np.zeros(len(key), np.int64)
         anchor[first] = first
         since = np.maximum.accumulate(anchor)

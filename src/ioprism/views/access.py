@@ -1,9 +1,9 @@
 """How each rank accesses each file, from single calls: sizes, order, alignment.
 
 A piece of the events is summed by itself; where one piece ends and the next begins is only
-known when all are there, so pieces are kept apart until `stitched` joins them. The answer is
-the same for every partitioning in which the calls of one rank and file do not overlap in
-time between pieces, as readers cut traces.
+known when all are there, so pieces are kept apart until they are settled. The answer is the
+same for every partitioning in which each piece has a stretch of the calls of a rank and file
+in the order of their start, as readers cut traces.
 """
 
 from __future__ import annotations
@@ -12,12 +12,27 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ioprism.model.schema import Layer, Operation
+
 KEYS = ("layer", "file", "rank", "operation")
 _FILE_KEYS = ("layer", "file", "rank")
 SUMS = (
     "operations", "bytes", "seconds", "small", "misaligned", "forward", "consecutive", "first",
     "unplaced", "collective", "nonblocking", "uncollected",
 )  # fmt: skip
+_WHOLE = pl.Schema(
+    {
+        "layer": Layer,
+        "file": pl.UInt32(),
+        "rank": pl.Int32(),
+        "operation": Operation,
+        **dict.fromkeys(SUMS, pl.Int64()),
+        "seconds": pl.Float64(),
+        "begin": pl.Float64(),
+        "finish": pl.Float64(),
+        "extent": pl.Int64(),
+    }
+)
 
 _IS_DATA = pl.col("operation").is_in(["read", "write"])
 _IS_OPEN = pl.col("operation") == "open"
@@ -33,7 +48,7 @@ class AccessPattern:
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Summarise some of the events, sorted by rank, file and start."""
-        ordered = events.sort(*_FILE_KEYS, "start", "end", maintain_order=True).with_columns(
+        ordered = events.sort(*_FILE_KEYS, "start", maintain_order=True).with_columns(
             # A file that is opened again is read from a new position.
             episode=_IS_OPEN.cum_sum().over(_FILE_KEYS)
         )
@@ -51,8 +66,7 @@ class AccessPattern:
             "misaligned": pl.col("misaligned"),
             "forward": offset >= previous,
             "consecutive": offset == previous,
-            # Nothing precedes it, but not because the piece happens to begin here.
-            "first": _IS_DATA & previous.is_null() & offset.is_not_null() & (pl.col("episode") > 0),
+            "first": _IS_DATA & previous.is_null() & offset.is_not_null(),
             "unplaced": _IS_DATA & offset.is_null(),
             "collective": pl.col("collective"),
             "nonblocking": pl.col("nonblocking"),
@@ -72,24 +86,28 @@ class AccessPattern:
         """Keep the pieces side by side: their order is known only when all are there."""
         return partials
 
+    def settle(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Join the pieces: one row per layer, file, rank and operation."""
+        return partials.map_batches(_stitched, schema=_WHOLE)
+
 
 def _borders() -> list[pl.Expr]:
     """The first and the last access of a piece, and whether opens stand before and behind."""
-    in_first = pl.col("episode") == 0
+    before_opens = _IS_DATA & (pl.col("episode") == 0)
     return [
         pl.col("start").min().alias("begin"),
+        pl.col("start").max().alias("last_begin"),
         pl.col("end").max().alias("finish"),
         _REACHED.max().alias("extent"),
-        pl.col("offset").filter(in_first).first().alias("first_offset"),
+        pl.col("offset").filter(before_opens).first().alias("first_offset"),
         _REACHED.last().alias("last_reached"),
         pl.col("episode").last().alias("last_episode"),
     ]
 
 
-def stitched(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Join the pieces: one row per layer, file, rank and operation."""
-    opens = pieces.filter(operation="open").select(*_FILE_KEYS, opened="finish")
-    ordered = pieces.sort(*KEYS, "begin", "finish", maintain_order=True)
+def _stitched(pieces: pl.DataFrame) -> pl.DataFrame:
+    opens = pieces.filter(operation="open").select(*_FILE_KEYS, opened="last_begin")
+    ordered = pieces.sort(*KEYS, "begin", maintain_order=True)
     ordered = _reopened(ordered, opens).with_columns(
         before=pl.when(~pl.col("reopened")).then(pl.col("last_reached").shift(1).over(KEYS))
     )
@@ -98,7 +116,8 @@ def stitched(pieces: pl.DataFrame) -> pl.DataFrame:
     whole = ordered.with_columns(
         forward=pl.col("forward") + (joins & (offset >= before)).fill_null(value=False),
         consecutive=pl.col("consecutive") + (joins & (offset == before)).fill_null(value=False),
-        first=pl.col("first") + (joins & before.is_null()),
+        # The piece took its first request for one that nothing precedes.
+        first=pl.col("first") - (joins & before.is_not_null()),
     )
     return whole.group_by(KEYS, maintain_order=True).agg(
         *(pl.col(name).sum() for name in SUMS),
@@ -109,26 +128,22 @@ def stitched(pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reopened(pieces: pl.DataFrame, opens: pl.DataFrame) -> pl.DataFrame:
-    """Whether the file was opened between the end of the previous piece and this one's begin."""
+    """Whether the file was opened since the last call of the previous piece."""
     if not opens.height:
         return pieces.with_columns(reopened=False)
-    previous_end = pl.col("finish").shift(1).over(KEYS)
-    numbered = pieces.with_row_index("piece").with_columns(previous_end=previous_end)
+    previous = pl.col("last_begin").shift(1).over(KEYS)
+    numbered = pieces.with_row_index("piece").with_columns(previous=previous)
     between = (
-        numbered.select("piece", *_FILE_KEYS, "begin", "previous_end")
+        numbered.select("piece", *_FILE_KEYS, "begin", "previous")
         .join(opens, on=list(_FILE_KEYS), nulls_equal=True)
-        .filter(
-            (pl.col("opened") >= pl.col("previous_end")) & (pl.col("opened") <= pl.col("begin"))
-        )
+        .filter(pl.col("opened").is_between("previous", "begin"))
         .select(pl.col("piece").unique())
     )
     marked = numbered.join(
         between.with_columns(reopened=pl.lit(value=True)), on="piece", how="left",
         maintain_order="left",
     )  # fmt: skip
-    return marked.with_columns(pl.col("reopened").fill_null(value=False)).drop(
-        "piece", "previous_end"
-    )
+    return marked.with_columns(pl.col("reopened").fill_null(value=False)).drop("piece", "previous")
 
 
 @dataclass(frozen=True, slots=True)

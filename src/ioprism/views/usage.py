@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.model.trace import Trace
 from ioprism.model.usage import (
     DIRECTIONS,
+    EVERYONE,
     NAMELESS,
     FileFacts,
     Moves,
@@ -66,7 +67,9 @@ def event_usages(
     stitched: pl.DataFrame, touched: pl.DataFrame, *, without: Sequence[int]
 ) -> Iterator[Usage]:
     """Turn what single calls tell into columns: one usage per layer, console streams aside."""
-    known = stitched.with_columns(pl.col("file").cast(pl.Int64).fill_null(NAMELESS))
+    known = stitched.with_columns(
+        pl.col("file").cast(pl.Int64).fill_null(NAMELESS), pl.col("rank").fill_null(EVERYONE)
+    )
     known = known.filter(~pl.col("file").is_in(list(without)))
     covered = (
         touched.with_columns(pl.col("file").cast(pl.Int64).fill_null(NAMELESS))

@@ -12,18 +12,14 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.bottlenecks.find import Found
-from ioprism.analyses.bottlenecks.names import record_names
+from ioprism.analyses.bottlenecks.parts import MOST, longest_calls, parts
 from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
 from ioprism.text import printable
-from ioprism.views.codes import perspective
-from ioprism.views.longest_calls import LongestCalls
-
-PARTS = ("file", "process", "time", "function", "size")
-MOST = 10  # parts of each perspective, and calls
+from ioprism.views.longest_calls import CallsOfCells, LongestCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +49,8 @@ def rows_behind(found: Found, identifier: str) -> pl.DataFrame:
     if row.is_empty():
         raise UsageError(
             f"there is no bottleneck {printable(identifier)[:40]!r} among the {found.table.height} "
-            "found.\nHint: ids come from `ioprism bottlenecks` with the same options."
+            "found.\nHint: ids come from `ioprism bottlenecks` with the same options, codes of "
+            "findings from `ioprism insights`."
         )
     record = row.row(0, named=True)
     coded = found.rows.coded
@@ -71,47 +68,9 @@ def inspected(
     bottleneck: Bottleneck, rows: pl.DataFrame, trace: Trace, engine: Engine, settings: Settings
 ) -> Inspection:
     """Take a bottleneck apart; its longest calls are looked for in the events."""
-    parts = {
-        name: _part(name, rows, trace, settings) for name in PARTS if name not in bottleneck.record
-    }
-    view = LongestCalls(rows.select("process", "file", "time"), settings.bucket, settings.origin,
-                        most=MOST)  # fmt: skip
-    (calls,) = engine.run(trace, view) if trace.partitions else (None,)
-    named = pl.DataFrame() if calls is None else _named_calls(calls, trace, settings)
-    return Inspection(bottleneck, parts, named)
-
-
-def _part(name: str, rows: pl.DataFrame, trace: Trace, settings: Settings) -> pl.DataFrame:
-    seen = perspective(name, rows, files=trace.files, processes=trace.processes)
-    sums = (
-        rows.with_columns(code=seen.codes)
-        .group_by("code")
-        .agg(
-            time=pl.col("seconds").sum(),
-            operations=pl.col("count").sum().round(9),
-            bytes=pl.col("bytes").sum(),
-        )
-        .sort("time", "code", descending=[True, False])
-        .head(MOST)
-    )
-    names = record_names(
-        seen, sums["code"], files=trace.files, processes=trace.processes,
-        bucket=settings.bucket, origin=settings.origin,
-    )  # fmt: skip
-    return sums.drop("code").insert_column(0, names.alias("name"))
-
-
-def _named_calls(calls: pl.DataFrame, trace: Trace, settings: Settings) -> pl.DataFrame:
-    names = {
-        name: record_names(
-            seen, seen.codes, files=trace.files, processes=trace.processes, bucket=settings.bucket
-        )
-        for name in ("process", "file")
-        for seen in [perspective(name, calls, files=trace.files, processes=trace.processes)]
-    }
-    return calls.with_columns(
-        pl.col("layer", "operation", "function").cast(pl.String),
-        process=names["process"],
-        file=names["file"],
-        seconds=pl.col("end") - pl.col("start"),
+    cells = CallsOfCells(rows.select("process", "file", "time"), settings.bucket, settings.origin)
+    return Inspection(
+        bottleneck,
+        parts(rows, trace, settings, without=bottleneck.record),
+        longest_calls(LongestCalls(cells, most=MOST), trace, engine),
     )

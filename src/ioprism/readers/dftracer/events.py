@@ -28,6 +28,7 @@ from ioprism.readers.file_pointer import UNKNOWN, FilePointers
 
 WORKERS = min(8, os.cpu_count() or 1)
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
+BATCH = 2**18  # events handed on at once
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
 _OWN = "dftracer"  # events that DFTracer writes about itself
@@ -79,6 +80,9 @@ class DftracerPartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size."""
+        return _gathered(self._frames(warn))
+
+    def _frames(self, warn: Warn) -> Iterator[pl.DataFrame]:
         for source in self.sources:
             damage, trouble = _Damage(), Trouble()
             tasks = tasks_of(source.path, source.segments, trouble)
@@ -86,8 +90,20 @@ class DftracerPartition:
             for columns in in_order(tasks):
                 damage.lines += columns.damaged
                 if len(columns):
-                    yield _Events(source, self.index, damage).frame(columns, pointers).lazy()
+                    yield _Events(source, self.index, damage).frame(columns, pointers)
             _report(source.path.name, damage, warn)
+
+
+def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
+    """Join small tables: what is done once for a table costs less, the fewer there are."""
+    held: list[pl.DataFrame] = []
+    for frame in frames:
+        held.append(frame)
+        if sum(one.height for one in held) >= BATCH:
+            yield pl.concat(held, rechunk=True).lazy()
+            held = []
+    if held:
+        yield pl.concat(held, rechunk=True).lazy()
 
 
 def tasks_of(
@@ -171,7 +187,7 @@ class _Events:
                 "end": end,
                 "rank": rank,
                 "process": process,
-                "file": pl.Series(file, dtype=pl.Int64).replace(-1, None).cast(pl.UInt32),
+                "file": _nullable(file, -1).cast(pl.UInt32),
                 "layer": pl.Series(layer.astype(np.uint8)).cat.to(Layer),
                 "operation": pl.Series(operation.astype(np.uint8)).cat.to(Operation),
                 "function": _names(columns.name),

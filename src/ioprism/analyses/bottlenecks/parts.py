@@ -1,0 +1,68 @@
+"""Rows of the main view from other perspectives, and the longest of the calls behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.names import record_names
+from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.engine.base import Engine
+from ioprism.model.trace import Trace
+from ioprism.views.codes import perspective
+from ioprism.views.longest_calls import LongestCalls
+
+PARTS = ("file", "process", "time", "function", "size")
+MOST = 10  # parts of each perspective, and calls
+
+
+def parts(
+    rows: pl.DataFrame, trace: Trace, settings: Settings, *, without: Container[str] = ()
+) -> dict[str, pl.DataFrame]:
+    """Return name, time, operations and bytes of the largest parts from each perspective."""
+    return {name: _part(name, rows, trace, settings) for name in PARTS if name not in without}
+
+
+def longest_calls(view: LongestCalls, trace: Trace, engine: Engine) -> pl.DataFrame:
+    """Look for the longest calls in the events; an empty table where there are none."""
+    if not trace.partitions:
+        return pl.DataFrame()
+    (calls,) = engine.run(trace, view)
+    return _named_calls(calls, trace)
+
+
+def _part(name: str, rows: pl.DataFrame, trace: Trace, settings: Settings) -> pl.DataFrame:
+    seen = perspective(name, rows, files=trace.files, processes=trace.processes)
+    sums = (
+        rows.with_columns(code=seen.codes)
+        .group_by("code")
+        .agg(
+            time=pl.col("seconds").sum(),
+            operations=pl.col("count").sum().round(9),
+            bytes=pl.col("bytes").sum(),
+        )
+        .sort("time", "code", descending=[True, False])
+        .head(MOST)
+    )
+    names = record_names(
+        seen, sums["code"], files=trace.files, processes=trace.processes,
+        bucket=settings.bucket, origin=settings.origin,
+    )  # fmt: skip
+    return sums.drop("code").insert_column(0, names.alias("name"))
+
+
+def _named_calls(calls: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    names = {
+        name: record_names(
+            seen, seen.codes, files=trace.files, processes=trace.processes, bucket=1.0
+        )
+        for name in ("process", "file")
+        for seen in [perspective(name, calls, files=trace.files, processes=trace.processes)]
+    }
+    return calls.with_columns(
+        pl.col("layer", "operation", "function").cast(pl.String),
+        process=names["process"],
+        file=names["file"],
+        seconds=pl.col("end") - pl.col("start"),
+    )

@@ -1,0 +1,20 @@
+"""What calls tell is gathered whatever they leave out."""
+
+from __future__ import annotations
+
+from ioprism.analyses.evidence import evidence_of_trace
+from ioprism.engine.local import LocalEngine
+from ioprism.rules.registry import judge
+from ioprism.settings import Thresholds
+from tests.call_tables import calls, trace_of
+
+
+def test_a_trace_that_knows_no_ranks_is_judged_as_a_whole() -> None:
+    rows = [
+        {"start": float(n), "seconds": 0.5, "bytes": 4096, "process": None, "operation": "write"}
+        for n in range(8)
+    ]
+    evidence = evidence_of_trace(trace_of(calls(rows)), LocalEngine(), Thresholds())
+
+    assert evidence.usages["posix"].rank == [-1]
+    assert "small-writes" in {finding.code for finding in judge(evidence).findings}

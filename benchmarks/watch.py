@@ -1,9 +1,10 @@
 """The live service under load, with a thousand jobs, and idle; beside FTIO's predictor.
 
 A sender in a process of its own pushes messages of 100 intervals over a loopback socket.
-"arrival" is from the moment the service has a message to a prediction that counts it in, by
-its own histogram; the other latencies are from sending it to a subscriber's having that
-prediction, so both sockets, and whatever else the machine does, are part of them.
+"arrival" is from the earliest moment at which the service can have got a message to a prediction
+that counts it in, by its own histogram; the other latencies are from sending it to a subscriber's
+having that prediction, so both sockets, and whatever else the machine does, are part of them.
+Memory is that after a third of the load, and at its end.
 `IOPRISM_BENCH_SECONDS` sets the length of the load (10 by default, 60 for the claim).
 """
 
@@ -29,45 +30,53 @@ from benchmarks.peers import OURS, peer, row
 
 SECONDS = float(os.environ.get("IOPRISM_BENCH_SECONDS", "10"))
 IDLE_SECONDS = 5.0
-WIDTHS = (24, 12, 12, 10, 10, 10, 9, 9)
+SAMPLE = 0.5  # seconds between looks at the memory
+WIDTHS = (24, 12, 12, 10, 10, 10, 9, 14)
 FTIO = "ftio-hpc==0.0.9"
+FTIO_ADDRESS = "tcp://127.0.0.1:5599"
 
 SENDER = """
-import struct, sys, time
-import numpy as np, zmq
+import sys, time
+import msgpack, numpy as np, zmq
 address, log = sys.argv[1], sys.argv[5]
 rate, seconds, jobs = float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-SIZE, PERIOD = 100, 5.0
-item = np.dtype([("kind", "u1"), ("value", ">f8")])
-socket = zmq.Context().socket(zmq.PUSH)
-socket.connect(address)
+SIZE, PERIOD, TICK = 100, 5.0, 0.001
+KEYS = ("b", "ts", "te")
 each = max(jobs / rate, 0.01) / SIZE  # a message tells what its job did since the last one
 offsets = each * np.arange(SIZE)
-block = np.zeros((3, SIZE), item)
-block["kind"] = 0xCB
-def packed(moment, job):
-    name = f"job{job}".encode()
-    busy = (moment + 0.37 * job) % PERIOD < 1.0
-    block["value"][0] = 1e9 if busy else 1e5
-    block["value"][1] = moment + offsets
-    block["value"][2] = moment + offsets + each
-    head = struct.pack(">BH", 0xDC, SIZE)
-    parts = [head + block[i].tobytes() for i in range(3)]
-    return b"".join([b"\\x84\\xa3job", bytes([0xA0 + len(name)]), name, b"\\xa1b", parts[0],
-                     b"\\xa2ts", parts[1], b"\\xa2te", parts[2]])
+class Message:
+    # Packed once; for every sending all its numbers are written anew.
+    def __init__(self, job):
+        name = {"job": f"job{job}", "ranks": 100}
+        self.raw = bytearray(msgpack.packb({**name, **{key: [0.0] * SIZE for key in KEYS}}))
+        size = 9 * SIZE  # bytes of an array; from its end, the key and head of the next one
+        ends = [len(self.raw) - 2 * (size + 6), len(self.raw) - (size + 6), len(self.raw)]
+        self.rate, self.start, self.end = (
+            np.ndarray((SIZE,), ">f8", self.raw, end - size + 1, (9,)) for end in ends
+        )
+        self.phase = 0.37 * job
+    def at(self, moment):
+        self.rate[:] = 1e9 if (moment + self.phase) % PERIOD < 1.0 else 1e5
+        self.start[:] = start = moment + offsets
+        self.end[:] = start + each
+        return self.raw
+messages = [Message(job) for job in range(jobs)]
+told = msgpack.unpackb(messages[-1].at(2.0))
+assert told["ts"][0] == 2.0 and told["te"][-1] == 2.0 + offsets[-1] + each
+socket = zmq.Context().socket(zmq.PUSH)
+socket.connect(address)
 count = int(rate * seconds)
 sent = np.zeros(count)
-began = time.monotonic()
-for number in range(count):
-    due = began + number / rate
-    now = time.monotonic()
-    if now < due:
-        time.sleep(due - now)
-    moment = number / rate
-    socket.send(packed(moment, number % jobs))
-    sent[number] = time.monotonic()
-np.save(log, sent)
+began, number = time.monotonic(), 0
+while number < count:
+    due = min(count, int((time.monotonic() - began) * rate) + 1)
+    for number in range(number, due):
+        socket.send(messages[number % jobs].at(number / rate))
+        sent[number] = time.monotonic()
+    number = due
+    time.sleep(TICK)
 print(time.monotonic() - began)
+np.save(log, sent)
 socket.close(linger=10000)
 """
 
@@ -87,26 +96,12 @@ def load(name: str, *, rate: float, seconds: float, jobs: int) -> None:
         watching("--publish", "tcp://127.0.0.1:*", "--http", "0") as (service, places),
     ):
         log = Path(folder) / "sent.npy"
-        sender = subprocess.Popen(
-            [
-                str(OURS),
-                "-c",
-                SENDER,
-                places["messages"],
-                str(rate),
-                str(seconds),
-                str(jobs),
-                str(log),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        began = psutil.Process(service.pid).cpu_times()
-        heard = _heard(places["predictions"], until=sender)
-        cpu = _used(service.pid) - began.user - began.system
-        took = float((sender.communicate()[0] or "nan").strip())
+        before = _used(service.pid)
+        sender = _sender(places["messages"], rate=rate, seconds=seconds, jobs=jobs, log=log)
+        heard, memory = _heard(places["predictions"], service.pid, until=sender)
+        cpu = _used(service.pid) - before
+        took = float(sender.communicate()[0])
         latency = _latencies(np.load(log), heard, jobs)
-        memory = psutil.Process(service.pid).memory_info().rss
         arrival = _arrival_p99(places["page"])
     row(
         name,
@@ -114,9 +109,16 @@ def load(name: str, *, rate: float, seconds: float, jobs: int) -> None:
         arrival,
         *(f"{1000 * q:.1f} ms" for q in (*np.quantile(latency, [0.5, 0.99]), latency.max())),
         f"{100 * cpu / took:.0f} %",
-        f"{memory / 2**20:.0f} MiB",
+        f"{memory[len(memory) // 3] / 2**20:.0f}, {memory[-1] / 2**20:.0f} MiB",
         widths=WIDTHS,
     )
+
+
+def _sender(
+    address: str, *, rate: float, seconds: float, jobs: int, log: Path
+) -> subprocess.Popen[str]:
+    command = [str(OURS), "-c", SENDER, address, str(rate), str(seconds), str(jobs), str(log)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def _arrival_p99(page: str) -> str:
@@ -140,25 +142,67 @@ def idle() -> None:
 
 
 def beside_ftio() -> None:
-    """Print what FTIO's predictor costs when idle, and for the same few bursts."""
-    python = peer("ftio", FTIO)
-    program = python.with_name("predictor")
-    command = [str(program), "--zmq", "--zmq_port", "5599", "-e", "no", "-f", "10"]
-    with tempfile.TemporaryFile("w+") as said:
-        service = subprocess.Popen(command, stdout=said, stderr=said, text=True)
-        try:
-            time.sleep(8.0)  # it loads for several seconds
-            before = _used(service.pid)
-            time.sleep(IDLE_SECONDS)
-            share = (_used(service.pid) - before) / IDLE_SECONDS
-            row("FTIO 0.0.9, idle", "", "", "", "", "", f"{100 * share:.2f} %", "", widths=WIDTHS)
-            answers, cost, memory = _bursts_to("tcp://127.0.0.1:5599", service.pid, said)
-        finally:
-            _end(service)
+    """Print what FTIO's predictor costs when idle, on the same load, and for a few bursts."""
+    with ftio_predicting() as (service, said):
+        before = _used(service.pid)
+        time.sleep(IDLE_SECONDS)
+        share = (_used(service.pid) - before) / IDLE_SECONDS
+        row("FTIO 0.0.9, idle", "", "", "", "", "", f"{100 * share:.2f} %", "", widths=WIDTHS)
+        answers, cost, memory = _bursts_to(FTIO_ADDRESS, service.pid, said)
     row("FTIO 0.0.9, 20 bursts", answers, "", "", "", "", f"{cost:.2f} s", memory, widths=WIDTHS)
     with watching("--publish", "tcp://127.0.0.1:*") as (ours, places):
         _, cost, memory = _bursts_to(places["messages"], ours.pid, None)
     row("ioprism, 20 bursts", "", "", "", "", "", f"{cost:.2f} s", memory, widths=WIDTHS)
+    with ftio_predicting() as (service, said):
+        ftio_load(service, said, rate=10_000, seconds=SECONDS)
+
+
+def ftio_load(
+    service: subprocess.Popen[str], said: IO[str], *, rate: float, seconds: float
+) -> None:
+    """Send FTIO the load of one job; it answers after a second without messages."""
+    with tempfile.TemporaryDirectory() as folder:
+        before = _used(service.pid)
+        sender = _sender(
+            FTIO_ADDRESS, rate=rate, seconds=seconds, jobs=1, log=Path(folder) / "sent.npy"
+        )
+        memory = []
+        while sender.poll() is None:
+            memory.append(_memory(service.pid))
+            time.sleep(SAMPLE)
+        took = float(sender.communicate()[0])
+        cpu = (_used(service.pid) - before) / took
+    row(
+        "FTIO 0.0.9, one job",
+        f"{rate * seconds / took:,.0f}",
+        _answers(said),
+        "",
+        "",
+        "",
+        f"{100 * cpu:.0f} %",
+        f"{memory[len(memory) // 3] / 2**20:.0f}, {memory[-1] / 2**20:.0f} MiB",
+        widths=WIDTHS,
+    )
+
+
+@contextmanager
+def ftio_predicting() -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """Run FTIO's predictor, which leaves files where it runs; yield it and what it says."""
+    program = peer("ftio", FTIO).with_name("predictor")
+    port = FTIO_ADDRESS.rpartition(":")[2]
+    command = [str(program), "--zmq", "--zmq_port", port, "-e", "no", "-f", "10"]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
+        service = subprocess.Popen(command, stdout=said, stderr=said, text=True, cwd=folder)
+        try:
+            time.sleep(8.0)  # it loads for several seconds
+            yield service, said
+        finally:
+            _end(service)
+
+
+def _answers(said: IO[str]) -> str:
+    said.seek(0)
+    return f"{said.read().count('): Ended')} answers"
 
 
 def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float, str]:
@@ -183,11 +227,7 @@ def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float
     cost = _used(pid) - before
     memory = _memory(pid)
     context.destroy(linger=0)
-    answers = ""
-    if said is not None:
-        said.seek(0)
-        answers = f"{said.read().count('Dominant frequency')} answers"
-    return answers, cost, f"{memory / 2**20:.0f} MiB"
+    return "" if said is None else _answers(said), cost, f"{memory / 2**20:.0f} MiB"
 
 
 @contextmanager
@@ -219,12 +259,12 @@ def _end(service: subprocess.Popen[str]) -> None:
 
 
 def _used(pid: int) -> float:
-    """CPU seconds of a process and its children."""
+    """CPU seconds of a process and its children, those that have ended included."""
     total = 0.0
     process = psutil.Process(pid)
     for one in (process, *process.children(recursive=True)):
         times = one.cpu_times()
-        total += times.user + times.system
+        total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
@@ -233,22 +273,34 @@ def _memory(pid: int) -> int:
     return sum(one.memory_info().rss for one in (process, *process.children(recursive=True)))
 
 
-def _heard(address: str, *, until: subprocess.Popen[str]) -> list[tuple[float, str, int]]:
-    """Subscribe until the sender is done: when, which job, how many of its messages counted."""
+def _heard(
+    address: str, service: int, *, until: subprocess.Popen[str]
+) -> tuple[list[tuple[float, str, int]], list[int]]:
+    """Subscribe until the sender is done.
+
+    Returns:
+        When a prediction came, of which job, how many of its messages it counts in; and the
+        service's memory from time to time.
+    """
     context = zmq.Context()
     socket = context.socket(zmq.SUB)
     socket.setsockopt(zmq.SUBSCRIBE, b"")
     socket.setsockopt(zmq.RCVHWM, 0)
     socket.connect(address)
     heard: list[tuple[float, bytes]] = []
+    memory = [_memory(service)]
+    sampled = time.monotonic()
     while True:
         if socket.poll(2000):
             heard.append((time.monotonic(), socket.recv_multipart()[1]))
         elif until.poll() is not None:
             break
+        if time.monotonic() - sampled > SAMPLE:
+            sampled = time.monotonic()
+            memory.append(_memory(service))
     context.destroy(linger=0)
     said = ((moment, json.loads(text)) for moment, text in heard)
-    return [(moment, one["job"], one["messages"]) for moment, one in said]
+    return [(moment, one["job"], one["messages"]) for moment, one in said], memory
 
 
 def _latencies(sent: np.ndarray, heard: list[tuple[float, str, int]], jobs: int) -> np.ndarray:

@@ -30,62 +30,6 @@ from tests.service.running import (
 )
 
 
-def replayed(trace: Path, *, direction: str, speed: float) -> list[dict[str, Any]]:
-    """What watch says about a trace that is sent over a socket."""
-    with running("--zmq", FREE, "--direction", direction, "--exit-when-idle", 3) as service:
-        command = [sys.executable, "-m", "ioprism", "replay", str(trace), "--batch", "0.2"]
-        options = ["--zmq", service.place("messages"), "--direction", direction]
-        options += ["--speed", str(speed)]
-        subprocess.run([*command, *options], check=True, capture_output=True, timeout=PATIENCE)
-        assert service.process.wait(timeout=PATIENCE) == 0
-        said = []
-        while not service.said.empty():
-            said.append(service.said.get())
-        return said
-
-
-@pytest.mark.corpus
-@pytest.mark.parametrize(
-    ("name", "direction", "truth", "first", "speed"),
-    [
-        ("384.msgpack", "write", 10.143, 3.2, 40.0),
-        ("384.msgpack", "read", 10.175, 8.5, 40.0),
-        ("8.jsonl", "write", 1.937, 0.05, 10.0),
-        ("8.jsonl", "read", 1.891, 2.5, 10.0),
-    ],
-)
-def test_after_five_periods_the_period_of_a_real_job_is_right_and_stays(
-    shared_data: Path, name: str, direction: str, truth: float, first: float, speed: float
-) -> None:
-    said = replayed(shared_data / "tmio" / name, direction=direction, speed=speed)
-    # A period is there when its last phase is reported, and that is when the phase ends.
-    late = [one for one in said if one["time"] > first + 6.5 * truth]
-
-    assert len(late) > 2
-    for one in late:
-        assert one["period"] is not None
-        assert one["period"]["seconds"] == pytest.approx(truth, rel=0.03)
-
-
-def test_rhythm_change_and_next_phase_over_a_socket() -> None:
-    slow = 5.0 + 20.0 * np.arange(9)
-    fast = slow[-1] + 20.0 + 4.0 * np.arange(14)
-    starts = [*slow.tolist(), *fast.tolist(), *(fast[-1] + 4.0 + 20.0 * np.arange(6)).tolist()]
-    said = []
-    with running("--zmq", FREE) as service, sender(service.place("messages")) as send:
-        for number, start in enumerate(starts, start=1):
-            send(burst(start, length=1.5))
-            said.append(service.until(counting(number)))
-    news = [one for one in said if one["change"] and one["change"]["after"]]
-
-    assert [round(one["change"]["after"]) for one in news] == [20, 4, 20]
-    assert news[1]["time"] <= fast[0] + 4 * 4.0
-    assert news[2]["time"] <= fast[-1] + 4.0 + 4 * 20.0
-    assert said[0].keys() >= {"time", "window", "period", "next_phase", "job", "probabilities"}
-    steady = zip(said[5:8], starts[6:9], strict=True)
-    assert all(abs(one["next_phase"]["start"] - start) < 2.0 for one, start in steady)
-
-
 def test_whatever_comes_is_counted_and_the_rest_goes_on() -> None:
     good = burst(0.0)
     nan = msgpack.packb({"ranks": 1, "b": [1.0, math.nan], "ts": [0.0, 1.0], "te": [1.0, 2.0]})

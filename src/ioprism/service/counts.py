@@ -53,10 +53,10 @@ class Latency:
     total: float = 0.0  # seconds
     longest: float = 0.0
 
-    def record(self, seconds: float) -> None:
-        """Count one message."""
-        self.buckets[bisect_left(BOUNDS, seconds)] += 1
-        self.total += seconds
+    def record(self, seconds: float, *, messages: int = 1) -> None:
+        """Count messages that waited equally long."""
+        self.buckets[bisect_left(BOUNDS, seconds)] += messages
+        self.total += seconds * messages
         self.longest = max(self.longest, seconds)
 
     @property

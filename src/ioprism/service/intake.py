@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Iterable
+from itertools import groupby
 
 from ioprism.readers.signals.messages import (
     MalformedMessageError,
     Piece,
-    parse_message,
+    parse_alike,
     parse_value,
 )
 from ioprism.service.counts import Counts
@@ -18,45 +20,32 @@ from ioprism.service.jobs import Job, Jobs
 REMEMBERED = 2**16  # messages among which duplicates are found
 DIGEST = 12  # bytes
 
+Message = tuple[str, bytes]  # the job it belongs to, if it does not say, and its content
+
 
 class Intake:
     """Turns messages into pieces of the jobs' signals, and counts what it drops."""
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        counts: Counts,
-        *,
-        direction: str,
-        largest: int,
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, jobs: Jobs, counts: Counts, *, direction: str, largest: int) -> None:
         self.counts = counts
         self.largest = largest  # bytes of a message
-        self.clock = clock
         self.changed: dict[str, Job] = {}  # jobs with new pieces since they were last settled
         self._jobs = jobs
         self._direction = direction
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
-    def receive(self, raw: bytes, *, job: str) -> bool:
-        """Take one message that came over the network; return whether it counted."""
-        counts = self.counts
-        counts.messages += 1
-        counts.received_bytes += len(raw)
-        if len(raw) > self.largest:
-            counts.oversized += 1
-            return False
-        if self._is_duplicate(raw):
-            counts.duplicates += 1
-            return False
-        try:
-            pieces = parse_message(raw)
-        except MalformedMessageError:
-            counts.malformed += 1
-            return False
-        self._sort(pieces, job)
-        return True
+    def receive(self, messages: Iterable[Message], *, arrived: float) -> list[Message]:
+        """Take messages that came over the network; return those that counted.
+
+        Args:
+            messages: each with the job it belongs to, if it does not say.
+            arrived: monotonic seconds.
+        """
+        wanted = [message for message in messages if self._is_wanted(message[1])]
+        counted: list[Message] = []
+        for _, alike in groupby(wanted, key=_look):
+            counted += self._take(list(alike), arrived)
+        return counted
 
     def receive_value(self, value: object, *, job: str) -> bool:
         """Take one value of a followed file; return whether it counted."""
@@ -66,7 +55,7 @@ class Intake:
         except MalformedMessageError:
             self.counts.malformed += 1
             return False
-        self._sort(pieces, job)
+        self._sort(pieces, job, arrived=time.monotonic())
         return True
 
     def settle(self) -> list[Job]:
@@ -85,19 +74,44 @@ class Intake:
         """Go on with the fingerprints of messages received before."""
         self._seen = OrderedDict((bytes(digest), None) for digest in digests)
 
-    def _sort(self, pieces: list[Piece], default: str) -> None:
-        now = self.clock()
+    def _take(self, alike: list[Message], arrived: float) -> list[Message]:
+        """Take messages that look alike, together if they are; return those that counted."""
+        try:
+            pieces = parse_alike([raw for _, raw in alike])
+        except MalformedMessageError:
+            if len(alike) > 1:
+                return [one for single in alike for one in self._take([single], arrived)]
+            self.counts.malformed += 1
+            return []
+        self._sort(pieces, alike[0][0], arrived=arrived, messages=len(alike))
+        return alike
+
+    def _sort(
+        self, pieces: list[Piece], default: str, *, arrived: float, messages: int = 1
+    ) -> None:
         heard: set[str] = set()
         for piece in pieces:
             if self._direction != "both" and piece.direction not in (None, self._direction):
                 continue
-            job = self._jobs.hear(piece.job or default, now)
+            job = self._jobs.hear(piece.job or default, arrived)
             job.take(piece)
             self.changed[job.name] = job
             if job.name not in heard:
                 heard.add(job.name)
-                job.messages += 1
-                job.arrivals.append(now)
+                job.messages += messages
+                job.waiting[arrived] += messages
+
+    def _is_wanted(self, raw: bytes) -> bool:
+        counts = self.counts
+        counts.messages += 1
+        counts.received_bytes += len(raw)
+        if len(raw) > self.largest:
+            counts.oversized += 1
+            return False
+        if self._is_duplicate(raw):
+            counts.duplicates += 1
+            return False
+        return True
 
     def _is_duplicate(self, raw: bytes) -> bool:
         digest = hashlib.blake2b(raw, digest_size=DIGEST).digest()
@@ -107,3 +121,8 @@ class Intake:
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return False
+
+
+def _look(message: Message) -> tuple[str, int]:
+    job, raw = message
+    return job, len(raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,8 +30,8 @@ class Job:
         self.ranks: int | None = None
         self.heard = 0.0  # monotonic seconds
         self.answered = -math.inf  # monotonic seconds
-        self.arrivals: list[float] = []  # monotonic, of messages that wait for an answer
-        self._waiting: list[Piece] = []
+        self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
+        self._pieces: list[Piece] = []
         self._far = 0
 
     @property
@@ -41,17 +41,17 @@ class Job:
 
     def take(self, piece: Piece) -> None:
         """Keep a piece until the next `settle`."""
-        self._waiting.append(piece)
+        self._pieces.append(piece)
         self.ranks = max(self.ranks or 0, piece.ranks or 0) or None
 
     def settle(self, counts: Counts) -> None:
         """Add all that waits to the signal, leaving out what cannot be true."""
-        if not self._waiting:
+        if not self._pieces:
             return
-        start = np.concatenate([piece.start for piece in self._waiting])
-        end = np.concatenate([piece.end for piece in self._waiting])
-        amount = np.concatenate([piece.amount for piece in self._waiting])
-        self._waiting.clear()
+        start = np.concatenate([piece.start for piece in self._pieces])
+        end = np.concatenate([piece.end for piece in self._pieces])
+        amount = np.concatenate([piece.amount for piece in self._pieces])
+        self._pieces.clear()
         with np.errstate(invalid="ignore"):
             sound = np.isfinite(amount) & (amount >= 0.0) & (end >= start)
             sound &= (np.abs(start) < LATEST) & (np.abs(end) < LATEST)

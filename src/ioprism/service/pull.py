@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ioprism.errors import UsageError
 from ioprism.service.addresses import zeromq
-from ioprism.service.intake import Intake
+from ioprism.service.intake import Intake, Message
 from ioprism.service.journal import Journal
 
 QUEUE = 10_000  # messages; then senders wait
@@ -27,27 +28,40 @@ class PullSource:
         # A message much above the limit never reaches memory: its sender is cut off.
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
         self.address = bound(self.socket, address, self._zmq)
+        self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
 
     def read(self, intake: Intake, journal: Journal | None) -> bool:
-        """Take what has arrived; return whether there may be more."""
-        until = time.monotonic() + PATIENCE
+        """Take what has arrived; return whether there may be more.
+
+        What waits may have arrived as early as right after the socket was last found empty.
+        """
+        arrived = self.empty_at
+        counted = intake.receive(self._waiting(intake.largest), arrived=arrived)
+        if journal is not None:
+            for job, raw in counted:
+                journal.append(job, raw)
+        return self.empty_at == arrived
+
+    def _waiting(self, most_bytes: int) -> Iterator[Message]:
+        """Messages that wait, up to a number and size that can be answered soon."""
+        until, size = time.monotonic() + PATIENCE, 0
         for _ in range(AT_ONCE):
             try:
                 frames = self.socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
-                return False
+                self.empty_at = time.monotonic()
+                return
             job, raw = self._named(frames)
-            if intake.receive(raw, job=job) and journal is not None:
-                journal.append(job, raw)
-            if time.monotonic() > until:
-                return True
-        return True
+            yield job, raw
+            size += len(raw)
+            if size > most_bytes or time.monotonic() > until:
+                return
 
     def close(self) -> None:
         """Stop listening."""
         self.socket.close()
 
-    def _named(self, frames: list[bytes]) -> tuple[str, bytes]:
+    def _named(self, frames: list[bytes]) -> Message:
         """A message of two parts begins with the name of its job."""
         if len(frames) != 2:
             return self.job, frames[-1]

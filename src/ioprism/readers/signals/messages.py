@@ -6,7 +6,7 @@ A message may say which job it belongs to: a map has a key ``job``. Nothing in i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from ioprism.errors import IoprismError
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.readers.signals.build import Content, Intervals
+from ioprism.readers.signals.flat_map import unpack_plain
 from ioprism.readers.signals.gekkofs import DIRECTIONS, FIELDS, bare, request_intervals
 from ioprism.readers.signals.metric_proxy import metric_series, metrics_in
 from ioprism.readers.signals.tmio import parse_document, parse_flush
@@ -51,6 +52,20 @@ def parse_message(raw: bytes) -> list[Piece]:
     except Problem as error:
         raise MalformedMessageError(str(error)[:200]) from error
     return [piece for value in values for piece in parse_value(value)]
+
+
+def parse_alike(raws: Sequence[bytes]) -> list[Piece]:
+    """Read messages together that seem to be alike; their pieces are joined.
+
+    Raises:
+        MalformedMessageError: one of them is none of the known forms, or they are not alike.
+    """
+    if len(raws) == 1:
+        return parse_message(raws[0])
+    plain = unpack_plain(raws)
+    if plain is None:
+        raise MalformedMessageError("they differ in more than their numbers")
+    return parse_value(plain)
 
 
 def parse_value(value: object) -> list[Piece]:
@@ -97,6 +112,9 @@ def _several(raw: bytes) -> Several:
 def _values(raw: bytes) -> list[Any]:
     if raw[:1] in (b"{", b"\t", b" ", b"\n"):
         return _json_values(raw)
+    plain = unpack_plain([raw])
+    if plain is not None:
+        return [plain]
     value = unpack(raw)
     if not isinstance(value, Several):
         return [value]

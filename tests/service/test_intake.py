@@ -1,0 +1,64 @@
+"""What is taken in together counts as if it had come one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ioprism.analyses.periodicity.online import Settings
+from ioprism.service.counts import Counts, Latency
+from ioprism.service.intake import Intake
+from ioprism.service.jobs import Jobs
+from tests.service.running import burst
+
+
+def intake(*, largest: int = 10_000) -> tuple[Intake, Jobs]:
+    counts = Counts()
+    jobs = Jobs(settings=Settings(), counts=counts, most=10, expire=60.0)
+    return Intake(jobs, counts, direction="both", largest=largest), jobs
+
+
+def mixed() -> list[tuple[str, bytes]]:
+    """Good messages of two jobs, and between them those of the same length that are none."""
+    good = [burst(10.0 * number, job="ab"[number % 3 == 2]) for number in range(12)]
+    damaged = bytearray(burst(500.0, job="a"))
+    damaged[-9] = 0xC1
+    again = [good[3], bytes(damaged), b"x" * 20_000, b"\xc1" * len(good[0])]
+    return [("job", raw) for raw in [*good[:6], *again, *good[6:]]]
+
+
+def test_a_batch_counts_as_its_messages_one_by_one() -> None:
+    (together, jobs), (single, others) = intake(), intake()
+    counted = together.receive(mixed(), arrived=1.0)
+    one_by_one = [one for each in mixed() for one in single.receive([each], arrived=1.0)]
+    together.settle()
+    single.settle()
+
+    assert counted == one_by_one
+    assert len(counted) == 12
+    assert together.counts == single.counts
+    assert (together.counts.malformed, together.counts.duplicates) == (2, 1)
+    assert together.counts.oversized == 1
+    for job, other in zip(jobs, others, strict=True):
+        assert (job.name, job.messages, job.ranks) == (other.name, other.messages, other.ranks)
+        assert job.tracker.ring.total == pytest.approx(other.tracker.ring.total)
+        assert np.allclose(job.tracker.signal().values, other.tracker.signal().values)
+
+
+def test_messages_wait_from_their_arrival() -> None:
+    taking, jobs = intake()
+    taking.receive([("job", burst(0.0)), ("job", burst(10.0))], arrived=3.0)
+    taking.receive([("job", burst(20.0))], arrived=4.0)
+    (job,) = jobs
+
+    assert job.waiting == {3.0: 2, 4.0: 1}
+
+
+def test_latencies_fall_into_their_buckets() -> None:
+    latency = Latency()
+    latency.record(0.004, messages=3)
+    latency.record(2.0)
+
+    assert (latency.count, latency.buckets[2], latency.buckets[-1]) == (4, 3, 1)
+    assert latency.total == pytest.approx(2.012)
+    assert latency.longest == 2.0

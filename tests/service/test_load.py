@@ -1,0 +1,105 @@
+"""Many messages and many jobs at once: all are answered, in memory that does not grow."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+
+import msgpack
+import numpy as np
+import psutil
+import pytest
+import zmq
+
+from ioprism.service.pull import PullSource
+from ioprism.service.watch import Watch, WatchSettings
+from tests.service.running import FREE, PATIENCE, Running, burst, counting, running, sender
+
+INTERVALS = 100  # of a message
+
+
+def dense(number: int) -> bytes:
+    """A message of many requests within 10 ms."""
+    start = 0.01 * number + 1e-4 * np.arange(INTERVALS)
+    values = {"b": [1e9] * INTERVALS, "ts": start.tolist(), "te": (start + 1e-4).tolist()}
+    packed: bytes = msgpack.packb({"ranks": 4, **values})
+    return packed
+
+
+def memory(service: Running) -> int:
+    return int(psutil.Process(service.process.pid).memory_info().rss)
+
+
+def latencies(service: Running) -> dict[float, int]:
+    """How many messages were answered within so many seconds."""
+    with urllib.request.urlopen(f"{service.place('page')}/metrics") as answer:
+        text = answer.read().decode()
+    found = re.findall(r'latency_seconds_bucket{le="(.*)"} (.*)', text)
+    return {float(bound): int(count) for bound, count in found}
+
+
+def test_a_flood_is_taken_in_whole_and_memory_stays() -> None:
+    with running("--zmq", FREE, "--http", 0) as service, sender(service.place("messages")) as send:
+        for number in range(10_000):
+            send(dense(number))
+        service.until(counting(10_000))
+        before = memory(service)
+        for number in range(10_000, 30_000):
+            send(dense(number))
+        service.until(counting(30_000))
+        after = memory(service)
+        counts = service.get("/health")
+        answered = latencies(service)
+
+    assert after - before < 40 * 2**20  # the messages themselves are 54 MB
+    assert (counts["messages"], counts["intervals"]) == (30_000, 30_000 * INTERVALS)
+    assert (counts["malformed"], counts["duplicates"]) == (0, 0)
+    assert answered[float("inf")] == 30_000
+
+
+def test_a_message_alone_is_answered_at_once() -> None:
+    with running("--zmq", FREE, "--http", 0) as service, sender(service.place("messages")) as send:
+        for number in range(20):
+            send(burst(10.0 * number))
+            service.until(counting(number + 1))
+        answered = latencies(service)
+
+    assert answered[float("inf")] == 20
+    assert answered[0.2] >= 10  # the machine may do something else in between
+
+
+def test_a_message_counts_as_waiting_since_the_socket_was_last_empty() -> None:
+    context, service = zmq.Context(), Watch(WatchSettings())
+    source = PullSource(context, FREE, job="job", largest=2**20)
+    service.pulls.append(source)
+    before = source.empty_at
+    with sender(source.address) as send:
+        send(burst(0.0))
+        assert source.socket.poll(1000 * PATIENCE)
+        time.sleep(0.1)
+        service.step()
+    waited = service.latency.longest
+    first = source.empty_at
+    assert not service.step()
+    service.close()
+    context.destroy(linger=0)
+
+    assert waited >= 0.1
+    assert before < first < source.empty_at
+
+
+def test_a_thousand_jobs_are_watched_at_once() -> None:
+    with running("--zmq", FREE, "--http", 0) as service, sender(service.place("messages")) as send:
+        for number in range(6):
+            for job in range(1000):
+                send(burst(10.0 * number, job=f"job {job}"))
+        known: set[str] = set()
+        while len(known) < 1000:
+            one = service.until(counting(6))
+            if one["period"] and one["period"]["seconds"] == pytest.approx(10.0, rel=0.02):
+                known.add(one["job"])
+        counts = service.get("/health")
+
+    assert counts["messages"] == 6000
+    assert (counts["jobs_created"], counts["jobs_evicted"]) == (1000, 0)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,9 @@ import pytest
 
 from ioprism.errors import BrokenTraceError
 from ioprism.model.trace import Trace
+from ioprism.readers.dftracer import events
+from ioprism.readers.dftracer.columns import Columns, parse
+from ioprism.readers.dftracer.digits import MARGIN
 from ioprism.readers.dftracer.reader import DftracerReader
 from ioprism.readers.registry import read_trace
 from tests.conftest import ROOT
@@ -23,17 +29,17 @@ WITH_CALLS = sorted(path for path in DATA.glob("*.pfw*") if "agg" not in path.na
 
 def check_against_slow_parser(trace: Trace, path: Path) -> None:
     expected = slow_totals(path)
-    events = trace.events().filter(pl.col("layer") == "posix")
-    calls = dict(events.group_by(pl.col("function").cast(pl.String)).len().iter_rows())
+    posix = trace.events().filter(pl.col("layer") == "posix")
+    calls = dict(posix.group_by(pl.col("function").cast(pl.String)).len().iter_rows())
     moved = dict(
-        events.group_by(pl.col("operation").cast(pl.String)).agg(pl.sum("bytes")).iter_rows()
+        posix.group_by(pl.col("operation").cast(pl.String)).agg(pl.sum("bytes")).iter_rows()
     )
-    named = events.join(trace.files.select("file", "path"), on="file")
+    named = posix.join(trace.files.select("file", "path"), on="file")
 
     assert calls == dict(expected.calls)
     assert moved.get("read", 0) == expected.bytes["read"]
     assert moved.get("write", 0) == expected.bytes["write"]
-    assert (events["end"] - events["start"]).sum() == pytest.approx(expected.seconds)
+    assert (posix["end"] - posix["start"]).sum() == pytest.approx(expected.seconds)
     assert dict(named.group_by("path").len().iter_rows()) == dict(expected.paths)
 
 
@@ -65,6 +71,20 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
     assert found["read"] == (truth["reads"], truth["bytes_read"])
     assert found["write"] == (truth["writes"], truth["bytes_written"])
     assert sum(n for n, _ in found.values()) == truth["posix"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(events, "WORKERS", workers)
+    whole = DATA / "v2.2.0-md1-plain.pfw"
+    columns = parse(MARGIN + whole.read_bytes() + MARGIN)
+
+    def task(number: int) -> list[Columns]:
+        time.sleep(0.01 * (7 - number))
+        return [replace(columns, damaged=number)]
+
+    found = events.in_order(partial(task, number) for number in range(7))
+    assert [one.damaged for one in found] == list(range(7))
 
 
 def test_a_folder_is_one_workflow() -> None:

@@ -75,9 +75,7 @@ class Source:
             opened = trace or read_trace(*self.paths, format_name=self.format_name)
             return LookedAt(opened, main_view(opened, settings, engine), settings)
         layout = "compatible" if settings.compatible else ""
-        key = stage_key(
-            self.paths, settings.main_view, format_name=self.format_name, layout=layout
-        )
+        key = stage_key(self.paths, settings.main_view, format_name=self.format_name, layout=layout)
         stored = store.load(key, paths=self.paths)
         if stored is None:
             opened = trace or read_trace(*self.paths, format_name=self.format_name)

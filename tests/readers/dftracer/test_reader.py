@@ -124,6 +124,17 @@ def test_the_aggregated_mode_gives_counters() -> None:
     assert trace.counters["HEATMAP"]["read"].list.sum().sum() == 131_869
 
 
+def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.pfw"
+    sums = (DATA / "v2.2.0-agg.pfw").read_text().splitlines()
+    sums = [line for line in sums if "dft_cnt" in line]
+    path.write_text("\n".join([(DATA / "v2.2.0-md1-plain.pfw").read_text(), *sums, ""]))
+    trace = read_trace(path)
+
+    assert trace.events().height == read_trace(DATA / "v2.2.0-md1-plain.pfw").events().height
+    assert f"a.pfw: {len(sums)} lines hold sums" in " ".join(trace.completeness.warnings)
+
+
 def event(name: str, **arguments: Any) -> dict[str, Any]:
     return {
         "id": 1, "name": name, "cat": "POSIX", "pid": 7, "tid": 7,

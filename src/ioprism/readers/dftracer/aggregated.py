@@ -20,7 +20,7 @@ from ioprism.readers.calls import classify
 from ioprism.readers.darshan.records import POSIX
 from ioprism.readers.dftracer.columns import parse
 from ioprism.readers.dftracer.lines import Trouble, chunks, pieces
-from ioprism.readers.dftracer.objects import arguments_of, whole_number
+from ioprism.readers.dftracer.objects import arguments_of, is_sum, whole_number
 
 LARGEST = 2**60  # a sum beyond it is damage
 MOST_SECONDS = 10_000_000
@@ -67,7 +67,7 @@ class Aggregates:
         trouble, damaged = Trouble(), 0
         for piece in pieces(chunks(path, trouble), trouble):
             for read in parse(piece).others:
-                if "dft_cnt" in arguments_of(read):
+                if is_sum(read):
                     found = self._aggregate(read)
                     damaged += found is None
                     if found is not None:

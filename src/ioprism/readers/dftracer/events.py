@@ -21,7 +21,7 @@ from ioprism.readers.dftracer.columns import Columns, Strings, parse
 from ioprism.readers.dftracer.digits import Integers
 from ioprism.readers.dftracer.forms import Forms
 from ioprism.readers.dftracer.lines import Trouble, chunks, pieces
-from ioprism.readers.dftracer.objects import MISSING
+from ioprism.readers.dftracer.objects import MISSING, is_sum
 from ioprism.readers.dftracer.offsets import moved_bytes, offsets
 from ioprism.readers.dftracer.survey import Segment
 from ioprism.readers.file_pointer import UNKNOWN, FilePointers
@@ -70,6 +70,7 @@ class _Damage:
     calls: int = 0
     unnamed: int = 0
     bare: int = 0
+    sums: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +91,7 @@ class DftracerPartition:
             pointers = FilePointers()
             for columns in in_order(tasks):
                 damage.lines += columns.damaged
+                damage.sums += sum(is_sum(read) for read in columns.others)
                 if len(columns):
                     yield _Events(source, self.index, damage).frame(columns, pointers)
             _report(source.path.name, damage, warn)
@@ -153,6 +155,8 @@ def _report(name: str, damage: _Damage, warn: Warn) -> None:
         warn(f"{name}: {damage.calls} calls with impossible times left out")
     if damage.unnamed:
         warn(f"{name}: {damage.unnamed} calls name a file by a hash that is nowhere defined")
+    if damage.sums:
+        warn(f"{name}: {damage.sums} lines hold sums instead of calls and are left out")
     if damage.bare:
         warn(
             f"{name}: {damage.bare} reads and writes have neither file nor size; "

@@ -33,6 +33,11 @@ def arguments_of(read: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def is_sum(read: Mapping[str, Any]) -> bool:
+    """Whether it is a sum over calls, as the aggregated mode writes them."""
+    return "dft_cnt" in arguments_of(read)
+
+
 def whole_number(value: object) -> int | None:
     """Return a number that is written bare or as a string; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):

@@ -108,7 +108,7 @@ class _Content:
 
     def trace(self) -> Trace:
         with_calls = [one for one in self.surveys if one.has_calls and one.processes]
-        counted = [one for one in self.surveys if one.has_counters]
+        counted = [one for one in self.surveys if one.has_counters and not one.has_calls]
         if not with_calls and not counted:
             raise BrokenTraceError(
                 "no call could be read from it.\nHint: check that the trace was copied completely.",

@@ -114,8 +114,9 @@ def _look(piece: bytes, found: Survey) -> None:
         if read is not None:
             _take_line(read, found)
             own_calls += phase_of(read) == EVENT
-    found.has_counters = found.has_counters or COUNTED in piece
     found.has_calls = found.has_calls or _has_calls(piece, own_calls)
+    # Sums beside calls are counted when the calls are read.
+    found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
     if found.host_of and found.first is not None and _known_pairs(piece, found):
         return
     _take_columns(parse(piece), found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -149,6 +150,25 @@ def test_a_damaged_table_is_one_clear_error(tmp_path: Path) -> None:
 
     with pytest.raises(BrokenTraceError, match="content was changed"):
         _ = read_trace(tmp_path / "kept").files
+
+
+def test_a_folder_named_like_a_pattern_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "run[1]*"
+    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), folder)
+
+    assert read_trace(folder).events().height > 0
+
+
+def test_events_without_a_column_are_one_clear_error(tmp_path: Path) -> None:
+    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    path, manifest = tmp_path / "kept/events-00000.parquet", tmp_path / "kept" / MANIFEST
+    pl.read_parquet(path).drop("offset").write_parquet(path)
+    facts = json.loads(manifest.read_text())
+    facts["checksums"][path.name] = zlib.crc32(path.read_bytes())
+    manifest.write_text(json.dumps(facts))
+
+    with pytest.raises(BrokenTraceError, match="not those of events"):
+        read_trace(tmp_path / "kept").events()
 
 
 def test_one_changed_byte_of_the_events_is_found(tmp_path: Path) -> None:

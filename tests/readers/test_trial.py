@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ioprism.readers.trial import TrialError, attempt
@@ -9,6 +11,15 @@ from ioprism.readers.trial import TrialError, attempt
 
 def test_what_it_prints_comes_back() -> None:
     assert attempt("print(input()[::-1])", "abc", seconds=20) == "cba\n"
+
+
+def test_nothing_is_imported_from_where_the_user_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('taken over')")
+    monkeypatch.chdir(tmp_path)
+
+    assert attempt("import json; print(json.dumps(1))", "", seconds=20) == "1\n"
 
 
 @pytest.mark.parametrize(

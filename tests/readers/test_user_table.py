@@ -28,7 +28,7 @@ def write_table(table: pl.DataFrame, path: Path, suffix: str) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_events_written_as_a_table_come_back(tmp_path: Path, suffix: str) -> None:
     trace = read_trace(SAMPLE)
-    csv, path = tmp_path / "a.csv", tmp_path / f"b.{suffix}"
+    csv, path = tmp_path / "a.csv", tmp_path / f"b[1].{suffix}"
     write_csv(trace, csv)
     table = pl.read_csv(csv)
     write_table(table, path, suffix)

@@ -14,7 +14,7 @@ from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
 HIDDEN = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RankTable:
     """What each rank did through the interface that the program called; idle ranks are absent."""
 
@@ -33,7 +33,7 @@ class RankTable:
         return found + [0] * (self.ranks - len(found))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spread:
     """The rank that stands out, and what it stands out from."""
 
@@ -148,7 +148,7 @@ def _halfway(ordered: Sequence[float]) -> float:
     return (ordered[half - 1] + ordered[half]) / 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SharedFile:
     """A file that all ranks use, of which the trace keeps one entry."""
 
@@ -213,7 +213,7 @@ def _mean_and_deviation(values: Mapping[int, float], ranks: int) -> float:
     return mean + math.sqrt(squares / ranks)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RankZero:
     """Rank 0's part, where it does more than any other rank."""
 

@@ -22,7 +22,7 @@ Counts = list[int]
 Seconds = list[float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Moves:
     """The reads, or the writes, of each entry; a column is None where the source cannot tell."""
 
@@ -40,7 +40,7 @@ class Moves:
     begin: Seconds | None = None  # when the first began; 0 where there is none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spread:
     """How ranks differ in an entry that stands for all of them; zeros elsewhere."""
 
@@ -53,7 +53,7 @@ class Spread:
     deviation_bytes: Seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Usage:
     """One layer: one entry per file and rank in every column."""
 
@@ -120,7 +120,7 @@ class Striping:
     targets: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileFacts:
     """What is known of files, by their row."""
 
@@ -141,7 +141,7 @@ class FileFacts:
         return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RankLoad:
     """What each rank did through one layer, where the entries only tell of all together."""
 

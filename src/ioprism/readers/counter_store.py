@@ -84,7 +84,7 @@ class CounterStore:
             return COUNTERS.empty()
         try:
             return (
-                pl.scan_parquet(files, hive_partitioning=False)
+                pl.scan_parquet(files, hive_partitioning=False, glob=False)
                 .filter(pl.col("time_us").is_between(start_us, end_us))
                 .collect()
             )
@@ -241,7 +241,7 @@ def read_table(path: Path) -> pl.DataFrame:
         BrokenTraceError: it cannot be read.
     """
     try:
-        return pl.read_parquet(path, hive_partitioning=False)
+        return pl.read_parquet(path, hive_partitioning=False, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 

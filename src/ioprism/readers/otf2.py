@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,7 +23,7 @@ MAGIC = b"\x03BOTF2"
 SECONDS = 8.0  # that opening may take, and
 DEFINITIONS_PER_SECOND = 100_000  # bytes of definitions read in one more
 # The library never returns from some damaged archives.
-_OPEN = "import sys, otf2\nwith otf2.reader.open(sys.stdin.read()): pass"
+_OPEN = "import json, sys, otf2\nwith otf2.reader.open(json.load(sys.stdin)): pass"
 _LAYERS = {"POSIX": "posix", "ISOC": "stdio", "MPI-IO": "mpiio", "HDF5": "hdf5",
            "netCDF": "netcdf", "PnetCDF": "pnetcdf"}  # fmt: skip
 _MODES = {"READ": "read", "WRITE": "write", "FLUSH": "sync"}
@@ -55,7 +56,7 @@ class Otf2Reader:
         library = _library(source)
         anchor = _anchor(source) or source
         try:
-            attempt(_OPEN, str(anchor), seconds=_time_to_open(anchor))
+            attempt(_OPEN, json.dumps(str(anchor)), seconds=_time_to_open(anchor))
         except TrialError as error:
             raise _broken(source, error) from error
         content = Otf2Archive(anchor)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -15,21 +16,20 @@ from ioprism.model.trace import Warn
 from ioprism.readers.trial import TrialError, attempt
 
 MAGIC = b"PAR1"
-SECONDS = 10.0  # that any trial may take, and
-PER_SECOND = 5_000_000  # bytes read in one more
+SECONDS = 60.0  # that any trial may take, and
+PER_SECOND = 1_000_000  # bytes read in one more
 _READ_ALL = """
 import json, sys, polars
 columns = []
 for path in json.loads(sys.stdin.read()):
-    columns.append(list(polars.read_parquet_schema(path)))
-    for batch in polars.scan_parquet(path).collect_batches():
+    columns.append(list(polars.scan_parquet(path, glob=False).collect_schema()))
+    for batch in polars.scan_parquet(path, glob=False).collect_batches():
         pass
 print(json.dumps(columns))
 """
 # The trial finds what would end the process; polars may still give up on some columns alone.
 UNREADABLE = (OSError, TrialError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _Key = tuple[str, int, int]  # path, bytes, time of its last change
-_known: dict[_Key, list[str]] = {}
 
 
 def is_parquet(path: Path) -> bool:
@@ -44,13 +44,15 @@ def columns_of(paths: Sequence[Path]) -> list[list[str]]:
     Raises:
         TrialError: one of them could not.
     """
-    keys = [_key(path) for path in paths]
-    new = [key for key in dict.fromkeys(keys) if key not in _known]
-    if new:
-        limit = SECONDS + sum(size for _, size, _ in new) / PER_SECOND
-        said = attempt(_READ_ALL, json.dumps([name for name, _, _ in new]), seconds=limit)
-        _known.update(zip(new, json.loads(said), strict=True))
-    return [_known[key] for key in keys]
+    return _tried(tuple(_key(path) for path in paths))
+
+
+@lru_cache(maxsize=16)
+def _tried(files: tuple[_Key, ...]) -> list[list[str]]:
+    limit = SECONDS + sum(size for _, size, _ in files) / PER_SECOND
+    said = attempt(_READ_ALL, json.dumps([name for name, _, _ in files]), seconds=limit)
+    columns: list[list[str]] = json.loads(said)
+    return columns
 
 
 def first_line(error: BaseException) -> str:

@@ -138,7 +138,7 @@ class _Content:
 
 def rows(part: Path) -> pl.LazyFrame:
     """Return the columns that matter; those the file lacks are filled in."""
-    scan = pl.scan_parquet(part)
+    scan = pl.scan_parquet(part, glob=False)
     present = set(scan.collect_schema())
     missing = [what.alias(name) for name, what in _DEFAULTS.items() if name not in present]
     return scan.with_columns(missing).select(
@@ -170,7 +170,7 @@ class RecorderParquetPartition:
             warn(f"{self.path.name}: {dropped} calls with impossible times left out")
 
     def _calls(self) -> Iterator[pl.DataFrame]:
-        height: int = pl.scan_parquet(self.path).select(pl.len()).collect().item()
+        height: int = pl.scan_parquet(self.path, glob=False).select(pl.len()).collect().item()
         for first in range(0, height, ROWS):
             yield rows(self.path).slice(first, ROWS).collect()
 

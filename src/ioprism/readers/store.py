@@ -13,7 +13,7 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, OutputError
-from ioprism.model.schema import FILES, PROCESSES
+from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import (
     Completeness,
     Job,
@@ -43,7 +43,10 @@ class ParquetPartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
         """Yield the file once, lazily: polars reads only what is asked for."""
         _verify(self.path, self.checksum)
-        yield pl.scan_parquet(self.path)
+        events = pl.scan_parquet(self.path, glob=False)
+        if events.collect_schema() != EVENTS.schema:
+            raise _broken(self.path, "its columns are not those of events")
+        yield events
 
 
 def write_store(
@@ -215,7 +218,7 @@ def _inside(folder: Path, name: str) -> Path:
 def _read_table(path: Path, checksum: int) -> pl.DataFrame:
     _verify(path, checksum)
     try:
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 

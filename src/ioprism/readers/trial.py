@@ -18,7 +18,7 @@ def attempt(code: str, given: str, *, seconds: float) -> str:
     """
     try:
         tried = subprocess.run(  # noqa: S603 - our own interpreter, our own code
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],  # -P: nothing is imported from where the user is
             input=given,
             capture_output=True,
             text=True,

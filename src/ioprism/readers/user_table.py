@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -105,12 +106,18 @@ class Table:
         kind = _kind(self.path)
         if kind == "parquet":
             columns_of([self.path])
-            frame = pl.scan_parquet(self.path)
+            frame = pl.scan_parquet(self.path, glob=False)
         elif kind == "json":
-            frame = pl.scan_ndjson(self.path, infer_schema_length=10_000, ignore_errors=True)
+            frame = pl.scan_ndjson(
+                glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
+            )
         else:
             frame = pl.scan_csv(
-                self.path, infer_schema=False, truncate_ragged_lines=True, ignore_errors=True
+                self.path,
+                infer_schema=False,
+                truncate_ragged_lines=True,
+                ignore_errors=True,
+                glob=False,
             )
         present = set(frame.collect_schema().names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
@@ -202,14 +209,16 @@ class TablePartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size; rows without sound times are left out."""
         dropped = 0
-        tables = self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
-        for rows in until_damage(tables, self.table.path.name, warn):
+        for rows in until_damage(self._tables(), self.table.path.name, warn):
             events = self._events(rows)
             sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
             dropped += events.height - sound.height
             yield sound.lazy()
         if dropped:
             warn(f"{self.table.path.name}: {dropped} rows without sound times left out")
+
+    def _tables(self) -> Iterator[pl.DataFrame]:
+        yield from self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
 
     def _events(self, rows: pl.DataFrame) -> pl.DataFrame:
         start, end = _times(self.table.mapping.seconds)

@@ -44,7 +44,9 @@ class StageStore:
         place = self.folder / key
         try:
             facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
-            tables = {name: pl.read_parquet(place / f"{name}.parquet") for name in _TABLES}
+            tables = {
+                name: pl.read_parquet(place / f"{name}.parquet", glob=False) for name in _TABLES
+            }
             return Stage(_trace(facts, tables, paths), tables["main"])
         except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
             return None

@@ -121,4 +121,4 @@ def _kept(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame, int]
     if count == rows:
         return pl.concat(pieces, rechunk=False).lazy(), count
     pl.concat(pieces).sort("start").write_parquet(place / "rest.parquet")
-    return pl.scan_parquet(place / "*.parquet"), count
+    return pl.scan_parquet(sorted(place.glob("*.parquet")), glob=False), count

@@ -100,11 +100,13 @@ class DftracerPartition:
 def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
     """Join small tables: what is done once for a table costs less, the fewer there are."""
     held: list[pl.DataFrame] = []
-    for frame in frames:
+    height = 0
+    for frame in filter(len, frames):
         held.append(frame)
-        if sum(one.height for one in held) >= BATCH:
+        height += frame.height
+        if height >= BATCH:
             yield pl.concat(held, rechunk=True).lazy()
-            held = []
+            held, height = [], 0
     if held:
         yield pl.concat(held, rechunk=True).lazy()
 

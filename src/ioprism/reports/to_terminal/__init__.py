@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ioprism.text import printable
@@ -30,16 +29,20 @@ def heading(console: Console, title: str) -> None:
 
 def facts(console: Console, rows: Iterable[tuple[str, str | Text]]) -> None:
     """Print pairs of a label and a value."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, value in rows:
-        grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
-    console.print(Padding(grid, (0, 0, 0, 2)))
+    listed = list(rows)
+    width = max((len(label) for label, _ in listed), default=0)
+    for label, value in listed:
+        text = value if isinstance(value, Text) else Text(value)
+        lines = text.wrap(console, max(1, console.width - width - 4), overflow="fold")
+        for number, line in enumerate(lines):
+            before = "" if number else label
+            console.print(Text.assemble("  ", (before.ljust(width), "dim"), "  ", line))
 
 
 def table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
     """Print a table whose first column is a name and whose others are numbers."""
+    from rich.table import Table  # a sixth of what a short answer costs
+
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for number, title in enumerate(columns):
         grid.add_column(

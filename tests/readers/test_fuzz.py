@@ -19,6 +19,7 @@ from ioprism.readers.registry import read_trace
 from ioprism.readers.table import write_csv
 from tests.conftest import ROOT
 from tests.readers.test_recorder_parquet import part
+from tests.readers.test_user_table import write_table
 
 DATA = ROOT / "tests/data"
 MEMORY = 256 * 2**20  # bytes that Python may hold while it reads a small damaged file
@@ -78,15 +79,6 @@ def read_all(path: Path, *, name: str) -> None:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < MEMORY
-
-
-def write_table(table: pl.DataFrame, path: Path, suffix: str) -> None:
-    if suffix == "csv":
-        table.write_csv(path)
-    elif suffix == "jsonl":
-        table.write_ndjson(path)
-    else:
-        table.write_parquet(path)
 
 
 @pytest.mark.parametrize("sample", ["v2.2.0-md1-plain.pfw", "v2.2.0-agg.pfw", "v2.0.3-md1.pfw.gz"])

@@ -11,7 +11,7 @@ import ioprism
 from ioprism.model.finding import Severity
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.trace import Job, Trace
-from ioprism.pipeline import Report, ReportSettings, analyse, in_memory
+from ioprism.pipeline import Report, ReportSettings, analyse
 from ioprism.reports.to_notebook import story
 from ioprism.settings import Thresholds
 
@@ -98,15 +98,6 @@ def test_a_trace_with_nothing_in_it_has_a_report(tmp_path: Path) -> None:
 
     assert json.loads(made.to_json())["verdict"]["line"] == "No I/O was recorded."
     assert "No I/O" in made.to_html(tmp_path / "x.html")
-
-
-def test_few_events_are_held_and_many_are_not() -> None:
-    trace = ioprism.read(DATA / "g_straggler_rank2.darshan")
-
-    assert in_memory(trace, most=10) is trace
-    held = in_memory(trace)
-    assert len(held.partitions) == 1
-    assert held.events().height == trace.events().height
 
 
 def test_thresholds_are_ones_own() -> None:

@@ -86,10 +86,11 @@ def insights(
 ) -> Insights:
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
     from ioprism.analyses.evidence import evidence_of_trace
+    from ioprism.engine.memory import in_memory
     from ioprism.rules.registry import judge
 
     limits = thresholds or Thresholds()
-    return judge(evidence_of_trace(trace, engine or LocalEngine(), limits))
+    return judge(evidence_of_trace(in_memory(trace), engine or LocalEngine(), limits))
 
 
 def phases(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,9 +18,10 @@ from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.engine.memory import in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.finding import Finding
-from ioprism.model.trace import MemoryPartition, Trace
+from ioprism.model.trace import Trace
 from ioprism.readers.aside import written_aside
 from ioprism.reports.document import Document
 from ioprism.reports.ranking import ranked
@@ -32,7 +33,6 @@ from ioprism.settings import Thresholds
 from ioprism.views.bandwidth import bandwidth
 from ioprism.views.timeline import MOST_MARKS, timeline
 
-MOST_HELD = 4_000_000  # events; so many are kept in memory instead of being read again
 Result = TypeVar("Result")
 
 
@@ -127,24 +127,6 @@ def analyse(
         notes=tuple(notes),
     )
     return Report(document)
-
-
-def in_memory(trace: Trace, *, most: int = MOST_HELD) -> Trace:
-    """Return the trace with its events in memory, if they are few enough."""
-    import polars as pl
-
-    pieces: list[pl.DataFrame] = []
-    rows = 0
-    for batch in trace.batches():
-        pieces.append(batch.collect())
-        rows += pieces[-1].height
-        if rows > most:
-            return trace
-    if not rows:
-        return trace
-    events = MemoryPartition(pl.concat(pieces))
-    return replace(trace, partitions=(events,), load_files=lambda: trace.files,
-                   load_processes=lambda: trace.processes)  # fmt: skip
 
 
 def _rhythm(trace: Trace, engine: Engine) -> tuple[Rhythm | None, str]:

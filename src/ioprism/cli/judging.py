@@ -67,20 +67,22 @@ def judge_group(
         if not log.has_calls:
             return _judged_log(log, thresholds, servers)
     from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
     from ioprism.readers.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name)
-    evidence = evidence_of_trace(trace, LocalEngine(progress), thresholds)
-    found = judge(_with_weather(evidence, servers))
+    held = in_memory(trace, progress=progress)
+    evidence = evidence_of_trace(held, LocalEngine(progress), thresholds)
+    found = judge(with_weather(evidence, servers))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
 
 
 def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
-    found = judge(_with_weather(evidence_of_log(log, thresholds), servers))
+    found = judge(with_weather(evidence_of_log(log, thresholds), servers))
     return Judged(log.paths, log.format, log.job, log.completeness.warnings, found)
 
 
-def _with_weather(evidence: Evidence, servers: Path | None) -> Evidence:
+def with_weather(evidence: Evidence, servers: Path | None) -> Evidence:
     """Add what the servers moved while the job ran, where both are known."""
     job = evidence.job
     if servers is None or job.start_time is None or job.end_time is None:

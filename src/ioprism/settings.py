@@ -106,7 +106,8 @@ class Thresholds:
     target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
     others_load: float = _limit(
         0.5, "what other jobs move on the servers while the job runs, of the most that all moved "
-        "in any time as long, in the week before and after"
+        "in one of the times as long that follow each other in the week before and after, at most "
+        "5000 on each side"
     )  # fmt: skip
     alignment: float = _limit(
         4096, "what offsets are measured against where the trace names no alignment", unit="B"

@@ -1,6 +1,8 @@
-"""The load of the servers in a job's time, beside the highest of the days around it."""
+"""The load of the servers in a job's time, beside the highest of the times around it."""
 
 from __future__ import annotations
+
+from weakref import ref
 
 import polars as pl
 import pytest
@@ -44,3 +46,62 @@ def test_one_sample_covers_nothing() -> None:
     seen = weather(Memory(growing("a", [])), start=START, end=START + 60)
 
     assert (seen.coverage, seen.bytes) == (0.0, 0.0)
+
+
+def test_parts_of_a_server_with_one_sample_each_cover_nothing() -> None:
+    parts = [samples("a", {START: 5}, part=name) for name in ("scratch", "home")]
+    seen = weather(Memory(pl.concat(parts)), start=START, end=START + 60)
+
+    assert (seen.servers, seen.coverage, seen.bytes) == (1, 0.0, 0.0)
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [(2.0**40, 2.0**40 + 60), (-(2.0**40), 60.0), (NAN, START), (START, NAN), (START, INFINITE)],
+)
+def test_no_counters_cover_a_time_that_is_damage(start: float, end: float) -> None:
+    seen = weather(Memory(growing("a", [10] * 8)), start=start, end=end)
+
+    assert (seen.servers, seen.coverage, seen.bytes) == (1, 0.0, 0.0)
+
+
+class Watched(Memory):
+    """Notes how many of the tables it gave are still held when the next is asked for."""
+
+    def __init__(self, table: pl.DataFrame) -> None:
+        super().__init__(table)
+        self.given: list[ref[pl.DataFrame]] = []
+        self.held = 0
+
+    def counters(
+        self, server: str, *, start_us: int, end_us: int, per_job: bool = False
+    ) -> pl.DataFrame:
+        self.held = max(self.held, sum(table() is not None for table in self.given))
+        table = super().counters(server, start_us=start_us, end_us=end_us, per_job=per_job)
+        self.given.append(ref(table))
+        return table
+
+
+def test_the_counters_of_few_servers_are_in_memory_at_a_time() -> None:
+    source = Watched(pl.concat([growing(f"s{n}", [n] * 8) for n in range(20)]))
+    seen = weather(source, start=START, end=START + 40)
+
+    assert seen.bytes == pytest.approx(4 * sum(range(20)))
+    assert source.held <= 1
+
+
+def test_a_server_without_samples_does_not_hide_how_often_others_are_sampled() -> None:
+    source = Memory(pl.concat([samples("a", {START: 5}), growing("b", [10] * 8)]))
+    seen = weather(source, start=START, end=START + 80)
+
+    assert (seen.servers, seen.bytes, seen.coverage) == (2, 80.0, 0.5)
+
+
+def test_only_times_that_follow_each_other_from_the_job_on_are_compared() -> None:
+    rates = [0] * 4 + [0, 0, 9, 9] + [9, 9, 0, 0]
+    seen = weather(Memory(growing("a", rates)), start=START, end=START + 40)
+
+    assert seen.most_bytes == pytest.approx(18)  # 36 in the 40 s from 60 s on

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import main
+from ioprism.cli.bottlenecks import bottlenecks
+from ioprism.cli.inspect import OF_BOTTLENECKS, inspect
 from ioprism.cli.rules_check import check
 
 DATA = Path(__file__).parent.parent / "data/darshan"
@@ -112,6 +114,24 @@ def test_inspect_takes_a_finding_apart(log: str, code: str, operations: set[str]
         assert count == finding["evidence"]["small"]
 
 
+def test_help_says_that_findings_can_be_inspected_too() -> None:
+    assert "behind one finding or bottleneck" in run("--help").output
+
+
+def test_options_of_bottlenecks_are_refused_for_findings_if_given_not_if_set_for_all(
+    tmp_path: Path,
+) -> None:
+    shared = {option.name for option in bottlenecks.params} & {o.name for o in inspect.params}
+    general = {"paths", "format_name", "as_json", "quiet", "kind", "scheduler", "cluster",
+               "workers", "memory_limit"}  # fmt: skip
+    args = ["inspect", str(LOG), "stragglers"]
+    once = CliRunner().invoke(main, args, env={"IOPRISM_STAGES": str(tmp_path)})
+
+    assert shared - general == OF_BOTTLENECKS
+    assert once.exit_code == 0, once.output
+    assert run(*args, "--stages", tmp_path).exit_code == 2
+
+
 @pytest.mark.parametrize("log", ["a_ckpt_fpp_period5s", "l_killed_job_merged", "hostile-xss"])
 def test_every_finding_can_be_inspected(log: str) -> None:
     path = DATA / f"{log}.darshan"
@@ -176,6 +196,12 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["inspect", LOG, "tiny-files"], 1, "there is no finding 'tiny-files'"),
         (["inspect", LOG, "target-imbalance"], 1, "this needs stripe layouts"),
         (["inspect", LOG, "\x1b[31m"], 2, "there is no bottleneck"),
+        (["inspect", LOG, "stragglers", "--layer", "posix", "--time-bucket", "2"], 2,
+         "--time-bucket, --layer would change nothing: 'stragglers' is a finding"),
+        (["inspect", LOG, "stragglers", "--rules", __file__], 2, "--rules would change nothing"),
+        (["inspect", LOG, "stragglers", "--servers", DATA], 1, "no store of server counters"),
+        (["inspect", LOG, "XX99", "--thresholds", __file__], 2,
+         "--thresholds would change nothing: 'XX99' is no code of a finding"),
     ],
 )  # fmt: skip
 def test_failures_are_one_message_and_a_code(args: list[object], code: int, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 import ioprism
 from ioprism.cli import main
 from ioprism.settings import Thresholds
+from tests.readers.darshan.repacking import repack
 
 DATA = Path(__file__).parent.parent / "data/darshan"
 STRAGGLER = DATA / "g_straggler_rank2.darshan"
@@ -85,6 +87,51 @@ def test_servers_tell_whether_other_jobs_were_in_the_way(
         everybody = 1 + told["own_bytes"] / told["others_bytes"]
         assert weather[0]["level"] == "warn"
         assert told["share"] * everybody == pytest.approx(0.9, rel=0.01)
+
+
+def test_a_damaged_start_does_not_end_the_others(tmp_path: Path) -> None:
+    """Neither a log from the year 36812 nor its neighbours are lost."""
+    job = ioprism.read(STRAGGLER).job
+    assert job.start_time is not None
+    assert job.end_time is not None
+    start, end = (struct.pack("<q", int(moment)) for moment in (job.start_time, job.end_time))
+    late = [struct.pack("<q", 2**40 + seconds) for seconds in (0, 60)]
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    shutil.copy(STRAGGLER, logs / "sound.darshan")
+    repack(STRAGGLER, logs / "late.darshan",
+           lambda data: data.replace(start, late[0]).replace(end, late[1]))  # fmt: skip
+    assert ioprism.read(logs / "late.darshan").job.start_time > 2**40  # type: ignore[operator]
+    document = said("insights", logs, "--servers", counted(tmp_path, [1000, 900, 1000]))
+
+    assert len(document["jobs"]) == 2
+    assert not document["failures"]
+
+
+def test_servers_with_one_sample_of_each_part_leave_the_weather_unknown(tmp_path: Path) -> None:
+    start = ioprism.read(STRAGGLER).job.start_time
+    raw = tmp_path / "counters.csv"
+    lines = [f"s{number},{start},0,5,0,0,0,0" for number in range(3)]
+    raw.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *lines, ""]))
+    assert run("servers", "ingest", raw, "--store", tmp_path / "store").exit_code == 0
+    found = said("insights", STRAGGLER, "--servers", tmp_path / "store")
+
+    unknown = {one["code"]: one["needs"] for one in found["not_checked"]}
+    assert "the store covers 0%" in unknown["file-system-weather"]
+
+
+def test_inspect_shows_what_servers_and_thresholds_let_insights_find(tmp_path: Path) -> None:
+    options: dict[str, Path] = {"file-system-weather": counted(tmp_path, [1000, 900, 1000])}
+    options["small-total-data"] = tmp_path / "own.toml"
+    options["small-total-data"].write_text("small_total = 1e15")
+    for (code, value), option in zip(options.items(), ("--servers", "--thresholds"), strict=True):
+        listed = said("insights", STRAGGLER, option, value)["findings"]
+        (finding,) = [one for one in listed if one["code"] == code]
+        told = said("inspect", STRAGGLER, code, option, value)
+
+        assert told["finding"] == finding
+        assert told["calls"]
+        assert run("inspect", STRAGGLER, code).exit_code == 1
 
 
 def test_a_folder_that_is_no_store_is_said_once(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import polars as pl
 import pytest
@@ -91,6 +91,36 @@ def test_a_file_that_is_opened_again_is_read_from_the_start_without_a_jump(
     assert (row["operations"], row["forward"], row["consecutive"], row["first"]) == (4, 1, 1, 2)
 
 
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2)])
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (("open", "read", "read"), (1, 1, 1)),
+        (("read", "open", "read"), (0, 0, 2)),
+        (("read", "read", "open"), (1, 1, 1)),
+    ],
+)
+@pytest.mark.parametrize("times", [(6, 6, 7), (6, 7, 7), (6, 6, 6)])
+def test_an_open_counts_where_it_stands_even_if_the_clock_does_not_tell(
+    cuts: tuple[int, ...],
+    kinds: tuple[str, ...],
+    told: tuple[int, int, int],
+    times: tuple[float, ...],
+) -> None:
+    places = iter((0, 100))
+    table = calls(
+        *(
+            (time, kind, None, None) if kind == "open" else (time, kind, next(places), 100)
+            for time, kind in zip(times, kinds, strict=True)
+        )
+    )
+    pieces = [table[a:b] for a, b in pairwise([0, *cuts, table.height])]
+    (whole,) = LocalEngine().run(trace_of(*pieces), AccessPattern(2**20, 4096))
+    row = whole.filter(operation="read").to_dicts()[0]
+
+    assert (row["forward"], row["consecutive"], row["first"]) == told
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     made=st.lists(
@@ -98,20 +128,22 @@ def test_a_file_that_is_opened_again_is_read_from_the_start_without_a_jump(
             st.sampled_from(["read", "read", "write", "open"]),
             st.sampled_from([None, 0, 100, 200, 300]),
             st.sampled_from([0.001, 0.5, 7.0]),
+            st.sampled_from([0, 0, 1]),  # a coarse clock gives neighbours one time
         ),
         min_size=1,
         max_size=14,
     ),
     cuts=st.lists(st.integers(0, 14), max_size=5),
 )
-def test_calls_that_overlap_are_told_alike_wherever_an_ordered_trace_is_cut(
-    made: list[tuple[str, int | None, float]], cuts: list[int]
+def test_calls_that_overlap_or_tie_are_told_alike_wherever_an_ordered_trace_is_cut(
+    made: list[tuple[str, int | None, float, int]], cuts: list[int]
 ) -> None:
+    times = accumulate(step for *_, step in made)
     rows = [
-        (float(n), kind, None if kind == "open" else place, None if kind == "open" else 100)
-        for n, (kind, place, _) in enumerate(made)
+        (float(time), kind, None if kind == "open" else place, None if kind == "open" else 100)
+        for time, (kind, place, *_) in zip(times, made, strict=True)
     ]
-    took = pl.Series([seconds for _, _, seconds in made])
+    took = pl.Series([seconds for _, _, seconds, _ in made])
     table = calls(*rows).with_columns(end=pl.col("start") + took)
     edges = [0, *sorted(min(cut, table.height) for cut in cuts), table.height]
     pieces = [table[a:b] for a, b in pairwise(edges)]

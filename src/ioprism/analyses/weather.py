@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.analyses.job_metrics.activity import BYTE_ROWS
 from ioprism.analyses.job_metrics.interval import sampling_interval_us
-from ioprism.analyses.job_metrics.series import Ints, locate, server_series
+from ioprism.analyses.job_metrics.series import LONGEST_STEP, Floats, Ints, locate, server_series
 from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.model.counters import SECOND, CounterSource
+from ioprism.errors import NotEnoughDetailError
+from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
 
 AROUND = 7 * 86_400 * SECOND  # how far before and after the job the highest load is looked for
 MOST_BINS = 5_000  # before, and as many after
@@ -24,28 +26,29 @@ class Weather:
     servers: int
     bytes: float  # in the time of the job, read and written
     seconds: float  # how long that time is
-    most_bytes: float  # in any time as long, in the days around it
+    most_bytes: float  # in one of the times as long that follow each other in the days around it
     coverage: float  # share of the time and the servers for which counters are known
 
 
 def weather(source: CounterSource, *, start: float, end: float) -> Weather:
-    """Return the load of all servers between two moments, in seconds since 1970."""
-    first, last = round(start * SECOND), round(end * SECOND)
+    """Return the load of all servers between two moments, in seconds since 1970.
+
+    The counters of one server after the other are read: those of all may not fit into memory.
+    """
     names = source.servers()
-    begin, finish = first - AROUND, last + AROUND
-    tables = [source.counters(name, start_us=begin, end_us=finish) for name in names]
-    if not any(table.height > 1 for table in tables):
+    if not EARLIEST <= start * SECOND <= end * SECOND <= LATEST:
+        return Weather(len(names), 0.0, 0.0, 0.0, 0.0)  # damage: no server was there then
+    first, last = round(start * SECOND), round(end * SECOND)
+    interval = _interval(source, names, first, last)
+    if interval is None:
         return Weather(len(names), 0.0, (last - first) / SECOND, 0.0, 0.0)
-    settings = MetricSettings(sampling_interval_us(tables))
-    edges, own = _bins(first, last, settings.interval_us)
-    left = np.arange(len(edges) - 1)
-    moved, known = np.zeros(len(left)), np.zeros(len(left))
-    for table in tables:
-        series = server_series(table, settings)
-        if not series.empty:
-            place = locate(series, edges)
-            moved += place.between(series.totals[BYTE_ROWS], left, left + 1).sum(axis=0)
-            known += place.between(series.known, left, left + 1)
+    settings = MetricSettings(interval)
+    edges, own = _bins(first, last, interval)
+    moved, known = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for name in names:
+        growth, seen = _load(source, name, edges, settings)
+        moved += growth
+        known += seen
     length = int(edges[1] - edges[0])
     return Weather(
         servers=len(names),
@@ -54,6 +57,31 @@ def weather(source: CounterSource, *, start: float, end: float) -> Weather:
         most_bytes=float(moved.max()),
         coverage=float(known[own]) / (length * len(names)),
     )
+
+
+def _interval(source: CounterSource, names: Sequence[str], first: int, last: int) -> int | None:
+    """How often the first server that has samples around the job is sampled; None if none has."""
+    for name in names:
+        near = source.counters(name, start_us=first - LONGEST_STEP, end_us=last + LONGEST_STEP)
+        try:
+            return sampling_interval_us([near])
+        except NotEnoughDetailError:
+            continue
+    return None
+
+
+def _load(
+    source: CounterSource, name: str, edges: Ints, settings: MetricSettings
+) -> tuple[Floats, Floats]:
+    """What one server moved between neighbouring edges, and how much of that time is known."""
+    begin, finish = int(edges[0]) - LONGEST_STEP, int(edges[-1]) + LONGEST_STEP
+    series = server_series(source.counters(name, start_us=begin, end_us=finish), settings)
+    left = np.arange(len(edges) - 1)
+    if series.empty:
+        return np.zeros(len(left)), np.zeros(len(left))
+    place = locate(series, edges)
+    moved = place.between(series.totals[BYTE_ROWS], left, left + 1).sum(axis=0)
+    return moved, place.between(series.known, left, left + 1)
 
 
 def _bins(first: int, last: int, interval: int) -> tuple[Ints, int]:

@@ -17,7 +17,7 @@ COMMANDS = {
     "report": "Everything about a job: the story here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
     "insights": "What is wrong with a job's I/O, and what to do about it.",
-    "inspect": "The records and calls behind one bottleneck.",
+    "inspect": "The records and calls behind one finding or bottleneck.",
     "characterise": "How much I/O, by whom, through which interface.",
     "convert": "Keep a trace as a Parquet store, or write its events as CSV.",
     "demo": "Make a sample trace and analyse it.",

@@ -21,23 +21,28 @@ FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
 
 
-@click.command()
-@options.traces
-@options.format_name
-@click.option("--min-level", type=LEVEL, default="ok", help="Show only this level and worse.")
-@click.option(
+# Options of `inspect` too: it must find what `insights` finds.
+thresholds_option: options.Decorator = click.option(
     "--thresholds",
     "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="TOML file with thresholds of your own (`ioprism rules --thresholds` lists them).",
 )
-@click.option(
+servers_option: options.Decorator = click.option(
     "--servers",
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
 )
+
+
+@click.command()
+@options.traces
+@options.format_name
+@click.option("--min-level", type=LEVEL, default="ok", help="Show only this level and worse.")
+@thresholds_option
+@servers_option
 @click.option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @click.option("--fail-on", type=LEVEL, help="Exit with 3 if there is a finding of this level.")
 @options.as_json
@@ -59,8 +64,8 @@ def insights(
 
     Example: ioprism insights run42.darshan --min-level warn
     """
-    thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
-    _check_store(servers)
+    thresholds = chosen_thresholds(thresholds_file)
+    check_store(servers)
     found = groups(paths, format_name=format_name)
     level = Severity(min_level)
     if len(found) == 1:
@@ -92,7 +97,12 @@ def insights(
         click.get_current_context().exit(FAILED)
 
 
-def _check_store(servers: Path | None) -> None:
+def chosen_thresholds(file: Path | None) -> Thresholds:
+    """Return the thresholds of a file, or our own."""
+    return Thresholds() if file is None else read_thresholds(file)
+
+
+def check_store(servers: Path | None) -> None:
     """Complain of a store once, rather than for every job."""
     if servers is not None:
         from ioprism.readers.counter_store import open_store

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ioprism.analyses.bottlenecks.inspection import Inspection
 from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
+from ioprism.cli.insights import check_store, chosen_thresholds, servers_option, thresholds_option
+from ioprism.cli.judging import with_weather
+from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
 from ioprism.readers.registry import read_trace
 from ioprism.reports import to_json
@@ -18,8 +24,15 @@ from ioprism.reports.to_terminal import inspect as terminal_form
 from ioprism.rules.bottlenecks.analyse import Source
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.rules.finding_inspection import FindingInspection, inspected_finding, rule_called
+from ioprism.text import printable
 
 Inspected = Inspection | FindingInspection
+
+OF_BOTTLENECKS = frozenset(
+    {"views", "metric", "threshold", "percentile", "floor", "bucket", "combine", "across", "layer",
+     "compatible", "rule_files", "stages"}
+)  # fmt: skip
+OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 
 
 @click.command()
@@ -27,6 +40,8 @@ Inspected = Inspection | FindingInspection
 @click.argument("identifier", metavar="ID")
 @options.format_name
 @looking
+@thresholds_option
+@servers_option
 @options.engine
 @options.as_json
 @options.quiet
@@ -38,6 +53,8 @@ def inspect(
     compatible: str | None,
     rule_files: tuple[Path, ...],
     stages: Path | None,
+    thresholds_file: Path | None,
+    servers: Path | None,
     engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
@@ -45,11 +62,16 @@ def inspect(
     """Show what lies behind a bottleneck or finding: files, processes, times, longest calls.
 
     ID is one that `ioprism bottlenecks` prints for the same traces and options, or the code of
-    a finding of `ioprism insights`.
+    a finding of `ioprism insights`. Findings take the options --thresholds and --servers of
+    `ioprism insights`; the options of `ioprism bottlenecks` are for bottlenecks.
 
     Example: ioprism inspect run42.darshan small-writes
     """
     rule = rule_called(identifier)
+    if rule is None:
+        _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is no code of a finding")
+    else:
+        _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, no bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
         engine = engine_options.made(progress)
         source = Source(paths, format_name, stages)
@@ -59,9 +81,31 @@ def inspect(
             trace = looked_at.trace
             found: Inspected = looked_at.inspect(identifier, known, engine, source)
         else:
+            check_store(servers)
             trace = read_trace(*paths, format_name=format_name)
-            found = inspected_finding(rule, trace, engine)
+            evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
+            found = inspected_finding(rule, with_weather(evidence, servers), trace, engine)
     _show(found, trace, as_json=as_json)
+
+
+def _refuse(names: Collection[str], why: str) -> None:
+    """Complain of options that were given and would change nothing.
+
+    Raises:
+        UsageError: there are such options; one from the environment is none.
+    """
+    context = click.get_current_context()
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in names
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} would change nothing: {why}.\n"
+            f"Hint: leave {'it' if len(given) == 1 else 'them'} out."
+        )
 
 
 def _show(found: Inspected, trace: Trace, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import application_entries, shared_files
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst, worst_first
 
 NEEDS = "records of each rank in shared files: extended tracing, or Darshan without reduction"
 
@@ -89,7 +89,6 @@ def _variation(sizes: list[int]) -> float:
 def _hit(evidence: Evidence, found: dict[int, float], seconds: dict[int, float]) -> Answer:
     if not found:
         return None
-    rows = worst(seconds)
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),
@@ -98,10 +97,10 @@ def _hit(evidence: Evidence, found: dict[int, float], seconds: dict[int, float])
             "imbalance": found[file],
             "time": seconds[file],
         }
-        for file in rows
+        for file in worst(seconds)
     ]
     numbers = {"files": len(found), "imbalance": max(found.values())}
-    return Hit(numbers, max(seconds.values()), details, files=rows)
+    return Hit(numbers, max(seconds.values()), details, files=worst_first(seconds))
 
 
 def _per_file(direction: str) -> Rule:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -11,23 +11,44 @@ import polars as pl
 from ioprism.analyses.bottlenecks.parts import MOST, longest_calls, parts
 from ioprism.analyses.bottlenecks.rows import io_rows, main_view
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.evidence import evidence_of_trace
+from ioprism.analyses.evidence import Evidence
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
 from ioprism.model.schema import LAYERS, OPERATIONS
-from ioprism.model.trace import Trace
-from ioprism.rules.registry import RULES, finding_dict, judge
-from ioprism.rules.rule import Rule
-from ioprism.settings import Thresholds
-from ioprism.views.call_class import SLOTS, SMALL_BINS
+from ioprism.model.trace import Partition, Trace, Warn
+from ioprism.model.usage import DIRECTIONS, NAMELESS
+from ioprism.rules.registry import RULES, finding_dict, finding_of
+from ioprism.rules.rule import Hit, Rule, Unknown
+from ioprism.views.call_class import SLOTS
 from ioprism.views.longest_calls import CallsWhere, LongestCalls
 
-# Rules about calls that move no data; others are about reads, writes, or all calls.
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Which calls a rule is about, of the files and ranks that it finds."""
+
+    operations: tuple[str, ...]
+    small: bool = False  # only those below the limit `small_bytes`
+    collective: bool | None = None  # only those that are, or are not, where the trace tells
+
+
+# Rules that are not about all calls of their direction, or all calls there are.
 CALLS_OF = {
-    "metadata-heavy": ("open", "close", "seek", "stat", "metadata"),
-    "many-seeks": ("seek",),
-    "sync-storm": ("sync",),
+    "metadata-heavy": Calls(("open", "close", "seek", "stat", "metadata")),
+    "many-seeks": Calls(("seek",)),
+    "sync-storm": Calls(("sync",)),
+    "misaligned-file": Calls(DIRECTIONS),
+    "misaligned-memory": Calls(DIRECTIONS),
+    "read-after-write": Calls(("read",)),
+    "hdf5-independent-access": Calls(DIRECTIONS, collective=False),
+    "pnetcdf-independent-access": Calls(DIRECTIONS, collective=False),
+    **{f"independent-{way}s": Calls((way,), collective=False) for way in DIRECTIONS},
+    **{f"collective-{way}s": Calls((way,), collective=True) for way in DIRECTIONS},
+    **{f"small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
+    **{f"small-{way}s-shared": Calls((way,), small=True) for way in DIRECTIONS},
+    **{f"hdf5-small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
+    **{f"pnetcdf-small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
 }
 
 
@@ -53,31 +74,32 @@ def rule_called(code: str) -> Rule | None:
     return next((rule for rule in RULES if code == rule.code or code in rule.aliases), None)
 
 
-def inspected_finding(rule: Rule, trace: Trace, engine: Engine) -> FindingInspection:
+def inspected_finding(
+    rule: Rule, evidence: Evidence, trace: Trace, engine: Engine
+) -> FindingInspection:
     """Judge a trace by one rule, and take apart what it finds.
 
     Raises:
         NotEnoughDetailError: the trace cannot tell.
         AnalysisError: there is nothing to find.
     """
-    thresholds = Thresholds()
-    found = judge(evidence_of_trace(trace, engine, thresholds), [rule])
-    for unchecked in found.not_checked:
+    answer = rule.check(evidence)
+    if isinstance(answer, Unknown):
         raise NotEnoughDetailError(
-            needed=unchecked.needs,
+            needed=answer.needs,
             has=", ".join(sorted(trace.detail)) or "nothing",
             hint="`ioprism formats` tells what can be recorded.",
         )
-    if not found.findings:
+    if answer is None:
         raise AnalysisError(
             f"there is no finding {rule.code!r} in this trace.\n"
-            "Hint: `ioprism insights` lists the findings."
+            "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
-    (finding,) = found.findings
-    concern = _Concern.of(rule, finding, trace, thresholds)
+    finding = finding_of(rule, answer, evidence)
+    concern = _Concern.of(rule, answer, trace, evidence.thresholds.small_bytes)
     chosen = Settings(views=("process", "file"), layer=_layer(finding))
-    rows = io_rows(main_view(trace, chosen, engine), trace, chosen).rows.main
-    behind = rows.filter(concern.of_rows())
+    main = main_view(concern.of_trace(trace), chosen, engine)
+    behind = io_rows(main, trace, chosen).rows.main.filter(concern.of_rows())
     calls = CallsWhere(concern.of_calls(behind))
     return FindingInspection(
         finding,
@@ -93,53 +115,84 @@ def _layer(finding: Finding) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Some:
+    """Those events of a partition for which something holds."""
+
+    partition: Partition
+    condition: pl.Expr
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield them in pieces of bounded size."""
+        for batch in self.partition.batches(warn):
+            yield batch.filter(self.condition)
+
+
+@dataclass(frozen=True, slots=True)
 class _Concern:
     """Which calls a finding is about; None: any."""
 
     operations: tuple[str, ...]
     below: float | None  # bytes
-    files: Sequence[int] | None
-    processes: Sequence[int] | None
+    collective: bool | None
+    files: Collection[int] | None  # rows of the file table
+    processes: Collection[int] | None  # rows of the process table
 
     @classmethod
-    def of(cls, rule: Rule, finding: Finding, trace: Trace, thresholds: Thresholds) -> _Concern:
-        """Read it from the rule, and from the files and ranks that the finding names."""
-        direction = (rule.direction,) if rule.direction else OPERATIONS
+    def of(cls, rule: Rule, hit: Hit, trace: Trace, small_bytes: float) -> _Concern:
+        """Read it from the rule, and from all files and ranks that it found."""
+        calls = CALLS_OF.get(rule.code, Calls((rule.direction,) if rule.direction else OPERATIONS))
+        of_ranks = trace.processes.filter(pl.col("rank").is_in(list(hit.ranks)))["process"]
         return cls(
-            CALLS_OF.get(rule.code, direction),
-            thresholds.small_bytes if "small_bytes" in rule.thresholds else None,
-            _rows_named(finding, trace.files, {"file": "path", "folder": "directory"}),
-            _rows_named(finding, trace.processes, {"rank": "rank"}),
+            calls.operations,
+            small_bytes if calls.small else None,
+            calls.collective,
+            hit.files or None,
+            of_ranks.to_list() if hit.ranks else None,
         )
 
+    def of_trace(self, trace: Trace) -> Trace:
+        """Leave out calls that rows of the main view would not tell from the others."""
+        if self.below is None and self.collective is None:
+            return trace
+        condition = ~self._kind() | self._single()
+        some = tuple(_Some(partition, condition) for partition in trace.partitions)
+        return replace(trace, partitions=some, load_files=lambda: trace.files,
+                       load_processes=lambda: trace.processes)  # fmt: skip
+
     def of_rows(self) -> pl.Expr:
-        """The condition on rows of the main view."""
+        """The condition on rows of the main view; of counters, only the mean size is known."""
         codes = [OPERATIONS.index(name) for name in self.operations]
         kind = (pl.col("class") // SLOTS % len(OPERATIONS)).is_in(codes)
-        small = pl.lit(self.below is None) | (pl.col("class") % SLOTS // 2 < SMALL_BINS)
-        return kind & small & self._places()
+        if self.below is not None:
+            kind &= pl.col("time").is_not_null() | (pl.col("bytes") < self.below * pl.col("count"))
+        return kind & self._places()
 
     def of_calls(self, rows: pl.DataFrame) -> pl.Expr:
         """The condition on events, in the interfaces of these rows."""
         layers = (rows["class"] // (SLOTS * len(OPERATIONS))).unique().to_list()
         layer = pl.col("layer").cast(pl.String).is_in([LAYERS[code] for code in layers])
-        kind = pl.col("operation").cast(pl.String).is_in(self.operations)
-        small = pl.lit(self.below is None) | (pl.col("bytes") < (self.below or 0))
-        return layer & kind & small & self._places()
+        return layer & self._kind() & self._single() & self._places()
+
+    def _kind(self) -> pl.Expr:
+        return pl.col("operation").cast(pl.String).is_in(self.operations)
+
+    def _single(self) -> pl.Expr:
+        """What is asked of single calls; those of which the trace does not tell may be meant."""
+        holds = pl.lit(value=True)
+        if self.below is not None:
+            holds &= (pl.col("bytes") < self.below).fill_null(value=False)
+        if self.collective is not None:
+            holds &= pl.col("collective").ne_missing(not self.collective)
+        if self.collective is False:  # calls that do not wait are counted apart
+            holds &= pl.col("nonblocking").ne_missing(other=True)
+        return holds
 
     def _places(self) -> pl.Expr:
-        files = pl.lit(self.files is None) | pl.col("file").is_in(list(self.files or ()))
-        ranks = pl.lit(self.processes is None) | pl.col("process").is_in(list(self.processes or ()))
-        return files & ranks
-
-
-def _rows_named(
-    finding: Finding, table: pl.DataFrame, columns: Mapping[str, str]
-) -> list[int] | None:
-    """Return the rows of a table that the finding's details name; None if they name none."""
-    found: list[int] = []
-    for key, column in columns.items():
-        named = [detail[key] for detail in finding.details if detail.get(key) is not None]
-        rows = table.filter(pl.col(column).is_in(named)) if named else table.clear()
-        found += rows.to_series(0).to_list()
-    return found or None
+        holds = pl.lit(value=True)
+        if self.files is not None:
+            named = pl.col("file").is_in([file for file in self.files if file != NAMELESS])
+            nameless = pl.col("file").is_null() & pl.lit(NAMELESS in self.files)
+            holds &= named.fill_null(value=False) | nameless
+        if self.processes is not None:
+            holds &= pl.col("process").is_in(list(self.processes))
+        return holds

@@ -5,7 +5,17 @@ from __future__ import annotations
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE, Usage
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, by_file, file_details, share, worst
+from ioprism.rules.rule import (
+    Answer,
+    Hit,
+    Rule,
+    Unknown,
+    by_file,
+    file_details,
+    share,
+    worst,
+    worst_first,
+)
 
 # Metadata calls of these layers reach a server; MPI-IO's opens also wait for other ranks.
 LAYERS = ("posix", "stdio", "dfs", "daos")
@@ -46,11 +56,12 @@ def metadata_load(evidence: Evidence) -> Answer:
 
 
 def _longest(evidence: Evidence) -> list[int]:
+    """All files; those whose metadata calls take longest first."""
     sums: dict[int, float] = {}
     for usage in _usages(evidence):
-        for file, seconds in by_file(usage, usage.metadata_seconds).items():
+        for file, seconds in zip(usage.file, usage.metadata_seconds, strict=True):
             sums[file] = sums.get(file, 0.0) + seconds
-    return worst(sums)
+    return worst_first(sums)
 
 
 def tiny_files(evidence: Evidence) -> Answer:
@@ -68,7 +79,7 @@ def tiny_files(evidence: Evidence) -> Answer:
         {"files": len(moved), "tiny": len(tiny), "share": share(len(tiny), len(moved))},
         seconds * share(len(tiny), len(moved)),
         _folders(evidence, tiny),
-        files=tiny[:1],
+        files=tiny,
     )
 
 

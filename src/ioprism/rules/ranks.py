@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import (
     RankTable,
@@ -14,7 +17,7 @@ from ioprism.analyses.rank_balance import (
     unbalanced_ranks,
 )
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst, worst_first
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
 NEEDS_TIME = "how long each rank took: extended tracing (DXT_ENABLE_IO_TRACE=1)"
@@ -48,6 +51,7 @@ def rank_zero(evidence: Evidence) -> Answer:
         seconds,
         _rank_details(table, [0]),
         Subject("rank", "0"),
+        ranks=[0],
         words={"directions": " and ".join(f"{direction}s" for direction in heavy.directions)},
     )
 
@@ -83,6 +87,7 @@ def unbalanced(evidence: Evidence) -> Answer:
         slowest - mean,
         _rank_details(table, worst(times)),
         Subject("ranks", _named(worst(times))),
+        ranks=found,
     )
 
 
@@ -117,11 +122,13 @@ def time_imbalance(evidence: Evidence) -> Answer:
         return None
     if _explained(evidence, spread.rank):
         return None
+    slow = _slow(evidence)
     return Hit(
         {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
         behind,
-        _slow_details(evidence),
+        slow.details,
         Subject("rank", str(spread.rank)),
+        files=slow.files,
     )
 
 
@@ -135,13 +142,15 @@ def stragglers(evidence: Evidence) -> Answer:
     far = spread.most >= limits.straggler_factor * spread.middle
     if not far or behind < limits.imbalance_seconds or _explained(evidence, spread.rank):
         return None
-    details = _slow_details(evidence, beyond=limits.straggler_factor * spread.middle)
+    slow = _slow(evidence, beyond=limits.straggler_factor * spread.middle)
     return Hit(
         {"slowest": spread.most, "middle": spread.middle, "factor": _ratio(spread),
-         "stragglers": len(details)},
+         "stragglers": len(slow.ranks or slow.files)},
         behind,
-        details,
+        slow.details,
         Subject("rank", str(spread.rank)),
+        files=slow.files,
+        ranks=slow.ranks,
     )  # fmt: skip
 
 
@@ -162,17 +171,26 @@ def _slowest(evidence: Evidence) -> Spread | Unknown | None:
     return max(found, key=lambda spread: spread.most - (spread.middle or 0.0))
 
 
-def _slow_details(evidence: Evidence, *, beyond: float = 0.0) -> list[dict[str, object]]:
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """Who takes long: ranks, or files that all ranks share where only these tell."""
+
+    details: list[dict[str, object]]  # the worst
+    ranks: Sequence[int] = ()
+    files: Sequence[int] = ()
+
+
+def _slow(evidence: Evidence, *, beyond: float = 0.0) -> _Slow:
     table = rank_table(evidence)
     if table is not None and table.seconds:
         slow = {rank: t for rank, t in table.seconds.items() if t >= beyond}
         if slow:
-            return _rank_details(table, worst(slow))
+            return _Slow(_rank_details(table, worst(slow)), ranks=worst_first(slow))
     times = {
         shared.file: shared for shared in shared_files(evidence) if shared.spread.most >= beyond
     }
-    ordered = worst({file: shared.spread.most for file, shared in times.items()})
-    return [
+    longest = {file: shared.spread.most for file, shared in times.items()}
+    details: list[dict[str, object]] = [
         {
             "rank": times[file].spread.rank,
             "time": times[file].spread.most,
@@ -180,8 +198,9 @@ def _slow_details(evidence: Evidence, *, beyond: float = 0.0) -> list[dict[str, 
             "bytes": times[file].slowest_bytes,
             "file": evidence.files.path(file),
         }
-        for file in ordered
+        for file in worst(longest)
     ]
+    return _Slow(details, files=worst_first(longest))
 
 
 def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]:

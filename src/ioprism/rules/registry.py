@@ -109,12 +109,13 @@ def judge(evidence: Evidence, rules: Iterable[Rule] = RULES) -> Insights:
         if isinstance(answer, Unknown):
             unchecked.append(NotChecked(rule.code, answer.needs))
         elif answer is not None:
-            findings.append(_finding(rule, answer, evidence))
+            findings.append(finding_of(rule, answer, evidence))
     findings.sort(key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0), f.code))
     return Insights(tuple(findings), tuple(unchecked))
 
 
-def _finding(rule: Rule, hit: Hit, evidence: Evidence) -> Finding:
+def finding_of(rule: Rule, hit: Hit, evidence: Evidence) -> Finding:
+    """Say what a rule has found."""
     limits = {name: float(getattr(evidence.thresholds, name)) for name in rule.thresholds}
     numbers = {**limits, **hit.evidence}
     level = _level(rule, hit, evidence)

@@ -9,7 +9,7 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
 from ioprism.model.usage import DIRECTIONS, Counts, Seconds, Usage
 
-WORST = 10  # files or ranks that a finding names
+WORST = 10  # files or ranks that a finding names; it may concern many more
 
 JOB = Subject("job")
 
@@ -23,7 +23,10 @@ class Hit:
     details: Sequence[Mapping[str, object]] = ()
     subject: Subject = JOB
     interface: str | None = None  # if not the rule's
-    files: Sequence[int] = ()  # rows of the files concerned: advice looks at where they lie
+    # All rows of the file table that are concerned, worst first; empty: it is not about files.
+    # Advice looks at where the worst lie; inspecting the finding, at all of them.
+    files: Sequence[int] = ()
+    ranks: Sequence[int] = ()  # all that are concerned; empty: it is not about single ranks
     words: Mapping[str, str] = field(default_factory=dict)  # for the title
 
 
@@ -82,20 +85,24 @@ def worst(values: Mapping[int, float], count: int = WORST) -> list[int]:
     return nsmallest(count, values, key=lambda key: (-values[key], key))
 
 
+def worst_first(values: Mapping[int, float]) -> list[int]:
+    """Return all keys, the worst ones ahead; the others, which may be a million, as they come."""
+    return list(dict.fromkeys([*worst(values), *values]))
+
+
 def file_details(
     evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
 ) -> tuple[list[dict[str, object]], list[int]]:
-    """Return the worst files with their count and its share of their own whole, and their rows."""
-    rows = worst(counts)
+    """Return the worst files with their count and its share of their own whole, and all rows."""
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),
             "count": counts[file],
             "share": share(counts[file], of.get(file, 0)),
         }
-        for file in rows
+        for file in worst(counts)
     ]
-    return details, rows
+    return details, worst_first(counts)
 
 
 def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:

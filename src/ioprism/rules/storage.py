@@ -31,7 +31,12 @@ def single_target(evidence: Evidence) -> Answer:
         return None
     numbers = {"target": busiest, "bytes": use.bytes[busiest], "share": part}
     subject = Subject("target", str(busiest))
-    return Hit(numbers, use.seconds, _details(use), subject, files=use.files)
+    return Hit(numbers, use.seconds, _details(use), subject, files=_on(busiest, use, evidence))
+
+
+def _on(target: int, use: TargetUse, evidence: Evidence) -> list[int]:
+    """The files that lie on a target, perhaps among others."""
+    return [file for file in use.files if target in evidence.files.striping[file].targets]
 
 
 def _enough(evidence: Evidence) -> float:
@@ -68,7 +73,11 @@ def contention(evidence: Evidence) -> Answer:
     busiest = max(use.ranks, key=lambda target: use.ranks[target])
     numbers = {"ranks": crowd, "targets": len(use.bytes)}
     return Hit(
-        numbers, use.seconds, _details(use), Subject("target", str(busiest)), files=use.files
+        numbers,
+        use.seconds,
+        _details(use),
+        Subject("target", str(busiest)),
+        files=_on(busiest, use, evidence),
     )
 
 

@@ -63,6 +63,7 @@ def phase_stragglers(evidence: Evidence) -> Answer:
         _worst_phases(waiting),
         Subject("rank", str(most)),
         interface=layer,
+        ranks=list(ranks),
     )
 
 

@@ -57,7 +57,12 @@ class AccessPattern:
             previous=pl.when(_IS_DATA).then(previous),
             misaligned=_IS_DATA & (pl.col("offset") % self.alignment != 0),
         )
-        return known.group_by(KEYS).agg(*self._sums(), *_borders())
+        sums = known.group_by(KEYS).agg(*self._sums(), *_borders())
+        # Opens come first, so that counting them up to a row includes those of its piece.
+        return sums.with_columns(
+            opens=pl.col("operations").filter(_IS_OPEN).sum().over(_FILE_KEYS),
+            piece_begin=pl.col("begin").min().over(_FILE_KEYS),
+        ).sort(_IS_OPEN, descending=True, maintain_order=True)
 
     def _sums(self) -> list[pl.Expr]:
         offset, previous = pl.col("offset"), pl.col("previous")
@@ -92,58 +97,50 @@ class AccessPattern:
 
 
 def _borders() -> list[pl.Expr]:
-    """The first and the last access of a piece, and whether opens stand before and behind."""
+    """The first and the last access of a piece, and after how many of its opens the last is."""
     before_opens = _IS_DATA & (pl.col("episode") == 0)
     return [
         pl.col("start").min().alias("begin"),
-        pl.col("start").max().alias("last_begin"),
         pl.col("end").max().alias("finish"),
         _REACHED.max().alias("extent"),
         pl.col("offset").filter(before_opens).first().alias("first_offset"),
         _REACHED.last().alias("last_reached"),
-        pl.col("episode").last().alias("last_episode"),
+        pl.col("episode").last().cast(pl.Int64).alias("last_episode"),
     ]
 
 
 def _stitched(pieces: pl.DataFrame) -> pl.DataFrame:
-    opens = pieces.filter(operation="open").select(*_FILE_KEYS, opened="last_begin")
-    ordered = pieces.sort(*KEYS, "begin", maintain_order=True)
-    ordered = _reopened(ordered, opens).with_columns(
-        before=pl.when(~pl.col("reopened")).then(pl.col("last_reached").shift(1).over(KEYS))
-    )
     joins = pl.col("first_offset").is_not_null()
     offset, before = pl.col("first_offset"), pl.col("before")
-    whole = ordered.with_columns(
+    whole = _continued(pieces).with_columns(
         forward=pl.col("forward") + (joins & (offset >= before)).fill_null(value=False),
         consecutive=pl.col("consecutive") + (joins & (offset == before)).fill_null(value=False),
         # The piece took its first request for one that nothing precedes.
         first=pl.col("first") - (joins & before.is_not_null()),
     )
-    return whole.group_by(KEYS, maintain_order=True).agg(
+    sums = whole.group_by(KEYS, maintain_order=True).agg(
         *(pl.col(name).sum() for name in SUMS),
         pl.col("begin").min(),
         pl.col("finish").max(),
         pl.col("extent").max(),
     )
+    return sums.sort(KEYS)
 
 
-def _reopened(pieces: pl.DataFrame, opens: pl.DataFrame) -> pl.DataFrame:
-    """Whether the file was opened since the last call of the previous piece."""
-    if not opens.height:
-        return pieces.with_columns(reopened=False)
-    previous = pl.col("last_begin").shift(1).over(KEYS)
-    numbered = pieces.with_row_index("piece").with_columns(previous=previous)
-    between = (
-        numbered.select("piece", *_FILE_KEYS, "begin", "previous")
-        .join(opens, on=list(_FILE_KEYS), nulls_equal=True)
-        .filter(pl.col("opened").is_between("previous", "begin"))
-        .select(pl.col("piece").unique())
+def _continued(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Add where the previous piece ended, unless the file was opened since.
+
+    Opens are counted, not looked for between two times: a coarse clock gives an open and the
+    calls around it the same one. Pieces of one time are in the order of the trace.
+    """
+    ordered = pieces.sort(*_FILE_KEYS, "piece_begin", maintain_order=True)
+    opens = pl.when(_IS_OPEN).then(pl.col("operations")).otherwise(0)
+    counted = ordered.with_columns(opens_before=opens.cum_sum().over(_FILE_KEYS) - pl.col("opens"))
+    episode = pl.col("opens_before") + pl.col("last_episode")
+    same = episode.shift(1).over(KEYS) == pl.col("opens_before")
+    return counted.with_columns(
+        before=pl.when(same).then(pl.col("last_reached").shift(1).over(KEYS))
     )
-    marked = numbered.join(
-        between.with_columns(reopened=pl.lit(value=True)), on="piece", how="left",
-        maintain_order="left",
-    )  # fmt: skip
-    return marked.with_columns(pl.col("reopened").fill_null(value=False)).drop("piece", "previous")
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class LongestCalls:
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Take the longest of some events."""
-        return self.combine(self.calls.of(events.select(COLUMNS)))
+        return self.combine(self.calls.of(events).select(COLUMNS))
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the longest of all; calls of equal length in the order of their start."""

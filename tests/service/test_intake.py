@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from ioprism.analyses.periodicity.online import Settings
 from ioprism.service.counts import Counts, Latency
 from ioprism.service.intake import Intake
 from ioprism.service.jobs import Jobs
+from tests.readers.signals.test_flat_map import backwards
 from tests.service.running import burst
 
 
@@ -52,6 +55,46 @@ def test_messages_wait_from_their_arrival() -> None:
     (job,) = jobs
 
     assert job.waiting == {3.0: 2, 4.0: 1}
+
+
+def test_a_job_is_heard_of_when_its_message_is_taken_however_long_that_waited() -> None:
+    taking, jobs = intake()
+    now = time.monotonic()
+    taking.receive([("late", burst(0.0))], arrived=now - 1000.0)
+    taking.receive([("early", burst(10.0))], arrived=now - 2000.0)
+    heard = [job.heard for job in jobs]
+
+    assert now <= heard[0] <= heard[1]
+    assert jobs.expire(time.monotonic()) == []
+    assert jobs.expire(heard[0] + 61.0) == ["late", "early"]
+
+
+def test_equal_messages_of_two_jobs_both_count() -> None:
+    taking, jobs = intake()
+    raw = burst(0.0)
+    counted = taking.receive([("a", raw), ("b", raw), ("a", raw)], arrived=0.0)
+
+    assert counted == [("a", raw), ("b", raw)]
+    assert [job.name for job in jobs] == ["a", "b"]
+    assert taking.counts.duplicates == 1
+
+
+def test_where_a_name_ends_and_its_message_begins_is_part_of_what_they_are() -> None:
+    taking, _ = intake()
+    raw = burst(0.0)
+    taking.receive([("a", raw + b"b"), ("ab", raw), ("b", raw + b"a")], arrived=0.0)
+
+    assert taking.counts.duplicates == 0
+
+
+def test_a_run_of_messages_made_to_do_harm_is_only_malformed() -> None:
+    taking, jobs = intake()
+    harmful = [("job", backwards(last)) for last in range(1, 6)]
+    counted = taking.receive([*harmful, ("job", burst(0.0))], arrived=0.0)
+
+    assert counted == [("job", burst(0.0))]
+    assert taking.counts.malformed == 5
+    assert len(jobs) == 1
 
 
 def test_latencies_fall_into_their_buckets() -> None:

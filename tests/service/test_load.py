@@ -12,6 +12,7 @@ import psutil
 import pytest
 import zmq
 
+from ioprism.service import pull
 from ioprism.service.pull import PullSource
 from ioprism.service.watch import Watch, WatchSettings
 from tests.service.running import FREE, PATIENCE, Running, burst, counting, running, sender
@@ -87,6 +88,39 @@ def test_a_message_counts_as_waiting_since_the_socket_was_last_empty() -> None:
 
     assert waited >= 0.1
     assert before < first < source.empty_at
+
+
+class Endless:
+    """A socket that always has one more message."""
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def recv_multipart(self, _: int) -> list[bytes]:
+        self.given += 1
+        return [burst(10.0 * self.given)]
+
+
+def test_messages_that_never_end_wait_no_longer_than_a_queue_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    context, service = zmq.Context(), Watch(WatchSettings())
+    source = PullSource(context, FREE, job="job", largest=2**20)
+    monkeypatch.setattr(pull, "QUEUE", 20)
+    monkeypatch.setattr(pull, "AT_ONCE", 11)
+    monkeypatch.setattr(pull, "PATIENCE", PATIENCE)
+    source.close()
+    source.socket = Endless()
+    source.empty_at -= 1000.0
+    began = []
+    for _ in range(4):
+        began.append(time.monotonic())
+        assert source.read(service.intake, None)
+    (job,) = service.jobs
+    context.destroy(linger=0)
+
+    _, third, fourth = sorted(job.waiting)
+    assert began[0] <= third <= began[1] <= fourth <= began[2]
 
 
 def test_a_thousand_jobs_are_watched_at_once() -> None:

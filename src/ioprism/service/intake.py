@@ -39,9 +39,9 @@ class Intake:
 
         Args:
             messages: each with the job it belongs to, if it does not say.
-            arrived: monotonic seconds.
+            arrived: monotonic seconds, from when on they have waited.
         """
-        wanted = [message for message in messages if self._is_wanted(message[1])]
+        wanted = [message for message in messages if self._is_wanted(message)]
         counted: list[Message] = []
         for _, alike in groupby(wanted, key=_look):
             counted += self._take(list(alike), arrived)
@@ -93,7 +93,7 @@ class Intake:
         for piece in pieces:
             if self._direction != "both" and piece.direction not in (None, self._direction):
                 continue
-            job = self._jobs.hear(piece.job or default, arrived)
+            job = self._jobs.hear(piece.job or default, time.monotonic())
             job.take(piece)
             self.changed[job.name] = job
             if job.name not in heard:
@@ -101,26 +101,33 @@ class Intake:
                 job.messages += messages
                 job.waiting[arrived] += messages
 
-    def _is_wanted(self, raw: bytes) -> bool:
-        counts = self.counts
+    def _is_wanted(self, message: Message) -> bool:
+        counts, raw = self.counts, message[1]
         counts.messages += 1
         counts.received_bytes += len(raw)
         if len(raw) > self.largest:
             counts.oversized += 1
             return False
-        if self._is_duplicate(raw):
+        if self._is_duplicate(message):
             counts.duplicates += 1
             return False
         return True
 
-    def _is_duplicate(self, raw: bytes) -> bool:
-        digest = hashlib.blake2b(raw, digest_size=DIGEST).digest()
+    def _is_duplicate(self, message: Message) -> bool:
+        digest = _digest(message)
         if digest in self._seen:
             return True
         self._seen[digest] = None
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return False
+
+
+def _digest(message: Message) -> bytes:
+    job, raw = message
+    made = hashlib.blake2b(raw, digest_size=DIGEST)
+    made.update(b"\xff" + job.encode("utf-8", "replace"))  # a byte that no name has
+    return made.digest()
 
 
 def _look(message: Message) -> tuple[str, int]:

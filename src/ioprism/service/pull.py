@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from ioprism.service.addresses import zeromq
 from ioprism.service.intake import Intake, Message
 from ioprism.service.journal import Journal
 
-QUEUE = 10_000  # messages; then senders wait
+QUEUE = 10_000  # messages of a sender, whatever their size; then it waits
 AT_ONCE = 1000  # messages taken before an answer is given
 PATIENCE = 0.01  # seconds of taking in before an answer is given
 
@@ -29,18 +30,31 @@ class PullSource:
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
         self.address = bound(self.socket, address, self._zmq)
         self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
+        self._taken = 0  # messages
+        self._reads: deque[tuple[int, float]] = deque()  # since then: what was taken before, when
 
     def read(self, intake: Intake, journal: Journal | None) -> bool:
-        """Take what has arrived; return whether there may be more.
-
-        What waits may have arrived as early as right after the socket was last found empty.
-        """
-        arrived = self.empty_at
+        """Take what has arrived; return whether there may be more."""
+        empty_at, arrived = self.empty_at, self._earliest_arrival()
         counted = intake.receive(self._waiting(intake.largest), arrived=arrived)
         if journal is not None:
             for job, raw in counted:
                 journal.append(job, raw)
-        return self.empty_at == arrived
+        return self.empty_at == empty_at
+
+    def _earliest_arrival(self) -> float:
+        """From when on what waits can have waited.
+
+        That is right after the socket was last found empty. If that is long ago, it is when the
+        message was taken that is a queue and one before it: until then there was no room for it.
+        """
+        reads = self._reads
+        reads.append((self._taken, time.monotonic()))
+        long_ago = self._taken - QUEUE
+        while len(reads) > 1 and reads[1][0] < long_ago:
+            reads.popleft()
+        taken, began = reads[0]
+        return max(self.empty_at, began) if taken < long_ago else self.empty_at
 
     def _waiting(self, most_bytes: int) -> Iterator[Message]:
         """Messages that wait, up to a number and size that can be answered soon."""
@@ -50,7 +64,9 @@ class PullSource:
                 frames = self.socket.recv_multipart(self._zmq.NOBLOCK)
             except self._zmq.Again:
                 self.empty_at = time.monotonic()
+                self._reads.clear()
                 return
+            self._taken += 1
             job, raw = self._named(frames)
             yield job, raw
             size += len(raw)

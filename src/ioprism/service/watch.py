@@ -205,25 +205,35 @@ class Watch:
         return min(pause, self._interval) if self._delayed else pause
 
     def _answer(self, changed: list[Job], *, budget: float = ANALYSIS_BUDGET) -> None:
-        """Predict for jobs with something new; once analyses are put off, messages go first."""
+        """Predict for jobs with something new; once analyses are put off, messages go first.
+
+        A job whose analysis is put off is answered without it, unless it is answered so rarely
+        that the one answer has to be the better one.
+        """
         until = time.monotonic() + budget
         waiting = {**self._delayed, **{job.name: job for job in changed}}
         self._delayed = {}
         for name, job in waiting.items():
+            if self.jobs.find(name) is not job:  # it had to go
+                continue
             now = time.monotonic()
             if now - job.answered < self._interval:
                 self._delayed[name] = job
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
             if put_off:
-                self._postponed.setdefault(name, job)
-            self._predict(job, analyse=not put_off)
+                self._postponed[name] = job
+            if not put_off or not self.settings.every:
+                self._predict(job, analyse=not put_off)
         self._catch_up(until)
 
     def _catch_up(self, until: float) -> None:
         """Make analyses that were put off, at least one, however slow the machine."""
         for name in list(self._postponed):
-            self._predict(self._postponed.pop(name), analyse=True)
+            job = self._postponed.pop(name)
+            if self.jobs.find(name) is not job:
+                continue
+            self._predict(job, analyse=True)
             if time.monotonic() > until:
                 return
 
@@ -243,9 +253,7 @@ class Watch:
             listener(answer)
 
     def _tidy(self, now: float) -> None:
-        for name in self.jobs.expire(now):
-            self._postponed.pop(name, None)
-            self._delayed.pop(name, None)
+        self.jobs.expire(now)
         size = 0 if self._journal is None else self._journal.size
         if size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes):
             self.save()

@@ -16,7 +16,8 @@ from ioprism.readers.signals.messages import MalformedMessageError, parse_messag
 PLAIN = {"ranks": 4, "b": [5e8, 5e8], "ts": [0.0, 0.01], "te": [2.0, 2.02]}
 MODE = ["write_sync", False, True, *[0] * 9, 8, [[1000, 1.0, 2.0, 0, 0, 0, 0, 0, 1]]]
 GEKKO = [1, "node", 7, "w", [1_000_000], [3_000_000], [4096], 1, 4096]
-PROXY = {"infos": False, "metrics": {"deriv__size___write": [[0.0, 1.0], [1.0, 5.0], [2.0, 0.0]]}}
+POINTS = [[0.0, 1.0], [1.0, 5.0], [2.0, 0.0]]
+PROXY = {"infos": False, "metrics": {"deriv__size___write": POINTS}}
 
 
 def packed(*values: Any) -> bytes:
@@ -51,6 +52,13 @@ def test_a_message_may_name_its_job() -> None:
     (piece,) = parse_message(packed({"job": 42, **PLAIN}))
 
     assert (piece.job, piece.ranks) == ("42", 4)
+
+
+@pytest.mark.parametrize("value", [{"job": "a\ud800b", **PLAIN}, {"metrics": {"a\ud800b": POINTS}}])
+def test_a_name_of_half_a_character_can_be_written_all_the_same(value: dict[str, Any]) -> None:
+    (piece,) = parse_message(json.dumps(value).encode())
+
+    assert piece.job == "a?b"
 
 
 @pytest.mark.parametrize(

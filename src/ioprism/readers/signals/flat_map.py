@@ -88,6 +88,8 @@ def _entries(raw: bytes) -> Mapping[bytes, Any] | None:
     place = 1
     try:
         for _ in range(raw[0] - MAP):
+            if not TEXT <= raw[place] < TEXT_END:
+                return None
             value = place + 1 + raw[place] - TEXT
             key = raw[place + 1 : value]
             if key in found:
@@ -101,7 +103,7 @@ def _entries(raw: bytes) -> Mapping[bytes, Any] | None:
 def _doubles(raw: bytes, place: int) -> tuple[Doubles, int]:
     mark = raw[place]
     if mark == ARRAY_16:
-        found = Doubles(place + 3, int.from_bytes(raw[place + 1 : place + 3]))
+        found = Doubles(place + 3, int.from_bytes(_within(raw, place + 1, place + 3)))
     elif ARRAY <= mark < ARRAY_END:
         found = Doubles(place + 1, mark - ARRAY)
     else:
@@ -118,15 +120,21 @@ def _number(raw: bytes, place: int) -> tuple[int, int]:
     if mark not in NUMBERS:
         raise UnusualError
     end = place + 1 + NUMBERS[mark]
-    return int.from_bytes(raw[place + 1 : end]), end
+    return int.from_bytes(_within(raw, place + 1, end)), end
 
 
 def _name(raw: bytes, place: int) -> tuple[str | int, int]:
-    length = raw[place] - TEXT
-    if not 0 <= length < TEXT_END - TEXT:
+    if not TEXT <= raw[place] < TEXT_END:
         return _number(raw, place)
-    end = place + 1 + length
-    return raw[place + 1 : end].decode(), end
+    end = place + 1 + raw[place] - TEXT
+    return _within(raw, place + 1, end).decode(), end
+
+
+def _within(raw: bytes, start: int, end: int) -> bytes:
+    """A stretch that lies in the message as a whole."""
+    if end > len(raw):
+        raise UnusualError
+    return raw[start:end]
 
 
 READERS: Mapping[bytes, Callable[[bytes, int], tuple[Any, int]]] = {

@@ -62,7 +62,10 @@ def parse_alike(raws: Sequence[bytes]) -> list[Piece]:
     """
     if len(raws) == 1:
         return parse_message(raws[0])
-    plain = unpack_plain(raws)
+    try:
+        plain = unpack_plain(raws)
+    except Problem as error:
+        raise MalformedMessageError(str(error)[:200]) from error
     if plain is None:
         raise MalformedMessageError("they differ in more than their numbers")
     return parse_value(plain)
@@ -175,7 +178,7 @@ def _pieces(value: object) -> Iterator[Piece]:
         yield _of_intervals(request_intervals(value), job, 1)
     elif "metrics" in value:
         for series in metric_series(metrics_in(value), Completeness()):
-            yield _of_series(series, job or series.name)
+            yield _of_series(series, job or _name(series.name))
     else:
         kept = {key: item for key, item in value.items() if isinstance(key, str) and key != "job"}
         yield from _of_content(parse_document(kept), job)
@@ -204,4 +207,5 @@ def _name(job: object) -> str | None:
         return None
     if not isinstance(job, str | int):
         raise ValueError("the name of a job is a text or a number")
-    return str(job)[:MOST_NAME]
+    # JSON can hold halves of characters, which nothing else can.
+    return str(job)[:MOST_NAME].encode("utf-8", "replace").decode()

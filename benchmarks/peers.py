@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -46,17 +45,27 @@ def run(python: Path, code: str, *args: object) -> Cost:
     return measure([str(python), "-c", code, *map(str, args)])
 
 
+# A process inherits the peak of the one that starts it, so a small one stands in between.
+LAUNCHER = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[2:])
+_, status, usage = os.wait4(process.pid, 0)
+with open(sys.argv[1], "w") as said:
+    print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, file=said)
+process.returncode = os.waitstatus_to_exitcode(status)
+sys.exit(process.returncode != 0)
+"""
+
+
 def measure(command: list[str]) -> Cost:
     """Run a command and measure it, children included."""
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        if process.returncode:
-            raise RuntimeError(f"{command[:3]} failed: {err.read()[-2000:]}")
-        return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, _last(out.read()))
+    with tempfile.NamedTemporaryFile("r") as said:
+        between = [str(OURS), "-S", "-c", LAUNCHER, said.name, *command]
+        done = subprocess.run(between, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{command[:3]} failed: {done.stderr[-2000:]}")
+        cpu, peak = said.read().split()
+        return Cost(float(cpu), int(peak), _last(done.stdout))
 
 
 def _last(text: str) -> dict[str, Any]:

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from ioprism.cli import main
+import os
+import sys
+
+# polars gives freed memory back after half a second and then asks for it again, which is a
+# tenth of the work on a large trace. A command is short, so it keeps memory for longer.
+ALLOCATOR = "_RJEM_MALLOC_CONF"
+KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+
+
+def main() -> None:
+    """Run the command line."""
+    if not any(word.startswith("--memory-limit") for word in sys.argv):
+        os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
+    from ioprism.cli import main as commands
+
+    commands()
+
 
 if __name__ == "__main__":
     main()

@@ -26,7 +26,7 @@ from ioprism.text import printable
 
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
-FAN_IN = 4  # tables that one task joins
+FAN_IN = 8  # tables that one task joins
 RETRIES = 2
 PATIENCE = 30  # seconds to wait for a scheduler
 QUEUE_MEMORY = 4 * 10**9  # bytes of a queued worker, unless a limit is given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,9 @@ def measure(command: list[str]) -> Cost:
     """Run a command and measure it, children included."""
     with tempfile.NamedTemporaryFile("r") as said:
         between = [str(OURS), "-S", "-c", LAUNCHER, said.name, *command]
-        done = subprocess.run(between, capture_output=True, text=True, check=False)
+        # Where this process has loaded polars, it has set the allocator of its children, too.
+        plain = {name: text for name, text in os.environ.items() if name != "_RJEM_MALLOC_CONF"}
+        done = subprocess.run(between, capture_output=True, text=True, check=False, env=plain)
         if done.returncode:
             raise RuntimeError(f"{command[:3]} failed: {done.stderr[-2000:]}")
         cpu, peak = said.read().split()

@@ -40,15 +40,15 @@ def explore(
     if not quiet:
         click.echo("reading events…", err=True)
     with exploring(trace, engine=LocalEngine(), port=port) as server:
-        if as_json:
-            click.echo(to_json.document(trace, {"address": server.address}))
-        else:
-            click.echo(server.address)
-        if not quiet:
-            click.echo("Open this address in a browser; Ctrl-C stops.", err=True)
-        if browser:
-            click.launch(server.address)
-        try:
+        try:  # whoever has read the address may stop it at once
+            if as_json:
+                click.echo(to_json.document(trace, {"address": server.address}))
+            else:
+                click.echo(server.address)
+            if not quiet:
+                click.echo("Open this address in a browser; Ctrl-C stops.", err=True)
+            if browser:
+                click.launch(server.address)
             server.serve_forever()
         except KeyboardInterrupt:
             if not quiet:

@@ -119,8 +119,8 @@ def watch(
         places += _outlets(service, stack, publish, reply, port, host)
         service.restore()
         stack.callback(service.close)
-        _tell(places, quiet=quiet)
         stack.enter_context(_stopped_by_signals(service))
+        _tell(places, quiet=quiet)
         service.listeners.append(stack.enter_context(_shown(service, json_lines=json_lines)))
         service.run(idle=idle)
     if not quiet:

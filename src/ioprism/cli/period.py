@@ -148,20 +148,17 @@ def period(
 
     with output.progress("reading events", quiet=quiet) as progress:
         engine = LateEngine(progress)
-        if metric_name is not None:
-            steps = metric(trace, metric_name)
-        else:
-            steps = bandwidth(trace, engine, direction=direction, layer=layer)
-        found = analyse(steps)
+        found = analyse(
+            bandwidth(trace, engine, direction=direction, layer=layer)
+            if metric_name is None
+            else metric(trace, metric_name)
+        )
         parts = []
         if key is not None:
             every = bandwidth_by(trace, engine, key=key, direction=direction, layer=layer)
             parts = _parts(trace, key, every, analyse)
     if page is not None:
-        from ioprism.reports.to_html import period as html_form
-
-        with written_aside(page, replace=force) as aside:
-            aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
+        _write_page(page, found, trace, direction=direction, replace=force)
     if as_json:
         by = json_form.parts_body(parts, key=key) if key is not None else {}
         click.echo(to_json.document(trace, {**json_form.body(found, direction=direction), **by}))
@@ -172,6 +169,13 @@ def period(
     output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
+
+
+def _write_page(page: Path, found: Rhythm, trace: Trace, *, direction: str, replace: bool) -> None:
+    from ioprism.reports.to_html import period as html_form
+
+    with written_aside(page, replace=replace) as aside:
+        aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

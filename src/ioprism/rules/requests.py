@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import Counts, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, Counts, Moves, Usage
 from ioprism.rules.rule import (
     Answer,
     Hit,
     Rule,
     Unknown,
-    both,
     by_file,
     file_details,
     portions,
@@ -178,77 +177,71 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
     return found
 
 
-def _small(direction: str) -> Rule:
-    return Rule(
-        f"small-{direction}s",
-        Severity.HIGH,
-        "posix",
-        partial(small_requests, direction=direction, shared=False),
-        "small-requests",
-        ("small_requests", "small_bytes"),
-        (f"drishti:{'P05' if direction == 'read' else 'P06'}",),
-        direction,
-    )
+def _each_way(
+    code: str,
+    severity: Severity,
+    judge: Callable[..., Answer],
+    advice: str,
+    thresholds: tuple[str, ...],
+    drishti: tuple[str, str],
+) -> Iterator[Rule]:
+    """Yield a rule for reads and its twin for writes."""
+    for direction, alias in zip(DIRECTIONS, drishti, strict=True):
+        yield Rule(
+            code.format(direction),
+            severity,
+            "posix",
+            partial(judge, direction=direction),
+            advice,
+            thresholds,
+            (f"drishti:{alias}",),
+            direction,
+        )
 
 
-def _small_shared(direction: str) -> Rule:
-    return Rule(
-        f"small-{direction}s-shared",
-        Severity.HIGH,
-        "posix",
-        partial(small_requests, direction=direction, shared=True),
-        "small-requests-shared",
-        ("small_requests", "small_bytes"),
-        (f"drishti:{'P15' if direction == 'read' else 'P16'}",),
-        direction,
-    )
-
-
-def _random(direction: str) -> Rule:
-    return Rule(
-        f"random-{direction}s",
-        Severity.HIGH,
-        "posix",
-        partial(random_requests, direction=direction),
-        "random-requests",
-        ("random_operations",),
-        (f"drishti:{'P11' if direction == 'read' else 'P13'}",),
-        direction,
-    )
-
-
-def _sequential(direction: str) -> Rule:
-    return Rule(
-        f"sequential-{direction}s",
-        Severity.OK,
-        "posix",
-        partial(sequential_requests, direction=direction),
-        "sequential-requests",
-        ("sequential_operations",),
-        (f"drishti:{'P12' if direction == 'read' else 'P14'}",),
-        direction,
-    )
-
-
-def _redundant(direction: str) -> Rule:
-    return Rule(
-        f"redundant-{direction}s",
-        Severity.WARN,
-        "posix",
-        partial(redundant_traffic, direction=direction),
-        "redundant-traffic",
-        ("redundant_bytes",),
-        (f"drishti:{'P09' if direction == 'read' else 'P10'}",),
-        direction,
-    )
-
+_SMALL = ("small_requests", "small_bytes")
 
 RULES = (
-    *both(_small),
-    *both(_small_shared),
-    *both(_random),
-    *both(_sequential),
-    *both(_redundant),
+    *_each_way(
+        "small-{}s",
+        Severity.HIGH,
+        partial(small_requests, shared=False),
+        "small-requests",
+        _SMALL,
+        ("P05", "P06"),
+    ),
+    *_each_way(
+        "small-{}s-shared",
+        Severity.HIGH,
+        partial(small_requests, shared=True),
+        "small-requests-shared",
+        _SMALL,
+        ("P15", "P16"),
+    ),
+    *_each_way(
+        "random-{}s",
+        Severity.HIGH,
+        random_requests,
+        "random-requests",
+        ("random_operations",),
+        ("P11", "P13"),
+    ),
+    *_each_way(
+        "sequential-{}s",
+        Severity.OK,
+        sequential_requests,
+        "sequential-requests",
+        ("sequential_operations",),
+        ("P12", "P14"),
+    ),
+    *_each_way(
+        "redundant-{}s",
+        Severity.WARN,
+        redundant_traffic,
+        "redundant-traffic",
+        ("redundant_bytes",),
+        ("P09", "P10"),
+    ),
     Rule(
         "misaligned-file",
         Severity.HIGH,

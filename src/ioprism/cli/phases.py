@@ -23,18 +23,20 @@ from ioprism.settings import PhaseSettings
 @click.option(
     "--deviations",
     type=click.FloatRange(min=0.0),
-    default=PhaseSettings.__dataclass_fields__["deviations"].default,
-    show_default=True,
-    help="Phases are apart by the mean gap and so many standard deviations.",
+    help="Separate phases by the mean gap plus this many standard deviations, as other tools do.",
 )
-@click.option("--gap", type=click.FloatRange(min=0.0), help="Seconds between phases, instead.")
+@click.option(
+    "--gap",
+    type=click.FloatRange(min=0.0),
+    help="Separate phases by gaps of at least this many seconds.",
+)
 @options.as_json
 @options.quiet
 def phases(
     paths: tuple[Path, ...],
     format_name: str | None,
     layer: str | None,
-    deviations: float,
+    deviations: float | None,
     gap: float | None,
     as_json: bool,
     quiet: bool,

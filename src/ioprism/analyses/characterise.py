@@ -8,16 +8,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.engine.base import Engine
+from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
-from ioprism.views.calls.sizes import SIZE_BINS, SizeBin
+from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.counters.totals import counter_sizes, counter_totals
 
-# Interfaces that talk to the system; the others call one of them in the end.
-SYSTEM_LAYERS = ("posix", "stdio", "daos")
-# A file's calls are counted where they are deepest: above the system in this order.
-UPPER_LAYERS = ("dfs", "mpiio")
-DATA_LAYERS = ("hdf5", "pnetcdf", "netcdf")
+NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,12 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
     """Describe a job from its counters, and from its events where it has no counters.
 
     Bytes that pass through several interfaces are counted once in totals, at the deepest
-    interface that the trace shows for each file.
+    interface that shows them (see `views/calls/deepest.py`).
     """
     totals, sizes = _totals_and_sizes(trace, engine)
-    deepest = _deepest(totals)
     done = totals.filter(pl.col("operation") != "other")
-    counted = done.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
+    deepest = deepest_layers(done, trace)
+    counted = at_deepest(done, deepest)
     by_operation = _by_operation(counted)
     return Characteristics(
         job=trace.job,
@@ -75,9 +72,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
             str(layer): _by_operation(totals.filter(layer=layer), with_other=True)
             for layer in totals["layer"].unique().sort().to_list()
         },
-        request_sizes=_request_sizes(
-            sizes.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
-        ),
+        request_sizes=_request_sizes(at_deepest(sizes, deepest)),
     )
 
 
@@ -93,33 +88,23 @@ def _totals_and_sizes(trace: Trace, engine: Engine) -> tuple[pl.DataFrame, pl.Da
     return totals, sizes
 
 
-def _deepest(totals: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs of file and layer whose calls no deeper layer repeats."""
-    present = totals.select("file", "layer").unique()
-    deepest = present.filter(pl.col("layer").is_in([*SYSTEM_LAYERS, "application", "other"]))
-    for layer in UPPER_LAYERS:
-        alone = present.filter(layer=layer).join(deepest, on="file", how="anti", nulls_equal=True)
-        deepest = pl.concat([deepest, alone])
-    return deepest if deepest.height else present.filter(pl.col("layer").is_in(DATA_LAYERS))
-
-
 def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
     """Seconds in the interface the program itself called, file by file.
 
     A collective write waits in MPI-IO for other ranks while POSIX is idle: what the program
     waited for is the time of the outermost interface.
     """
-    depth = dict.fromkeys(DATA_LAYERS, 0) | {"mpiio": 1, "dfs": 2}
     parents = trace.files.select("file", "parent")
+    calls = ~pl.col("layer").cast(pl.String).is_in(NOT_INTERFACES)
     timed = (
         totals.filter(pl.col("seconds") > 0)
         .join(parents, on="file", how="left", nulls_equal=True)
         .with_columns(
             root=pl.coalesce("parent", "file"),
-            depth=pl.col("layer").cast(pl.String).replace_strict(depth, default=3),
+            height=pl.when(calls).then(height_of(pl.col("layer"))).otherwise(0),
         )
     )
-    outermost = pl.col("depth") == pl.col("depth").min().over("root")
+    outermost = pl.col("height") == pl.col("height").max().over("root")
     return float(timed.filter(outermost)["seconds"].sum())
 
 

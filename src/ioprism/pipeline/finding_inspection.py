@@ -15,7 +15,8 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
 from ioprism.rules.registry import RULES, finding_dict, finding_of

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.rules.registry import RULES
 from ioprism.views.picture.timeline import Timeline
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ioprism.formats.darshan.records import LARGEST_IN_BIN, SIZE_BINS
+from ioprism.model.sizes import SIZE_BINS
 
 KEYS = ("file", "rank")
 MEMORY_ALIGNMENT = 8
@@ -134,13 +134,11 @@ def _bytes(*, highest: bool) -> Iterator[pl.Expr]:
 
 def _sizes(aggregate: str) -> Iterator[pl.Expr]:
     for direction in DIRECTIONS:
-        above = -1
-        for size_bin, largest in zip(SIZE_BINS, LARGEST_IN_BIN, strict=True):
-            inside = pl.col("bytes") > above
-            inside = inside if largest is None else inside & (pl.col("bytes") <= largest)
-            name = f"SIZE_{direction.upper()}_{aggregate}{size_bin}"
+        for size in SIZE_BINS:
+            inside = pl.col("bytes") >= size.low
+            inside = inside if size.high is None else inside & (pl.col("bytes") <= size.high)
+            name = f"SIZE_{direction.upper()}_{aggregate}{size.counter}"
             yield _count(name, _calls(direction) & inside)
-            above = above if largest is None else largest
 
 
 def _slowest_call(calls: pl.DataFrame, direction: str) -> pl.DataFrame:
@@ -191,7 +189,7 @@ def _mpiio(_: int) -> Iterator[pl.Expr]:
 def _stdio(_: int) -> Iterator[pl.Expr]:
     for operation in ("open", "read", "write", "seek"):
         yield _count(f"{operation.upper()}S", _calls(operation))
-    yield _count("FLUSHES", _calls("sync"))
+    yield _count("FLUSHES", (pl.col("function") == "fflush").fill_null(value=False))
     yield from _bytes(highest=True)
 
 

@@ -13,7 +13,7 @@ from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.records import FIXED
 from ioprism.formats.darshan.reduce import reduce_shared
 from ioprism.formats.darshan.tally import PREFIXES, tally
-from ioprism.model.schema import EVENTS
+from ioprism.model.schema import EVENTS, Operation
 from ioprism.model.sizes import SIZE_BINS
 
 MODULES = {"posix": "POSIX", "mpiio": "MPI-IO", "stdio": "STDIO"}
@@ -164,14 +164,19 @@ def test_mpiio_tells_collective_from_independent_calls() -> None:
     assert found["MPIIO_SYNCS"].sum() == table.filter(operation="sync").height
 
 
-def test_stdio_counts_syncs_as_flushes_and_into_the_write_time() -> None:
-    table = events("stdio")
+def test_stdio_counts_fflush_as_flush_and_into_the_write_time() -> None:
+    made = events("stdio")
+    flush = pl.col("operation") == "sync"
+    table = made.with_columns(
+        operation=pl.when(flush).then(pl.lit("metadata", Operation)).otherwise("operation"),
+        function=pl.when(flush).then(pl.lit("fflush")).otherwise("function").cast(pl.Categorical),
+    )
 
     found = tally(table, layer="stdio", file_alignment=ALIGNMENT)
 
-    writing = table.filter(pl.col("operation").is_in(["write", "sync"]))
+    writing = made.filter(pl.col("operation").is_in(["write", "sync"]))
     seconds = (writing["end"] - writing["start"]).sum()
-    assert found["STDIO_FLUSHES"].sum() == table.filter(operation="sync").height
+    assert found["STDIO_FLUSHES"].sum() == made.filter(operation="sync").height
     assert found["STDIO_F_WRITE_TIME"].sum() == pytest.approx(seconds)
 
 

@@ -17,6 +17,7 @@ PREFIXES = {"posix": "POSIX", "mpiio": "MPIIO", "stdio": "STDIO"}
 
 Timer = pl.Enum(["read", "write", "meta"])
 
+_FLUSHES = (pl.col("function") == "fflush").fill_null(value=False)
 _DURATION = pl.col("end") - pl.col("start")
 _IS_DATA = (pl.col("operation") == "read") | (pl.col("operation") == "write")
 _LAST_BYTE = pl.col("offset") + pl.col("bytes") - 1
@@ -77,7 +78,7 @@ def _in_order(calls: pl.DataFrame) -> pl.DataFrame:
     timer = (
         pl.when(_calls("read"))
         .then(pl.lit("read", Timer))
-        .when(_calls("write") | _calls("sync"))
+        .when(_calls("write") | _calls("sync") | _FLUSHES)
         .then(pl.lit("write", Timer))
         .otherwise(pl.lit("meta", Timer))
     )
@@ -189,7 +190,7 @@ def _mpiio(_: int) -> Iterator[pl.Expr]:
 def _stdio(_: int) -> Iterator[pl.Expr]:
     for operation in ("open", "read", "write", "seek"):
         yield _count(f"{operation.upper()}S", _calls(operation))
-    yield _count("FLUSHES", (pl.col("function") == "fflush").fill_null(value=False))
+    yield _count("FLUSHES", _FLUSHES)
     yield from _bytes(highest=True)
 
 

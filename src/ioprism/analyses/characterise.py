@@ -62,8 +62,8 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
     by_operation = _by_operation(counted)
     return Characteristics(
         job=trace.job,
-        processes=trace.processes.height or None,
-        hosts=trace.processes["host"].drop_nulls().n_unique() or None,
+        processes=trace.population.processes,
+        hosts=trace.population.hosts,
         files=_file_count(trace, totals),
         io_time=_outermost_time(trace, done),
         total=_sum(by_operation.values()),

@@ -11,7 +11,6 @@ from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
 from ioprism.reports.to_json import characterise as json_form
@@ -46,7 +45,7 @@ def characterise(
     Example: ioprism characterise run42.darshan --ceiling ior.json
     """
     measured = [read_ceiling(path) for path in ceilings]
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         found = describe(trace, LocalEngine(progress))
     relations = [relate(found, ceiling) for ceiling in measured]

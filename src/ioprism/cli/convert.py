@@ -8,7 +8,6 @@ import click
 
 from ioprism.cli import options, output
 from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.registry import read_trace
 from ioprism.formats.tables.writer import write_csv
 from ioprism.storage.trace_store import write_store
 
@@ -29,7 +28,7 @@ def convert(
 
     Example: ioprism convert run42.darshan run42.store
     """
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
         if target.suffix == ".csv":
             write_csv(trace, target, replace=force, progress=progress)

@@ -9,7 +9,6 @@ import click
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import phases as json_form
 from ioprism.reports.to_terminal import phases as terminal_form
@@ -45,7 +44,7 @@ def phases(
 
     Example: ioprism phases run42.darshan --layer posix
     """
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     settings = PhaseSettings(deviations, gap)
     with output.progress("reading events", quiet=quiet) as progress:
         found = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)

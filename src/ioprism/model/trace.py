@@ -40,6 +40,16 @@ class Job:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Population:
+    """How many of what a job ran with; None where the trace does not say."""
+
+    ranks: int | None
+    processes: int | None
+    hosts: int | None
+    applications: int | None
+
+
 class Partition(Protocol):
     """A piece of the events that can be read alone, anywhere; picklable."""
 
@@ -148,6 +158,11 @@ class Trace:
         kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
         return frozenset(kinds)
 
+    @cached_property
+    def population(self) -> Population:
+        """How many ranks, processes, hosts and programs the job has."""
+        return population_of(self.processes, ranks=self.job.ranks)
+
     def batches(self) -> Iterator[pl.LazyFrame]:
         """Yield all events in pieces of bounded size."""
         for partition in self.partitions:
@@ -161,3 +176,21 @@ class Trace:
 
         pieces = [batch.collect() for batch in self.batches()]
         return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()
+
+
+def population_of(processes: pl.DataFrame, *, ranks: int | None = None) -> Population:
+    """Count what rows of the process table stand for.
+
+    A record that all ranks share is no process, and a process's threads are one.
+    """
+    import polars as pl
+
+    known = processes.filter(pl.col("rank") >= 0)
+    named = known.filter(pl.col("pid").is_not_null()).select("host", "pid").n_unique()
+    unnamed = known.filter(pl.col("pid").is_null())["rank"].n_unique()
+    return Population(
+        ranks=ranks or known["rank"].n_unique() or None,
+        processes=named + unnamed or None,
+        hosts=known["host"].drop_nulls().n_unique() or None,
+        applications=known["application"].drop_nulls().n_unique() or None,
+    )

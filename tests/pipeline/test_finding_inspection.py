@@ -16,7 +16,7 @@ from ioprism.pipeline.finding_inspection import (
     rule_called,
 )
 from ioprism.rules.concerns import KINDS
-from ioprism.rules.registry import RULES, finding_dict
+from ioprism.rules.registry import RULES
 from ioprism.rules.rule import WORST
 from ioprism.settings import Thresholds
 from tests.call_tables import calls, trace_of
@@ -47,7 +47,7 @@ def test_all_files_that_are_concerned_are_counted_and_the_worst_named() -> None:
     found = inspected(trace_of(table), "small-writes")
 
     assert found.finding.evidence["small"] == 10 * files
-    assert len(finding_dict(found.finding)["details"]) == WORST
+    assert len(found.finding.to_dict()["details"]) == WORST
     for perspective in ("process", "size", "function"):
         assert sum(operations(found, perspective).values()) == 10 * files
 

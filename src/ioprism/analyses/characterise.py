@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from ioprism.engine.base import Engine
+from ioprism.model.result import Result
 from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
+from ioprism.units import format_bytes, format_count, format_seconds
 from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.counters.totals import counter_sizes, counter_totals
@@ -25,6 +28,10 @@ class Amount:
     bytes: int
     time: float
 
+    def to_dict(self) -> dict[str, float]:
+        """Return plain data."""
+        return {"operations": self.operations, "bytes": self.bytes, "time": self.time}
+
 
 @dataclass(frozen=True, slots=True)
 class SizeCount:
@@ -34,8 +41,8 @@ class SizeCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Characteristics:
+@dataclass(frozen=True, slots=True, repr=False)
+class Characteristics(Result):
     """The numbers that describe a job's I/O."""
 
     job: Job
@@ -47,6 +54,64 @@ class Characteristics:
     by_operation: Mapping[str, Amount]  # read, write, metadata: at the deepest layer only
     by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata, [other]
     request_sizes: Mapping[str, tuple[SizeCount, ...]]  # read, write: at the deepest layer only
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism characterise --json` says."""
+        job = self.job
+        return {
+            "job": {
+                "ranks": job.ranks,
+                "processes": self.processes,
+                "hosts": self.hosts,
+                "runtime": job.runtime,
+                "executable": job.executable,
+                "start_time": job.start_time,
+                "end_time": job.end_time,
+                "job_id": job.job_id,
+                "metadata": dict(job.metadata),
+            },
+            "totals": {
+                "io_time": self.io_time,
+                "operations": self.total.operations,
+                "bytes_read": self.by_operation["read"].bytes,
+                "bytes_written": self.by_operation["write"].bytes,
+                "files": self.files,
+            },
+            "by_operation": {name: amount.to_dict() for name, amount in self.by_operation.items()},
+            "by_layer": {
+                layer: {
+                    **_sum(amounts.values()).to_dict(),
+                    **{name: amount.to_dict() for name, amount in amounts.items()},
+                }
+                for layer, amounts in self.by_layer.items()
+            },
+            "request_sizes": {
+                direction: [
+                    {"low": size.bin.low, "high": size.bin.high, "count": size.count}
+                    for size in sizes
+                ]
+                for direction, sizes in self.request_sizes.items()
+            },
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per layer and kind of call."""
+        rows = [
+            {"layer": layer, "kind": kind, **amount.to_dict()}
+            for layer, amounts in self.by_layer.items()
+            for kind, amount in amounts.items()
+        ]
+        columns = {"layer": pl.String, "kind": pl.String, "operations": pl.Int64,
+                   "bytes": pl.Int64, "time": pl.Float64}  # fmt: skip
+        return pl.DataFrame(rows, schema=columns)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        read, write = (format_bytes(self.by_operation[d].bytes) for d in ("read", "write"))
+        return (
+            f"{read} read, {write} written, {format_count(self.files)} files, "
+            f"{format_seconds(self.io_time)} in I/O calls over all ranks"
+        )
 
 
 def characterise(trace: Trace, engine: Engine) -> Characteristics:

@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.analyses.segmentation import Borders, burst_borders, phase_borders
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings
 from ioprism.views.time.bandwidth import bandwidth
@@ -66,8 +67,8 @@ class LayerPhases:
         return [later.start - earlier.end for earlier, later in pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class Phases:
+@dataclass(frozen=True, slots=True, repr=False)
+class Phases(Result):
     """The phases of every layer."""
 
     layers: Mapping[str, LayerPhases]
@@ -84,6 +85,11 @@ class Phases:
             for phase in found.phases
         ]
         return pl.DataFrame(rows, schema=_FRAME)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        counts = (f"{name} {len(found.phases)}" for name, found in self.layers.items())
+        return f"phases by layer: {', '.join(counts) or 'none'}"
 
 
 _FRAME = pl.Schema(

@@ -13,7 +13,6 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
-from ioprism.reports.to_json import characterise as json_form
 from ioprism.reports.to_terminal import ceiling as ceiling_text
 from ioprism.reports.to_terminal import characterise as terminal_form
 
@@ -40,7 +39,7 @@ def characterise(
 ) -> None:
     """Tell how much I/O a job did, by whom, and through which interface.
 
-    Several traces, or a folder of them, are taken as one workflow.
+    Files that the processes of one run wrote are one job; --one-job makes a workflow of others.
 
     Example: ioprism characterise run42.darshan --ceiling ior.json
     """
@@ -50,7 +49,7 @@ def characterise(
         found = describe(trace, LocalEngine(progress))
     relations = [relate(found, ceiling) for ceiling in measured]
     if as_json:
-        body = json_form.body(found) | (ceiling_json.body(relations) if relations else {})
+        body = found.to_dict() | (ceiling_json.body(relations) if relations else {})
         click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(found, output.console())

@@ -20,7 +20,6 @@ from ioprism.pipeline.bottlenecks import Source
 from ioprism.pipeline.finding_inspection import FindingInspection, inspected_finding, rule_called
 from ioprism.pipeline.insights import with_background_load
 from ioprism.reports import to_json
-from ioprism.reports.to_json import inspect as json_form
 from ioprism.reports.to_terminal import inspect as terminal_form
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.text import printable
@@ -109,7 +108,7 @@ def _refuse(names: Collection[str], why: str) -> None:
 
 def _show(found: Inspected, trace: Trace, *, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found)))
+        click.echo(to_json.document(trace, found.to_dict()))
     else:
         terminal_form.show(found, output.console())
         output.show_warnings(trace)

@@ -10,7 +10,6 @@ from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
-from ioprism.reports.to_json import phases as json_form
 from ioprism.reports.to_terminal import phases as terminal_form
 from ioprism.settings import PhaseSettings
 
@@ -49,7 +48,7 @@ def phases(
     with output.progress("reading events", quiet=quiet) as progress:
         found = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found)))
+        click.echo(to_json.document(trace, found.to_dict()))
     else:
         terminal_form.show(found, output.console())
         output.show_warnings(trace)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from ioprism.text import printable
+from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands start quickly
     import polars as pl
@@ -121,7 +125,7 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
         return len(self._loaders)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What one job, or one workflow, did.
 
@@ -162,6 +166,26 @@ class Trace:
     def population(self) -> Population:
         """How many ranks, processes, hosts and programs the job has."""
         return population_of(self.processes, ranks=self.job.ranks)
+
+    def summary(self) -> str:
+        """Return what the trace is, in one line."""
+        names = ", ".join(path.name for path in self.paths[:2])
+        more = f" and {len(self.paths) - 2} more" if len(self.paths) > 2 else ""
+        job = self.job
+        facts = [
+            f"{self.format} trace {printable(names)}{more}",
+            printable(job.executable) if job.executable else None,
+            f"{job.ranks:,} ranks" if job.ranks else None,
+            format_seconds(job.runtime) if job.runtime else None,
+            f"has {', '.join(sorted(self.detail)) or 'nothing'}",
+        ]
+        return ", ".join(fact for fact in facts if fact)
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.summary())}</p>"
 
     def batches(self) -> Iterator[pl.LazyFrame]:
         """Yield all events in pieces of bounded size."""

@@ -48,12 +48,24 @@ def analyse(
     **chosen: Any,  # noqa: ANN401 - as `Settings` has them
 ) -> Bottlenecks:
     """Find and explain the bottlenecks of a trace that is open already."""
+    known = rules(*rule_files)
+    return prepared(trace, engine, compatible=compatible, **chosen).bottlenecks(
+        known, top=top, page=page
+    )
+
+
+def prepared(
+    trace: Trace,
+    engine: Engine,
+    *,
+    compatible: str | None = None,
+    **chosen: Any,  # noqa: ANN401 - as `Settings` has them
+) -> PreparedView:
+    """Compute the main view of a trace that is open already."""
     settings = make_settings(**chosen)
     if compatible is not None:
         settings = settings.like_wisio(trace_format=trace.format)
-    known = rules(*rule_files)
-    looked_at = PreparedView(trace, main_view(trace, settings, engine), settings)
-    return looked_at.bottlenecks(known, top=top, page=page)
+    return PreparedView(trace, main_view(trace, settings, engine), settings)
 
 
 @dataclass(frozen=True, slots=True)

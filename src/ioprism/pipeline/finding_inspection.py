@@ -16,19 +16,20 @@ from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
 from ioprism.model.layers import LAYERS
+from ioprism.model.result import Result, whole_numbers
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import NAMELESS
 from ioprism.rules.concerns import concerned_calls
-from ioprism.rules.registry import RULES, finding_dict, finding_of
+from ioprism.rules.registry import RULES, finding_of
 from ioprism.rules.rule import Hit, Rule, Unknown
 from ioprism.settings import Thresholds
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FindingInspection:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FindingInspection(Result):
     """A finding, taken apart."""
 
     finding: Finding
@@ -37,11 +38,22 @@ class FindingInspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        return {
-            "finding": finding_dict(self.finding),
-            "parts": {name: table.to_dicts() for name, table in self.parts.items()},
-            "calls": self.calls.to_dicts(),
-        }
+        plain: dict[str, Any] = whole_numbers(
+            {
+                "finding": self.finding.to_dict(),
+                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
+                "calls": self.calls.to_dicts(),
+            }
+        )
+        return plain
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the longest calls."""
+        return self.calls
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return self.finding.title
 
 
 def rule_called(code: str) -> Rule | None:

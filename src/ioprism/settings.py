@@ -46,6 +46,9 @@ class Thresholds:
     redundant_bytes: float = _limit(
         0.1, "share of bytes that were moved before, at the same place of the same file"
     )
+    sieved_bytes: float = _limit(
+        0.1, "bytes that MPI-IO reads in files that it is only told to write, of those it writes"
+    )
     stdio_bytes: float = _limit(
         0.1, "share of bytes that pass through STDIO, console streams aside", source=PAPER
     )
@@ -54,6 +57,7 @@ class Thresholds:
     )
     metadata_seconds: float = _limit(30.0, "metadata time of one rank", unit="s", source=PAPER)
     metadata_share: float = _limit(0.1, "metadata time of one rank, of the run time")
+    metadata_of_io: float = _limit(0.5, "metadata time of all ranks, of their I/O time")
     rank_0_factor: float = _limit(
         1.5, "rank 0's calls and bytes over those of the next busiest rank", unit="ratio"
     )
@@ -104,6 +108,9 @@ class Thresholds:
         0.3, "how far the mean storage target's bytes stay behind the busiest one's"
     )
     target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
+    slow_target_factor: float = _limit(
+        2.0, "rate of the slowest other storage target over that of a slow one", unit="ratio"
+    )
     others_load: float = _limit(
         0.5, "what other jobs move on the servers while the job runs, of the most that all moved "
         "in one of the times as long that follow each other in the week before and after, at most "

@@ -10,6 +10,7 @@ from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
+from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Trace
 from ioprism.rules.registry import NotChecked
@@ -33,6 +34,7 @@ class Document:
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
+    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 
     @property

@@ -22,8 +22,8 @@ from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
 from ioprism.pipeline.document import Document
+from ioprism.pipeline.insights import judged_trace
 from ioprism.pipeline.ranking import ranked
-from ioprism.rules.registry import judge
 from ioprism.settings import Thresholds
 from ioprism.views.picture.timeline import MOST_MARKS, timeline
 from ioprism.views.time.bandwidth import bandwidth
@@ -49,7 +49,7 @@ def document_of(
     held = in_memory(trace)
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
-    insights = judge(evidence)
+    insights = judged_trace(evidence, held, engine)
     rhythmic, direction = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     return Document(
@@ -63,6 +63,7 @@ def document_of(
             floor=_negligible(trace, chosen.thresholds),
         ),
         not_checked=insights.not_checked,
+        slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
         bottlenecks=bottlenecks,
         rhythm=rhythmic,

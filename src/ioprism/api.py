@@ -57,7 +57,8 @@ def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
 def bottlenecks(
     trace: Trace,
     *,
-    views: Sequence[str] = ("process", "file", "time"),
+    views: Sequence[str] = (),
+    method: Literal["excess", "slope"] = "excess",
     metric: str = "operations",
     rules: Sequence[str | Path] = (),
     top: int | None = None,
@@ -70,7 +71,9 @@ def bottlenecks(
 
     Args:
         trace: what `read` returns.
-        views: perspectives to combine, such as process, file, time, host, directory.
+        views: perspectives, such as application, directory, file, process, time, host.
+        method: `excess` lists what costs more seconds than its peers, over all views;
+            `slope` the paper's angles, for every combination of views.
         metric: operations, bytes, time, or an expression over the fields of a record.
         rules: files that change the rules or add to them.
         top: how many bottlenecks of each view to word; None: all.
@@ -89,6 +92,7 @@ def bottlenecks(
         page=page,
         compatible=compatible,
         views=tuple(views),
+        method="slope" if compatible else method,
         metric=metric,
         **settings,
     )

@@ -36,7 +36,7 @@ class ReportSettings:
     """What a report looks at."""
 
     thresholds: Thresholds = field(default_factory=Thresholds)
-    views: tuple[str, ...] = ("process", "file", "time")
+    views: tuple[str, ...] = ()  # perspectives on bottlenecks; empty: the default ones
     top: int = 50  # bottlenecks of each view
     most_marks: int = MOST_MARKS  # on the page; more calls are drawn as runs
 

@@ -38,6 +38,7 @@ class Evidence:
     targets: Mapping[str, Mapping[int, int]] | None = None  # layer -> storage target -> bytes
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
     callers: Callers = field(default_factory=dict)
+    format: str = ""  # of the trace
     concurrency: float | None = None  # processes that run at a time, on average
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
     background_load: BackgroundLoad | None = (
@@ -126,7 +127,9 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
                 "they are damaged, and numbers made from them can be wrong"
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
-    return Evidence(log.job, usages, log.files, log.completeness, thresholds, loads=log.heat)
+    return Evidence(
+        log.job, usages, log.files, log.completeness, thresholds, loads=log.heat, format=log.format
+    )
 
 
 def _usages(
@@ -169,7 +172,15 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
     usages = _usages(records, files, thresholds, trace.job.ranks)
     heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
     if not trace.partitions:
-        return Evidence(trace.job, usages, files, trace.completeness, thresholds, loads=heat)
+        return Evidence(
+            trace.job,
+            usages,
+            files,
+            trace.completeness,
+            thresholds,
+            loads=heat,
+            format=trace.format,
+        )
     calls = CallEvidence.of(trace, engine, thresholds)
     seen = {u.layer: u for u in calls.usages(files.not_data)}
     return Evidence(
@@ -183,6 +194,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
+        format=trace.format,
         concurrency=calls.concurrency(trace.job.runtime),
         peers=calls.peers(trace.processes, files.not_data),
     )

@@ -25,8 +25,9 @@ _DECLARED = [
                  help="Degrees beyond which a record is a bottleneck."),
     click.option("--percentile", type=float,
                  help="Instead of the threshold: only from this percentile (0 to 1) on."),
-    click.option("--floor", default=0.001, show_default=True,
-                 help="Share of the I/O time below which a record is not told; 0: all."),
+    click.option("--floor", type=float,
+                 help="Share of the I/O time below which a record is not told; 0: all. By default "
+                 "0.02; with --method slope 0.001."),
     click.option("--time-bucket", "bucket", default=1.0, show_default=True,
                  help="Seconds in one record of the time view."),
     click.option("--combine", type=click.Choice(["drill", "cross"]),

@@ -13,7 +13,12 @@ from ioprism.analyses.bottlenecks.counted_once import main_view
 from ioprism.analyses.bottlenecks.find import bottlenecks_of
 from ioprism.analyses.bottlenecks.inspection import Inspection, inspected, rows_behind
 from ioprism.analyses.bottlenecks.result import Bottlenecks
-from ioprism.analyses.bottlenecks.settings import METRICS, VIEWS_OF_METHOD, Settings
+from ioprism.analyses.bottlenecks.settings import (
+    FLOOR_OF_METHOD,
+    METRICS,
+    VIEWS_OF_METHOD,
+    Settings,
+)
 from ioprism.engine.base import Engine
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
@@ -37,6 +42,8 @@ def make_settings(
         UsageError: a setting makes no sense.
     """
     chosen = {"method": method, "views": views or VIEWS_OF_METHOD[method], **chosen}
+    if chosen.get("floor") is None:
+        chosen["floor"] = FLOOR_OF_METHOD[method]
     if metric in METRICS:
         return Settings(metric=metric, **chosen)
     sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}

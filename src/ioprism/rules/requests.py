@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
@@ -153,7 +153,12 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
             for r, w in zip(usage.moves["read"].seconds, usage.moves["write"].seconds, strict=True)
         ]
         found = Hit(
-            {"requests": sum(usage.operations), "misaligned": sum(off), "share": min(1.0, part)},
+            {
+                "requests": sum(usage.operations),
+                "misaligned": sum(off),
+                "share": min(1.0, part),
+                "alignment": _block(evidence, rows),
+            },
             evidence.held_up(usage, portions(data, off, usage.operations)),
             details,
             interface=usage.layer,
@@ -161,6 +166,12 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
             of_calls=what == "file",
         )
     return found
+
+
+def _block(evidence: Evidence, files: Sequence[int]) -> float:
+    """The stripe size of the worst file, or what offsets are measured against otherwise."""
+    layout = evidence.files.striping.get(files[0]) if files else None
+    return layout.size if layout and layout.size > 0 else evidence.thresholds.alignment
 
 
 def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:

@@ -56,7 +56,7 @@ def _row(
     work = shares[2] if settings.metric == "bytes" else shares[1]
     start, end = _window(one, known, settings)
     told: dict[str, Any] = {
-        "view": ".".join(by), "views": list(one.views), "at_stake": one.seconds,
+        "view": ".".join(by), "views": ", ".join(one.views), "at_stake": one.seconds,
         "excess_seconds": one.excess, "excess_time": one.excess, "time_share": share,
         "job_share": share, "work_share": work, "count_share": shares[1], "size_share": shares[2],
         "slowest_process_time": one.lead.numbers["seconds"], "factor": one.lead.numbers["factor"],
@@ -65,7 +65,10 @@ def _row(
         "records": sizes[one.lead.view], "window_start": start, "window_end": end,
         **_codes_and_names(one, by, rows, settings),
     }  # fmt: skip
-    rated = pl.DataFrame([told]).with_columns(severity=angle(pl.lit(shares[0]), pl.lit(work)))
+    # The angle of what it takes over what its peers would: 45 degrees is as much as they.
+    rated = pl.DataFrame([told]).with_columns(
+        severity=angle(pl.col("at_stake"), pl.col("at_stake") - pl.col("excess_seconds"))
+    )
     return rated.with_columns(label=labelled(pl.col("severity"))).hstack(fields)
 
 
@@ -91,7 +94,7 @@ def _codes_and_names(
 
 def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None, float | None]:
     """From when to when nearly all of its unexplained seconds are."""
-    codes = list(one.alike or (one.lead.code,))
+    codes = list(one.records)
     rows = known.table.filter(pl.col(f"{one.lead.view}_code").is_in(codes)).drop_nulls("time")
     sums = rows.group_by("time").agg(pl.col("unexplained").clip(lower_bound=0.0).sum()).sort("time")
     whole = float(sums["unexplained"].sum())

@@ -40,6 +40,11 @@ class Merged:
     alike: tuple[int, ...] = ()  # codes of the lead's view that cost about as much
     codes: Mapping[str, int] = field(default_factory=dict)  # by view: where it happens
 
+    @property
+    def records(self) -> tuple[int, ...]:
+        """The codes of all its records in the lead's view."""
+        return self.alike or (self.lead.code,)
+
 
 @dataclass(frozen=True, slots=True)
 class ViewCandidates:
@@ -75,9 +80,25 @@ def merged(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[M
     for one in every:
         _add(one, kept, together)
     sizes = {view.view: view.records for view in views}
-    folded = [_described(group, costs, sizes) for group in _folded(kept, costs)]
-    folded.sort(key=lambda one: -one.excess)
-    return [one for one in folded if one.excess >= least]
+    folded = sorted(_folded(kept, costs), key=lambda one: -one.excess)
+    told = _without_parts([one for one in folded if one.excess >= least], costs)
+    return [_described(group, costs, sizes) for group in told]
+
+
+def _without_parts(groups: list[Merged], costs: Costs) -> list[Merged]:
+    """Drop groups whose calls are those of a costlier one, after records were folded."""
+    weights = costs.table["unexplained"].clip(lower_bound=0.0)
+    kept: list[tuple[Merged, pl.Series]] = []
+    for group in groups:
+        codes = costs.table[f"{group.lead.view}_code"]
+        inside = codes.is_in(pl.Series(group.records, dtype=codes.dtype).implode())
+        own = float(weights.filter(inside).sum())
+        parts = (float(weights.filter(inside & other).sum()) for _, other in kept)
+        part = max(parts, default=0.0)
+        bigger = max((one.excess for one, _ in kept), default=0.0)
+        if part < INSIDE * own or (not group.alike and group.excess >= WORTH_TELLING * bigger):
+            kept.append((group, inside))
+    return [group for group, _ in kept]
 
 
 def _breadth(one: Candidate, views: list[ViewCandidates]) -> int:
@@ -144,7 +165,7 @@ def _as_costly(one: Merged, other: Merged) -> bool:
 def _described(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
     """Add in which application, directory, file and process it happens, where one dominates."""
     lead = group.lead
-    rows = costs.table.filter(pl.col(f"{lead.view}_code").is_in(list(group.alike or (lead.code,))))
+    rows = costs.table.filter(pl.col(f"{lead.view}_code").is_in(list(group.records)))
     weights = rows.with_columns(pl.col("unexplained").clip(lower_bound=0.0))
     whole = float(weights["unexplained"].sum())
     codes = {lead.view: lead.code}

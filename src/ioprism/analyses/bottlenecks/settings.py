@@ -13,6 +13,8 @@ from ioprism.views.perspectives.codes import check_views
 from ioprism.views.perspectives.main_view import Assignment, MainView
 
 METRICS = ("operations", "bytes", "time")
+# The share of the job's I/O time below which a record is not told.
+FLOOR_OF_METHOD = {"excess": 0.02, "slope": 0.001}
 VIEWS_OF_METHOD = {
     "excess": ("application", "directory", "file", "process", "time"),
     "slope": ("process", "file", "time"),  # the paper's three

@@ -133,7 +133,7 @@ def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottlene
         bytes_share=row["size_share"],
         function=row["function"],
         excess_seconds=row.get("excess_seconds", row["excess_time"]),
-        views=tuple(row.get("views") or (row["view"].replace(".", "+"),)),
+        views=tuple((row.get("views") or row["view"].replace(".", "+")).split(", ")),
         peers=_peers(row),
         title=sentence(row, reasons),
         fields={name: row[name] for name in FIELDS if name in row},

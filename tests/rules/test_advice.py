@@ -142,7 +142,9 @@ def test_imports_of_python_are_not_told_to_use_mpi_io() -> None:
     reads = moves(2000, 4096, small=2000, seconds=100.0)
     entries = [Entry(file=f, rank=r, read=reads) for r in range(8) for f in range(3)]
     names = ["/usr/lib/python3.11/os.py", "/env/numpy.cpython-311.pyc", "/env/libblas.so.3"]
-    evidence = replace(job(usage("posix", *entries)), files=FileFacts(dict(enumerate(names))))
+    evidence = replace(
+        job(usage("posix", *entries), ranks=8), files=FileFacts(dict(enumerate(names)))
+    )
 
     found = [f for f in judge(evidence).findings if f.code.startswith("small-reads")]
     said = [advice for finding in found for advice in finding.recommendations]

@@ -39,7 +39,7 @@ class Evidence:
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
     callers: Callers = field(default_factory=dict)
     format: str = ""  # of the trace
-    concurrency: float | None = None  # processes that run at a time, on average
+    concurrency: float | None = None  # processes at work at a time, where calls tell
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
     background_load: BackgroundLoad | None = (
         None  # what the servers moved meanwhile, where their counters are
@@ -195,6 +195,6 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         hosts=calls.hosts,
         callers=calls.callers,
         format=trace.format,
-        concurrency=calls.concurrency(trace.job.runtime),
+        concurrency=calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

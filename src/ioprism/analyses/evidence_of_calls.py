@@ -58,10 +58,17 @@ class CallEvidence:
         """The columns of each layer."""
         return event_usages(self.access, self.touched, without=sorted(without))
 
-    def concurrency(self, runtime: float | None) -> float | None:
-        """Return how many processes run at a time; those of a workflow follow each other."""
-        spans = self.access.group_by("rank").agg(pl.col("finish").max() - pl.col("begin").min())
-        return float(spans["finish"].sum()) / runtime if runtime else None
+    def concurrency(self) -> float | None:
+        """Return how many processes are at work at a time; those of a workflow follow each other.
+
+        A process is at work from its first call to its last; times when none is do not count.
+        """
+        spans = self.access.group_by("rank").agg(pl.col("begin").min(), pl.col("finish").max())
+        reached = pl.col("finish").cum_max()
+        since = pl.max_horizontal(pl.col("begin"), reached.shift(1))
+        busy = spans.sort("begin").select((reached - since).clip(lower_bound=0.0).sum()).item()
+        whole = float((spans["finish"] - spans["begin"]).sum())
+        return whole / busy if busy else None
 
     def peers(self, processes: pl.DataFrame, without: frozenset[int]) -> frozenset[int] | None:
         """The ranks of the program that moves most; None where all run the same one.

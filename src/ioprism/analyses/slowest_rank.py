@@ -55,4 +55,7 @@ def _longest(
         return None
     longest = max(sums, key=lambda rank: (sums[rank], -rank), default=None)
     seconds = everyone + (sums[longest] if longest is not None else 0.0)
+    in_turn = sum(sums.values()) / evidence.concurrency if evidence.concurrency else 0.0
+    if in_turn > seconds:  # processes of a workflow that follow each other add up
+        longest, seconds = None, in_turn
     return SlowestRank(min(seconds, evidence.runtime or seconds), longest)

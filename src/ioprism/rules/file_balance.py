@@ -70,7 +70,7 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
             sizes = [moves.bytes[place] for place in places]
             if len(sizes) < 2 or sum(sizes) < limits.imbalance_bytes:
                 continue
-            if aggregates(sizes, evidence.ranks):
+            if aggregates(sizes, len(sizes)):
                 continue
             variation = _variation(sizes)
             if variation > limits.file_imbalance:

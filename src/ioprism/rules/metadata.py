@@ -69,7 +69,7 @@ def _cost(evidence: Evidence, own: dict[int, float], shared: float) -> float:
     """Seconds of the run: of the rank most concerned, or of processes that follow each other."""
     most = max(own.values(), default=0.0) + shared
     if evidence.concurrency is not None:
-        most = max(most, sum(own.values()) / max(1.0, evidence.concurrency))
+        most = max(most, sum(own.values()) / evidence.concurrency)
     return min(most, evidence.runtime or most)
 
 

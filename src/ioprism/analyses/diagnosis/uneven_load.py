@@ -134,8 +134,8 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
     work = at.by_target(np.where(_data(at), at.queues.held, 0.0))
     total = work.sum(axis=0)
     hot = int(np.argmax(total))
-    even = work.sum(axis=1) / len(at.pieces.targets)
-    ideal = max(float(even.sum()), _one_file(at))
+    even = work.sum(axis=1) / at.targets_known
+    ideal = even_placement(float(total.sum()), _one_file(at), at.targets_known)
     limited = work[:, hot] >= SATURATED * at.held
     if total[hot] < UNEVEN * ideal or not limited.any():
         return
@@ -162,6 +162,13 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         {"ranks_on_target": users[hot], "ranks_elsewhere": float(np.median(np.delete(users, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip
+
+
+def even_placement(total: float, single: float, targets: int) -> float:
+    """The most that any target has to do when files, none larger than `single`, are spread."""
+    if single <= 0:
+        return total / targets
+    return max(total / targets, single * np.ceil(total / single / targets - 1e-6))
 
 
 def _one_file(at: Situation) -> float:

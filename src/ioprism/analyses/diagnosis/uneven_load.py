@@ -129,9 +129,11 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
 
 def _hot_target(at: Situation) -> Iterator[Candidate]:
     """More files of one rank each lie on one target than on the others."""
-    if len(at.pieces.targets) < 2:
+    users = _users(at)
+    private = _data(at) & (at.calls.file >= 0) & (users[np.maximum(at.calls.file, 0)] <= 1)
+    if len(at.pieces.targets) < 2 or not private.any():
         return
-    work = at.by_target(np.where(_data(at), at.queues.held, 0.0))
+    work = at.by_target(np.where(private, at.queues.held, 0.0))
     total = work.sum(axis=0)
     hot = int(np.argmax(total))
     even = work.sum(axis=1) / at.targets_known
@@ -149,8 +151,8 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
     saved, low, high = _saved(at, after)
     on_it = np.zeros(len(at.calls), np.bool_)
     on_it[at.pieces.call[at.pieces.target == hot]] = True
-    users = [len(np.unique(at.calls.rank[at.pieces.call[at.pieces.target == t]]))
-             for t in range(len(at.pieces.targets))]  # fmt: skip
+    each = [len(np.unique(at.calls.rank[at.pieces.call[at.pieces.target == t]]))
+            for t in range(len(at.pieces.targets))]  # fmt: skip
     yield Candidate(
         "hot-target",
         {"target": at.pieces.targets[hot]},
@@ -159,7 +161,7 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         high,
         rank_test(work[:, hot], np.delete(work, hot, axis=1).ravel()),
         contrast_of(at, on_it, _data(at) & ~on_it, "hot-target"),
-        {"ranks_on_target": users[hot], "ranks_elsewhere": float(np.median(np.delete(users, hot))),
+        {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip
 
@@ -205,7 +207,7 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
     mine = data & (at.calls.file == file)
     used = np.unique(at.pieces.target[mine[at.pieces.call]])
     available = at.targets_known
-    if available < 2 * len(used):
+    if not len(used) or available < 2 * len(used):
         return
     held = np.where(mine, at.queues.held, 0.0)
     work = at.by_target(held)[:, used].max(axis=1)

@@ -99,6 +99,11 @@ class Diagnosis:
     opportunities: tuple[Opportunity, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
 
+    @property
+    def share(self) -> float:
+        """What all causes together cost, as a share of the run time."""
+        return sum(cause.saving.share for cause in self.causes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
         return {

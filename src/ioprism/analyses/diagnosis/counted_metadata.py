@@ -50,12 +50,14 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
     opened, ready, shut, gone = (own[name].to_numpy() for name in (begin, finish, closing, closed))
     once = (own["POSIX_OPENS"].to_numpy() == 1) & (ready >= opened) & (opened > 0)
     # Time in stat calls and the like has no moment of its own: it lies behind the open, where
-    # the next call of the file leaves room.
+    # the next call of the file leaves room, and then before the close.
     writes, reads = (own[f"POSIX_F_{k}_START_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ"))
     follows = np.minimum.reduce([np.where(t > 0, t, np.inf) for t in (writes, reads, shut)])
     rest = np.maximum(0.0, meta - (ready - opened) - np.maximum(0.0, gone - shut))
     until = np.where(once, np.minimum(ready + rest, np.maximum(ready, follows)), 0.0)
-    closes = once & (shut >= until) & (gone >= shut)
+    done = np.maximum.reduce([own[f"POSIX_F_{k}_END_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ")])
+    shut = np.maximum(np.maximum(until, done), shut - (rest - (until - ready)))
+    closes = once & (gone > shut)
     file = own["file"].cast(pl.Int64).to_numpy()
     exact = _metadata_calls(
         np.concatenate((opened[once], shut[closes])),

@@ -143,7 +143,7 @@ def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None
         quick = float(np.quantile(service[locked], 0.05))
     lone = quick / LIKELY
     ratio = min(1.0, quick / max(slow, 1e-12))
-    if ratio > 0.8:
+    if ratio > 0.95:
         return None
     held = np.where(some, np.minimum(at.queues.held, at.queues.held * ratio), at.queues.held)
     after = _After(np.where(some, np.minimum(at.own, lone), at.queues.lone), held)

@@ -15,13 +15,13 @@ from ioprism.analyses.diagnosis.calls import (
     Floats,
     Ints,
     first_of_each,
-    joined,
     own_time,
 )
 from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.result import Contrast
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
+from ioprism.views.time.intervals import unite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,26 +109,19 @@ def situation(seen: Observations) -> Situation:
 def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
     """Seconds that each phase holds the job up, and those only inside calls of higher layers.
 
-    From the first call's start to the last call's end, less what the latest rank spent outside
-    calls.
+    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call.
     """
     above = _as_calls(seen.above)
-    every = joined(seen.calls, above)
-    covered = own_time(every)
-    count, ranks = len(seen.phases), max(1, len(seen.rank_numbers))
-    key = seen.phases.of(every.start) * ranks + every.rank
-    inside = np.bincount(key, covered, minlength=count * ranks).reshape(count, ranks)
-    last = np.full((count, ranks), -np.inf)
-    np.maximum.at(last.reshape(-1), key, every.end)
-    latest = np.argmax(last, axis=1)
-    each = np.arange(count)
-    length = seen.phases.end - seen.phases.start
-    held = np.minimum(length, inside[each, latest])
+    start, end = unite(
+        np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
+    )
+    held = np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases))
+    ranks = max(1, len(seen.rank_numbers))
     lowest = np.bincount(
-        seen.phase * ranks + seen.calls.rank, own, minlength=count * ranks
-    ).reshape(count, ranks)
-    waiting = np.maximum(0.0, held - lowest.max(axis=1)) if seen.above.height else np.zeros(count)
-    return held, waiting
+        seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
+    ).reshape(-1, ranks)
+    waiting = np.maximum(0.0, held - lowest.max(axis=1))
+    return held, waiting if seen.above.height else np.zeros(len(held))
 
 
 def _as_calls(above: pl.DataFrame) -> Calls:

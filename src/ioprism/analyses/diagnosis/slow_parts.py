@@ -10,12 +10,13 @@ import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
 
 SLOWER = 1.25  # a part that takes less than this many times its peers' time is one of them
 SPREAD = 0.05  # parts of a sound system differ at least so much, as logarithm of seconds
 MOST_PARTS = 8  # that may be slow together
+FEWEST_PEERS = 4  # parts of a kind, for their own differences to be known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,10 +119,8 @@ def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, 
     most = max(score for score, _, _ in scored)
     near = [entry for entry in scored if entry[0] >= most - 0.02 * abs(most)]
     part = max(near, key=lambda entry: (entry[1], entry[0]))[2]
-    p_value = _chance(cells, part, parts) * len(parts)
-    if p_value > 0.01 or (part.code == "slow-target" and not _serves_slower(at, part)):
-        return None
-    return part, min(1.0, p_value)
+    p_value = _chance(at, cells, part, parts)
+    return (part, p_value) if p_value <= SIGNIFICANT else None
 
 
 def _explained(cells: Cells, member: Flags) -> float:
@@ -133,17 +132,41 @@ def _explained(cells: Cells, member: Flags) -> float:
     return float(total - rest) / max(float(total), 1e-12)
 
 
-def _chance(cells: Cells, part: Part, parts: list[Part]) -> float:
+def _chance(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float:
     """The likelier of two: chance between cells, chance between parts of this kind."""
-    test = rank_test(cells.level[part.member], cells.level[~part.member])
-    alike = [other for other in parts if other.code == part.code]
-    levels = np.array(
-        [float(np.median(cells.level[o.member])) for o in alike if not (o.member & part.member).any()]
-    )
-    if len(levels) < 4:
-        return test
-    value = float(np.median(cells.level[part.member]))
-    return max(test, outlier_test(value, levels, floor=SPREAD))
+    test = rank_test(cells.level[part.member], cells.level[~part.member]) * len(parts)
+    alike = [o for o in parts if o.code == part.code and not (o.member & part.member).any()]
+    if part.code == "slow-target":
+        own, levels = _target_levels(at, part)
+        if own < np.median(levels) + np.log(SLOWER):
+            return 1.0  # its calls only wait longer: more lies on it
+    else:
+        own = float(np.median(cells.level[part.member]))
+        levels = np.array([float(np.median(cells.level[o.member])) for o in alike])
+    if len(levels) < FEWEST_PEERS:
+        return min(1.0, test)
+    return min(1.0, max(test, outlier_test(own, levels, floor=SPREAD) * (len(alike) + 1)))
+
+
+def _target_levels(at: Situation, part: Part) -> tuple[float, Floats]:
+    """How long targets are busy for a byte, as logarithm: the part's, and the others'.
+
+    Work is conserved whatever the order in which a target serves: the time that it is busy over
+    what it does there tells its speed, and does not depend on how many calls wait.
+    """
+    pieces = at.pieces
+    order = np.lexsort((at.calls.end[pieces.call], pieces.target))
+    call, target = pieces.call[order], pieces.target[order]
+    before = np.concatenate(([-np.inf], at.calls.end[call][:-1]))
+    before[np.concatenate(([True], target[1:] != target[:-1]))] = -np.inf
+    busy = at.calls.end[call] - np.maximum(at.calls.start[call], before)
+    count = len(pieces.targets)
+    seconds = np.bincount(target, np.maximum(busy, 0.0), minlength=count)
+    expected = np.bincount(target, at.queues.held[call], minlength=count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.log(seconds / expected)
+    mine = [pieces.targets.index(name) for name in _target_names(part)]
+    return float(np.max(level[mine])), np.delete(level, mine)
 
 
 def _parts(at: Situation, cells: Cells) -> list[Part]:
@@ -187,18 +210,6 @@ def _single_ranks(at: Situation, cells: Cells) -> Iterator[Part]:
     for number in np.unique(cells.rank):
         culprit = {"ranks": [int(at.seen.rank_numbers[number])]}
         yield Part("slow-rank", culprit, cells.rank == number, 2)
-
-
-def _serves_slower(at: Situation, part: Part) -> bool:
-    """Whether a target also serves slower, and not only has more calls waiting."""
-    places = [at.pieces.targets.index(name) for name in _target_names(part)]
-    own = np.isin(at.pieces.first, places)
-    service = at.queues.service
-    some = np.isfinite(service) & at.pieces.known
-    if not (some & own).any() or not (some & ~own).any():
-        return True
-    slow, peers = service[some & own], service[some & ~own]
-    return float(np.median(slow)) >= SLOWER * float(np.median(peers))
 
 
 def _target_names(part: Part) -> list[Any]:

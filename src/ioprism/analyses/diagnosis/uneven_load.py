@@ -159,8 +159,8 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         saved,
         low,
         high,
-        rank_test(work[:, hot], np.delete(work, hot, axis=1).ravel()),
-        contrast_of(at, on_it, _data(at) & ~on_it, "hot-target"),
+        rank_test(at.calls.duration[on_it], at.calls.duration[private & ~on_it]),
+        contrast_of(at, on_it, private & ~on_it, "hot-target"),
         {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip

@@ -42,7 +42,7 @@ def counted_times(trace: Trace, numbers: Ints, calls: Calls) -> CountedTimes:
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:
-    """Opens and closes of files opened once; and rank and metadata seconds of the others."""
+    """Opens and closes of files opened once; and rank and other metadata seconds of records."""
     begin, finish = "POSIX_F_OPEN_START_TIMESTAMP", "POSIX_F_OPEN_END_TIMESTAMP"
     closing, closed = "POSIX_F_CLOSE_START_TIMESTAMP", "POSIX_F_CLOSE_END_TIMESTAMP"
     rank = np.array([places[int(number)] for number in own["rank"].to_list()], np.int64)
@@ -65,7 +65,8 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
         np.concatenate((rank[once], rank[closes])),
         np.concatenate((file[once], file[closes])),
     )
-    return exact, (rank[~once], meta[~once])
+    placed = np.where(once, until - opened, 0.0) + np.where(closes, gone - shut, 0.0)
+    return exact, (rank, np.maximum(0.0, meta - placed))
 
 
 def _sync(

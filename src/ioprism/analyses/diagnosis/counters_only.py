@@ -189,7 +189,7 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
         return
     after = _slowest_without(at, inside, np.exp(-excess))
     yield at.candidate(
-        "slow-target", _targets_culprit(at, inside), (after, 0.9 * after, 1.3 * after), inside,
+        "slow-target", _targets_culprit(at, inside), (after, 0.6 * after, 1.4 * after), inside,
         some & ~inside, p_value=min(1.0, test),
     )  # fmt: skip
 

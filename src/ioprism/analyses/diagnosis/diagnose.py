@@ -14,8 +14,8 @@ from ioprism.analyses.diagnosis.situation import Situation, situation
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
-# work that is spread badly, what libraries do, requests, and calls that move no data.
-FAMILIES = (slow_parts, uneven_load, layers, requests, overheads)
+# work that is spread badly, what libraries do, calls that move no data, and requests.
+FAMILIES = (slow_parts, uneven_load, layers, overheads, requests)
 
 
 def diagnose(trace: Trace) -> Diagnosis:

@@ -11,6 +11,8 @@ from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 
+TINY = 2**16  # bytes: a file that costs more to open than to move
+
 
 def find(at: Situation) -> Iterator[Candidate]:
     """Find metadata and sync calls that hold the job up."""
@@ -18,16 +20,20 @@ def find(at: Situation) -> Iterator[Candidate]:
     yield from _metadata(at)
 
 
-def without(at: Situation, some: Flags, kept: Floats) -> tuple[Floats, float, float]:
+def without(
+    at: Situation, some: Flags, kept: Floats, *, relieved: Flags | None = None
+) -> tuple[Floats, float, float]:
     """Savings by phase, low and high, when only `kept` of these calls' seconds remain.
 
     Calls that move data then come faster after each other: they may have to wait for targets.
+    Those `relieved` no longer wait behind the calls that go.
     """
-    own = np.where(some, at.own * kept, at.own)
-    chain = at.by_rank(own).max(axis=1)
+    quick = np.minimum(at.own, at.queues.lone)
+    rest = at.own if relieved is None else np.where(relieved, quick, at.own)
+    chain = at.by_rank(np.where(some, at.own * kept, rest)).max(axis=1)
     work = np.zeros(at.phases)
     if len(at.pieces.targets):
-        work = at.by_target(at.queues.held).max(axis=1)
+        work = at.by_target(np.where(some, at.queues.held * kept, at.queues.held)).max(axis=1)
     least, most = at.queues.doubt
     after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
@@ -42,7 +48,7 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     calls = at.by_rank(syncs.astype(np.float64))
     once = np.where(calls > 1, 1 / np.maximum(calls, 1), 1.0)
     kept = once[at.seen.phase, at.calls.rank]
-    saved, low, high = without(at, syncs, kept)
+    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):
@@ -61,8 +67,9 @@ def _metadata(at: Situation) -> Iterator[Candidate]:
         return
     calls = np.bincount(at.calls.rank[some], minlength=at.ranks)
     kept = (1 / np.maximum(calls, 1))[at.calls.rank]
-    saved, low, high = without(at, some, kept)
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
+    # What lies in many tiny files goes into few: their requests are joined as well.
+    saved, low, high = without(at, some | _tiny(at), kept)
     culprit: dict[str, object] = {"operation": "open"}
     directory = common_directory(at.seen.files["path"].gather(files.tolist()).to_list())
     if directory and len(files) > 2 * at.ranks:
@@ -73,3 +80,13 @@ def _metadata(at: Situation) -> Iterator[Candidate]:
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _tiny(at: Situation) -> Flags:
+    """Calls on files that hold next to nothing, where there are many of them for each rank."""
+    known = at.calls.moves_data & (at.calls.file >= 0)
+    size = np.bincount(at.calls.file[known], at.calls.bytes[known])
+    files = np.flatnonzero((size > 0) & (size < TINY))
+    if len(files) < 10 * at.ranks:
+        return np.zeros(len(at.calls), np.bool_)
+    return known & np.isin(at.calls.file, files)

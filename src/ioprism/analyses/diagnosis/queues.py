@@ -73,7 +73,7 @@ def _class_costs(
 ) -> tuple[float, float, bool]:
     """Seconds of a lone call, seconds that it holds its targets, and whether that is known."""
     waited = ~idle & np.isfinite(service)
-    served = _served(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
+    served = service_seconds(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
     if idle.sum() >= ENOUGH:
         alone = float(np.median(duration[idle]))
         return alone, min(alone, served) if served is not None else LIKELY * alone, served is not None
@@ -83,7 +83,7 @@ def _class_costs(
     return alone, LIKELY * alone, False
 
 
-def _served(service: Floats, group: Ints) -> float:
+def service_seconds(service: Floats, group: Ints) -> float:
     """Seconds that a call holds its targets: the mean at each set of targets, the median of all.
 
     The mean, as targets may serve several calls at a time: then those end together, and only

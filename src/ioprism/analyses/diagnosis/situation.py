@@ -50,7 +50,7 @@ class Situation:
     seen: Observations
     own: Floats  # seconds by which each call prolongs its rank's I/O
     held: Floats  # seconds that each phase holds the job up
-    waiting: Floats  # of them, seconds inside calls of the layers above only: exchange
+    waiting: Floats  # of them, seconds in which the busiest rank makes no call
     pieces: TargetPieces
     queues: QueueFit
 
@@ -107,7 +107,8 @@ def situation(seen: Observations) -> Situation:
 
 
 def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each phase holds the job up, and those only inside calls of higher layers.
+    """Seconds that each phase holds the job up, and those in which the busiest rank is outside
+    the lowest layer: exchange inside a library, or ranks that come one after another.
 
     Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call.
     """
@@ -120,8 +121,7 @@ def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
     lowest = np.bincount(
         seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
     ).reshape(-1, ranks)
-    waiting = np.maximum(0.0, held - lowest.max(axis=1))
-    return held, waiting if seen.above.height else np.zeros(len(held))
+    return held, np.maximum(0.0, held - lowest.max(axis=1))
 
 
 def _as_calls(above: pl.DataFrame) -> Calls:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
 
@@ -248,7 +249,7 @@ def _candidate(
 ) -> Candidate:
     before, after = _phase_seconds(at, seconds), _phase_seconds(at, mended)
     # Sound targets may become the limit once nobody waits for the slow part.
-    work = _work(at, mended)
+    work = _work(at, mended, mended < seconds)
     likely = np.maximum(after, np.minimum(before, work * np.mean(at.queues.doubt)))
     low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
     saved = np.maximum(0.0, before - likely)
@@ -264,11 +265,17 @@ def _candidate(
     )
 
 
-def _work(at: Situation, mended: Floats) -> Floats:
+def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
     """The most that any one target must work in each phase, at the speed of sound ones."""
     if not len(at.pieces.targets):
         return np.zeros(at.phases)
     held = np.minimum(at.queues.held, mended)
+    sound = ~changed & ~at.queues.idle & np.isfinite(at.queues.service)
+    for name in np.unique(at.queues.classes[sound]):
+        some = at.queues.classes == name
+        if (some & sound).sum() >= ENOUGH:
+            typical = service_seconds(at.queues.service[some & sound], at.pieces.group[some & sound])
+            held[some] = np.minimum(held[some], typical)
     return at.by_target(held).max(axis=1)
 
 
@@ -289,7 +296,7 @@ def _slow_stretch(
     at: Situation, cells: Cells, seconds: Floats
 ) -> tuple[Candidate, Floats] | None:
     """The neighbouring phases that are slower than all others, for all ranks alike."""
-    present, level = medians_by(cells.phase, cells.level)
+    present, level = _phase_levels(at, seconds)
     if len(present) < 4:
         return None
     best = _best_run(level)
@@ -332,6 +339,18 @@ def _slow_stretch(
         contrast_of(at, changed, ~changed & at.calls.moves_data, "interference"),
     )
     return candidate, mended
+
+
+def _phase_levels(at: Situation, seconds: Floats) -> tuple[Ints, Floats]:
+    """Phases that move data, and how long their calls take against their class, as logarithm."""
+    data = at.calls.moves_data & (at.calls.bytes > 0)
+    names, middle = medians_by(at.queues.classes[data], seconds[data])
+    expected = middle[np.searchsorted(names, at.queues.classes[data])]
+    phase = at.seen.phase[data]
+    spent = np.bincount(phase, seconds[data], minlength=at.phases)
+    usual = np.bincount(phase, expected, minlength=at.phases)
+    present = np.flatnonzero((usual > 0.1 * np.median(usual[usual > 0])) & (spent > 0))
+    return present, np.log(spent[present] / usual[present])
 
 
 def _best_run(level: Floats) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_b
 SLOWER = 1.25  # a part that takes less than this many times its peers' time is one of them
 SPREAD = 0.05  # parts of a sound system differ at least so much, as logarithm of seconds
 MOST_PARTS = 8  # that may be slow together
+HOLDS = 2.5  # times the others' seconds, for one rank to be what a node waits for
 FEWEST_PEERS = 4  # parts of a kind, for their own differences to be known
 
 
@@ -121,7 +122,9 @@ def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, 
     near = [entry for entry in scored if entry[0] >= most - 0.02 * abs(most)]
     part = max(near, key=lambda entry: (entry[1], entry[0]))[2]
     p_value = _chance(at, cells, part, parts)
-    return (part, p_value) if p_value <= SIGNIFICANT else None
+    if p_value > SIGNIFICANT:
+        return None
+    return (_holder(at, part) if part.code == "slow-node" else part), p_value
 
 
 def _explained(cells: Cells, member: Flags) -> float:
@@ -211,6 +214,28 @@ def _single_ranks(at: Situation, cells: Cells) -> Iterator[Part]:
     for number in np.unique(cells.rank):
         culprit = {"ranks": [int(at.seen.rank_numbers[number])]}
         yield Part("slow-rank", culprit, cells.rank == number, 2)
+
+
+def _holder(at: Situation, node: Part) -> Part:
+    """The one rank for which all others of a slow node wait, if there is one.
+
+    Ranks of a node share its way to storage: a call that holds it makes the others wait. Who is
+    served while others wait is told by the order in which calls of the node end.
+    """
+    host = at.seen.hosts.index(node.culprit["host"])
+    some = np.flatnonzero((at.seen.host_of[at.calls.rank] == host) & at.calls.moves_data)
+    order = some[np.argsort(at.calls.end[some], kind="stable")]
+    before = np.concatenate(([-np.inf], at.calls.end[order][:-1]))
+    alone = at.calls.end[order] - np.maximum(at.calls.start[order], before)
+    ranks, place = np.unique(at.calls.rank[order], return_inverse=True)
+    each = np.bincount(place, alone) / np.bincount(place, at.queues.lone[order])
+    if len(ranks) < 2:
+        return node
+    first = int(np.argmax(each))
+    if each[first] < HOLDS * np.max(np.delete(each, first)):
+        return node
+    culprit = {"ranks": [int(at.seen.rank_numbers[ranks[first]])], "host": node.culprit["host"]}
+    return Part("slow-rank", culprit, node.member, node.preference)
 
 
 def _target_names(part: Part) -> list[Any]:

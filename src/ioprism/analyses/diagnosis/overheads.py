@@ -6,18 +6,22 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.analyses.diagnosis.calls import METADATA, SYNC, Flags, Floats
+from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 
+LIBRARY = 2**26  # bytes: larger files are data rather than programs
+MANY_FILES = 10  # that all ranks load, to be called a start
 TINY = 2**16  # bytes: a file that costs more to open than to move
 
 
 def find(at: Situation) -> Iterator[Candidate]:
     """Find metadata and sync calls that hold the job up."""
+    library = library_calls(at)
+    yield from _library_start(at, library)
     yield from _frequent_sync(at)
-    yield from _metadata(at)
+    yield from _metadata(at, library)
 
 
 def without(
@@ -60,9 +64,44 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-def _metadata(at: Situation) -> Iterator[Candidate]:
+def library_calls(at: Situation) -> Flags:
+    """Calls on small files that most ranks read and none writes, where there are many of them."""
+    known = at.calls.file >= 0
+    files = int(at.calls.file.max(initial=-1)) + 1
+    pairs = np.unique(at.calls.file[known] * at.ranks + at.calls.rank[known])
+    users = np.bincount(pairs // at.ranks, minlength=files)
+    reads, writes = (
+        np.bincount(at.calls.file[known & (at.calls.kind == kind)],
+                    at.calls.bytes[known & (at.calls.kind == kind)], minlength=files)
+        for kind in (READ, WRITE)
+    )  # fmt: skip
+    each = reads / np.maximum(users, 1)
+    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
+    if wanted.sum() < MANY_FILES:
+        return np.zeros(len(at.calls), np.bool_)
+    return known & wanted[np.maximum(at.calls.file, 0)]
+
+
+def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
+    """Every rank loads the same small files: one rank of each node could."""
+    if not some.any():
+        return
+    files = np.unique(at.calls.file[some])
+    nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    per_node = max(1.0, at.ranks / nodes)
+    kept = np.full(len(at.calls), 1 / per_node)
+    saved, low, high = without(at, some, kept)
+    names = at.seen.files["path"].gather(files.tolist()).to_list()
+    yield Candidate(
+        "library-start", {"directory": common_directory(names)}, saved, 0.8 * low, high, 0.0,
+        contrast_of(at, some, None, "library-start"),
+        {"files": len(files), "ranks": at.ranks, "nodes": nodes},
+    )  # fmt: skip
+
+
+def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     """Opens, stats and closes: as few as the data needs, one open for each rank."""
-    some = at.calls.kind == METADATA
+    some = (at.calls.kind == METADATA) & ~library
     if not some.any() and not at.seen.unplaced.any():
         return
     calls = np.bincount(at.calls.rank[some], minlength=at.ranks)

@@ -138,8 +138,9 @@ def _explained(cells: Cells, member: Flags) -> float:
 
 def _chance(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float:
     """The likelier of two: chance between cells, chance between parts of this kind."""
-    test = rank_test(cells.level[part.member], cells.level[~part.member]) * len(parts)
     alike = [o for o in parts if o.code == part.code and not (o.member & part.member).any()]
+    peers = ~part.member & ~_equally_slow(cells, part, alike)
+    test = rank_test(cells.level[part.member], cells.level[peers]) * len(parts)
     if part.code == "slow-target":
         own, levels = _target_levels(at, part)
         if own < np.median(levels) + np.log(SLOWER):
@@ -150,6 +151,17 @@ def _chance(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float
     if len(levels) < FEWEST_PEERS:
         return min(1.0, test)
     return min(1.0, max(test, outlier_test(own, levels, floor=SPREAD) * (len(alike) + 1)))
+
+
+def _equally_slow(cells: Cells, part: Part, alike: list[Part]) -> Flags:
+    """Cells of other parts that are as slow: no peers to compare with, as long as they are few."""
+    level = float(np.median(cells.level[part.member])) - np.log(SLOWER)
+    found = np.zeros(len(cells.level), np.bool_)
+    slow = [other for other in alike if float(np.median(cells.level[other.member])) > level]
+    if len(slow) + 1 <= 0.5 * (len(alike) + 1):
+        for other in slow:
+            found |= other.member
+    return found
 
 
 def _target_levels(at: Situation, part: Part) -> tuple[float, Floats]:

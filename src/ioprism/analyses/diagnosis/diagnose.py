@@ -11,6 +11,7 @@ from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
 from ioprism.analyses.diagnosis.situation import Situation, situation
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
@@ -18,11 +19,11 @@ from ioprism.model.trace import Trace
 FAMILIES = (slow_parts, uneven_load, layers, overheads, requests)
 
 
-def diagnose(trace: Trace) -> Diagnosis:
+def diagnose(trace: Trace, engine: Engine) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
-    seen = observe(trace)
+    seen = observe(trace, engine)
     if not seen.has_calls:
         return diagnose_counters(trace)
     return of_situation(situation(seen))
@@ -30,16 +31,18 @@ def diagnose(trace: Trace) -> Diagnosis:
 
 def of_situation(at: Situation) -> Diagnosis:
     """Find the causes in a prepared situation."""
-    runtime = at.seen.runtime
+    # A sample stands for the whole run: as if the run were as much shorter as its I/O.
+    runtime = at.seen.runtime * at.seen.share
     held = float(at.held.sum())
     share = held / runtime if runtime > 0 else 0.0
     how = HeldUp(held, share, "phases")
     if share < WORTH:
-        return Diagnosis(runtime, how, ledger=ledger((), held, held))
+        whole = Diagnosis(runtime, how, ledger=ledger((), held, held))
+        return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
     candidates = [candidate for family in FAMILIES for candidate in family.find(at)]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
-    return Diagnosis(
+    whole = Diagnosis(
         runtime,
         how,
         causes=found.causes,
@@ -47,6 +50,7 @@ def of_situation(at: Situation) -> Diagnosis:
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
+    return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
 
 
 def _transfer(at: Situation) -> np.ndarray:  # type: ignore[type-arg]

@@ -34,6 +34,9 @@ class Document:
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
+    by_target: pl.DataFrame  # see analyses/storage_path.py
+    by_host: pl.DataFrame
+    system_targets: int | None = None  # that the file system has, where the trace says so
     slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 

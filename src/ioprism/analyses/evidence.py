@@ -195,6 +195,6 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         hosts=calls.hosts,
         callers=calls.callers,
         format=trace.format,
-        concurrency=calls.concurrency(),
+        concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

@@ -35,7 +35,7 @@ def metadata_load(evidence: Evidence) -> Answer:
     limits = evidence.thresholds
     part = share(most, evidence.runtime or 0.0)
     of_io = _share_of_io(evidence)
-    heavy = of_io > limits.metadata_of_io and not evidence.negligible(most)
+    heavy = of_io > limits.metadata_of_io and part > limits.metadata_share / 2
     if most <= limits.metadata_seconds and part <= limits.metadata_share and not heavy:
         if not any(any(u.opens) for u in _usages(evidence)) and evidence.loads:
             return Unknown("metadata calls, or counters: extended tracing alone has none")

@@ -11,6 +11,7 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
 
 MOST_BOTTLENECKS = 5
+COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
 MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
 
@@ -60,7 +61,7 @@ def _of_bottleneck(found: Bottleneck, floor: float) -> Finding:
         },
         seconds_at_stake=found.excess_seconds,
         title=found.title.partition(": ")[0],
-        details=tuple({**record, "why": reason} for reason in reasons),
+        details=tuple({**record, "why": reason} for reason in reasons) or (record,),
     )
 
 

@@ -24,7 +24,7 @@ from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.insights import judged_trace
-from ioprism.pipeline.ranking import ranked
+from ioprism.pipeline.ranking import COSTLY, ranked
 from ioprism.settings import Thresholds
 from ioprism.views.picture.timeline import MOST_MARKS, timeline
 from ioprism.views.time.bandwidth import bandwidth
@@ -61,7 +61,7 @@ def document_of(
             bottlenecks,
             rhythmic,
             direction=direction,
-            floor=_negligible(trace, chosen.thresholds),
+            floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
         ),
         not_checked=insights.not_checked,
         slowest=insights.slowest,

@@ -11,7 +11,9 @@ NEARLY_ALL = 0.9
 
 def common_directory(paths: Sequence[str]) -> str:
     """Return the deepest directory that nine of ten paths lie below; empty if there is none."""
-    parents = [posixpath.dirname(path) for path in paths[:MOST_PATHS]]
+    parents = [posixpath.normpath(posixpath.dirname(path)) for path in paths[:MOST_PATHS]]
+    parents = ["" if parent == "." else "/" + parent.lstrip("/") if parent.startswith("/") else
+               parent for parent in parents]  # fmt: skip
     best = "/" if parents and all(parent.startswith("/") for parent in parents) else ""
     while True:
         below = _children(parents, best)
@@ -26,7 +28,7 @@ def _children(directories: Sequence[str], parent: str) -> dict[str, int]:
     found: dict[str, int] = {}
     prefix = parent.rstrip("/") + "/" if parent else ""
     for name in directories:
-        if name.startswith(prefix) and name != parent:
-            child = prefix + name[len(prefix) :].split("/", 1)[0]
-            found[child] = found.get(child, 0) + 1
+        below = name[len(prefix) :].split("/", 1)[0] if name.startswith(prefix) else ""
+        if below:
+            found[prefix + below] = found.get(prefix + below, 0) + 1
     return found

@@ -50,6 +50,8 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if not syncs.any():
         return
     kept = _syncs_needed(at)[at.calls.rank]
+    if float(np.median(kept[syncs])) > 0.5:
+        return
     saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}

@@ -42,7 +42,7 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
     mended = seconds
     tests: list[float] = []
     for _ in range(MOST_PARTS):
-        best = _slowest_part(at, cells, found[0].code if found else None)
+        best = _slowest_part(at, cells, found)
         if best is None:
             break
         part, p_value = best
@@ -57,12 +57,20 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
         yield _candidate(at, found, seconds, mended, max(tests))
 
 
-def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, float] | None:
-    """The part that explains most of what cells differ in, if it is slower than chance."""
+def _slowest_part(
+    at: Situation, cells: Cells, found: list[Part]
+) -> tuple[Part, float] | None:  # fmt: skip
+    """The part that explains most of what cells differ in, if it is slower than chance.
+
+    After a first part only further ones of its kind are looked for.
+    """
+    known = [part.culprit for part in found]
     scored = [
         (explained(cells, part.member), -part.preference, part)
         for part in slowest_parts(at, cells)
-        if code in (None, part.code) and _slower(cells, part.member)
+        if (not found or part.code == found[0].code)
+        and part.culprit not in known
+        and _slower(cells, part.member)
     ]
     if not scored:
         return None

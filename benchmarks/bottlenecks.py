@@ -21,7 +21,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import rated
 from ioprism.rules.bottlenecks.explain import causes
 from ioprism.rules.bottlenecks.load import rules
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 
 def best(work):
     times = []

@@ -13,7 +13,7 @@ from benchmarks.peers import BENCH, OURS, Cost, measure, row
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
-from ioprism.readers.store import write_store
+from ioprism.storage.trace_store import write_store
 
 PROCESSES_COUNT, FILES, SECONDS = 64, 2000, 600.0
 BLOCK = 1_000_000

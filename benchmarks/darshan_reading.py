@@ -13,15 +13,15 @@ import numpy as np
 import polars as pl
 
 from benchmarks.peers import BENCH, OURS, SHARED, Cost, peer, row, run
-from ioprism.model.trace import Job
-from ioprism.readers.darshan.content import (
+from ioprism.formats.darshan.content import (
     Counters,
     Dxt,
     DxtRecord,
     LogContent,
     Segments,
 )
-from ioprism.readers.darshan.writer import write_log
+from ioprism.formats.darshan.writer import write_log
+from ioprism.model.trace import Job
 
 MILLION = 1_000_000
 RANKS = 1024
@@ -40,7 +40,7 @@ print(json.dumps({{"cpu": cpu() - began, "rows": int(rows)}}))
 OUR_SETUP = """
 from pathlib import Path
 import numpy.ma, polars  # polars loads the first for its first column
-from ioprism.readers.darshan.reader import DarshanReader
+from ioprism.formats.darshan.reader import DarshanReader
 """
 OUR_EVENTS = "rows = DarshanReader().read(Path(sys.argv[1])).events().height"
 OUR_COUNTERS = "rows = DarshanReader().read(Path(sys.argv[1])).counters[sys.argv[2]].height"
@@ -48,7 +48,7 @@ OUR_COUNTERS = "rows = DarshanReader().read(Path(sys.argv[1])).counters[sys.argv
 INFLATE_SETUP = """
 from pathlib import Path
 from isal import isal_zlib
-from ioprism.readers.darshan.log import read_log
+from ioprism.formats.darshan.log import read_log
 region = read_log(Path(sys.argv[1])).modules[sys.argv[2]]
 """
 # Nothing but inflating: what comes out is counted and thrown away.
@@ -165,7 +165,7 @@ def random_segments(chance: np.random.Generator, count: int) -> Segments:
 
 def counter_log(records: int) -> Path:
     """A log with this many records of three modules, made once."""
-    from ioprism.readers.darshan.records import FIXED
+    from ioprism.formats.darshan.records import FIXED
 
     path = BENCH / f"counters-{records}.darshan"
     if path.exists():

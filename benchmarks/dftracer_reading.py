@@ -38,8 +38,8 @@ print(json.dumps(best))
 PARSE_SETUP = """
 from pathlib import Path
 from typing import Any
-from ioprism.readers.dftracer.columns import parse_all
-from ioprism.readers.dftracer.lines import Trouble, chunks, pieces
+from ioprism.formats.dftracer.columns import parse_all
+from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
 source, trouble = Path(sys.argv[1]), Trouble()
 """
 PARSE = "rows = sum(map(len, parse_all(pieces(chunks(source, trouble), trouble))))"
@@ -47,9 +47,9 @@ PARSE = "rows = sum(map(len, parse_all(pieces(chunks(source, trouble), trouble))
 THREADS_SETUP = """
 from pathlib import Path
 from typing import Any
-from ioprism.readers.dftracer.events import in_order, tasks_of
-from ioprism.readers.dftracer.lines import Trouble
-from ioprism.readers.dftracer.survey import survey
+from ioprism.formats.dftracer.events import in_order, tasks_of
+from ioprism.formats.dftracer.lines import Trouble
+from ioprism.formats.dftracer.survey import survey
 source = Path(sys.argv[1])
 segments = survey(source).segments
 """
@@ -59,7 +59,7 @@ READ_SETUP = """
 from pathlib import Path
 from typing import Any
 import numpy, polars
-from ioprism.readers.dftracer.reader import DftracerReader
+from ioprism.formats.dftracer.reader import DftracerReader
 """
 READ = "rows = sum(b.collect().height for b in DftracerReader().read(Path(sys.argv[1])).batches())"
 

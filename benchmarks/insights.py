@@ -102,9 +102,9 @@ def file_log() -> Path:
     path = BENCH / f"files-{FILES}.darshan"
     if path.exists():
         return path
-    from ioprism.readers.darshan.from_trace import log_content
-    from ioprism.readers.darshan.writer import write_log
-    from ioprism.readers.synthetic import Burst, Requests, Workload, synthesise
+    from ioprism.formats.darshan.from_trace import log_content
+    from ioprism.formats.darshan.writer import write_log
+    from ioprism.synthetic import Burst, Requests, Workload, synthesise
 
     BENCH.mkdir(exist_ok=True)
     ranks = 8

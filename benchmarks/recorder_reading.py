@@ -12,12 +12,12 @@ from benchmarks.peers import SHARED, row
 SETUP = """
 from pathlib import Path
 import numpy, polars
-from ioprism.readers.recorder.reader import RecorderReader
+from ioprism.formats.recorder.reader import RecorderReader
 """
 READ = "rows = RecorderReader().read(Path(sys.argv[1])).events().height"
 INFLATE_SETUP = """
 from pathlib import Path
-from ioprism.readers.recorder.blobs import blobs
+from ioprism.formats.recorder.blobs import blobs
 """
 INFLATE = "rows = sum(map(len, blobs((Path(sys.argv[1]) / 'recorder.cst').read_bytes())))"
 

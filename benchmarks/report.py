@@ -43,7 +43,7 @@ EXPLORE = """
 import json, resource, sys, time
 from pathlib import Path
 from ioprism.engine.local import LocalEngine
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.service.explore import exploring
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -152,8 +152,8 @@ def compared(what: str, ours: float, theirs: float) -> None:
 
 def many_files() -> None:
     """A log with calls on 33 files: one page."""
-    from ioprism.pipeline import analyse
-    from ioprism.readers.synthetic import Burst, Requests, Workload, synthesise
+    from ioprism.api import analyse
+    from ioprism.synthetic import Burst, Requests, Workload, synthesise
 
     burst = Burst("/scratch/run/part_{rank:04d}.bin", "write", Requests(count=2000, size=2**16),
                   start=1.0, length=20.0)  # fmt: skip

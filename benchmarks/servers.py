@@ -19,18 +19,18 @@ import polars as pl
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.formats.counters.mmpmon import MmpmonReader
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
-from ioprism.readers.counter_store import (
+from ioprism.pipeline.ingest import ingest
+from ioprism.storage.counter_store import (
     CounterStore,
     add_counters,
     add_jobs,
     open_store,
     store_for_writing,
 )
-from ioprism.readers.counters.mmpmon import MmpmonReader
-from ioprism.readers.counters.simulation import Simulation, SimulationSettings, simulate
-from ioprism.readers.counters.simulation_files import write_simulation
-from ioprism.readers.ingest import ingest
+from ioprism.synthetic.server_load import Simulation, SimulationSettings, simulate
+from ioprism.synthetic.server_load_files import write_simulation
 
 SETTINGS = MetricSettings(120 * SECOND)
 MONTHS_OF_THE_PAPER = 19

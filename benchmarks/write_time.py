@@ -15,8 +15,8 @@ from ioprism.analyses.write_time.kinds import KINDS
 from ioprism.analyses.write_time.preparation import TrainingSettings, prepare
 from ioprism.analyses.write_time.sampling import PlanSettings, plan
 from ioprism.analyses.write_time.system import System, bundled_system
+from ioprism.formats.samples.runs import read_runs
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.readers.samples.runs import read_runs
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "write_time" / "simulated"
 NAIVE_SETS = 6  # training sets that the naive loop is timed on

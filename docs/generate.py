@@ -13,8 +13,8 @@ import click
 
 from ioprism import errors
 from ioprism.cli import COMMANDS, main
+from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.model.schema import TABLES
-from ioprism.readers.registry import FACTS, Unavailable, readers
 from ioprism.rules import wording
 from ioprism.rules.registry import FAMILIES
 from ioprism.rules.rule import Rule

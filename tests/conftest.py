@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-GOLDEN = Path(__file__).parent / "golden"
+TEST_DATA = ROOT / "tests" / "data"
+GOLDEN = ROOT / "tests" / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

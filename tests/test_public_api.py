@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import ioprism
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent / "data"
+DATA = TEST_DATA
 
 
 def test_every_public_name_can_be_used() -> None:

@@ -17,16 +17,25 @@ from ioprism.version import __version__
 
 if TYPE_CHECKING:
     from ioprism.analyses.periodicity.detect import period
-    from ioprism.api import bottlenecks, characterise, convert, insights, phases, read, read_jobs
+    from ioprism.api import (
+        analyse,
+        bottlenecks,
+        characterise,
+        convert,
+        insights,
+        phases,
+        read,
+        read_jobs,
+    )
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Trace
-    from ioprism.pipeline import Report, analyse
+    from ioprism.reports.report import Report
 
 _HOME = {
-    "Report": "ioprism.pipeline",
+    "Report": "ioprism.reports.report",
     "Signal": "ioprism.model.signal",
     "Trace": "ioprism.model.trace",
-    "analyse": "ioprism.pipeline",
+    "analyse": "ioprism.api",
     "bottlenecks": "ioprism.api",
     "characterise": "ioprism.api",
     "convert": "ioprism.api",

@@ -11,13 +11,15 @@ from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.characterise import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
-from ioprism.readers.registry import read_trace, read_traces
-from ioprism.readers.store import write_store
 from ioprism.settings import PhaseSettings, Thresholds
+from ioprism.storage.trace_store import write_store
 
 if TYPE_CHECKING:
     from ioprism.analyses.phases import Phases
+    from ioprism.pipeline.report import ReportSettings
+    from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
 
 
@@ -66,7 +68,7 @@ def bottlenecks(
         compatible: count as WisIO 0.2.2 does.
         settings: threshold, percentile, floor, bucket, combine, across, layer.
     """
-    from ioprism.rules.bottlenecks.analyse import analyse
+    from ioprism.pipeline.bottlenecks import analyse
 
     return analyse(
         trace,
@@ -104,3 +106,13 @@ def phases(
     from ioprism.analyses.phases import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
+
+
+def analyse(
+    trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
+) -> Report:
+    """Run every analysis that the trace has enough detail for."""
+    from ioprism.pipeline.report import document_of
+    from ioprism.reports.report import Report
+
+    return Report(document_of(trace, settings=settings, engine=engine))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ioprism.analyses.characterise import Characteristics, characterise
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
 from ioprism.model.trace import LazyTables
-from ioprism.readers.registry import read_trace
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 
 
 def described(name: str) -> Characteristics:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from polars.testing import assert_frame_equal
@@ -12,12 +10,13 @@ import ioprism
 from ioprism.analyses.phases import Phases, joined_phases, phases
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.formats.registry import read_trace
 from ioprism.model.trace import LazyTables, Trace
-from ioprism.readers.registry import read_trace
-from ioprism.readers.synthetic import Burst, Requests, Straggler, Workload, synthesise
 from ioprism.settings import PhaseSettings
+from ioprism.synthetic import Burst, Requests, Straggler, Workload, synthesise
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 
 
 def borders(*intervals: tuple[float, float], **settings: float) -> list[tuple[float, float]]:

@@ -13,8 +13,9 @@ from ioprism.cli import main
 from ioprism.cli.bottlenecks import bottlenecks
 from ioprism.cli.inspect import OF_BOTTLENECKS, inspect
 from ioprism.cli.rules_check import check
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 LOG = DATA / "g_straggler_rank2.darshan"
 
 

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import COMMANDS, main
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 LOG = DATA / "a_ckpt_fpp_period5s.darshan"
 
 

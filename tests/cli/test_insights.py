@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 import ioprism
 from ioprism.cli import main
 from ioprism.settings import Thresholds
-from tests.readers.darshan.repacking import repack
+from tests.conftest import TEST_DATA
+from tests.formats.darshan.repacking import repack
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 STRAGGLER = DATA / "g_straggler_rank2.darshan"
 RANK_0 = DATA / "c_rank0_all_io.darshan"
 KEYS = {
@@ -78,14 +79,14 @@ def test_servers_tell_whether_other_jobs_were_in_the_way(
     tmp_path: Path, rates: list[int], bad: bool
 ) -> None:
     found = said("insights", STRAGGLER, "--servers", counted(tmp_path, rates))
-    weather = [f for f in found["findings"] if f["code"] == "file-system-weather"]
+    background_load = [f for f in found["findings"] if f["code"] == "file-system-weather"]
 
     assert "file-system-weather" not in {one["code"] for one in found["not_checked"]}
-    assert bool(weather) == bad
+    assert bool(background_load) == bad
     if bad:
-        told = weather[0]["evidence"]
+        told = background_load[0]["evidence"]
         everybody = 1 + told["own_bytes"] / told["others_bytes"]
-        assert weather[0]["level"] == "warn"
+        assert background_load[0]["level"] == "warn"
         assert told["share"] * everybody == pytest.approx(0.9, rel=0.01)
 
 

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import main
+from tests.conftest import TEST_DATA
 
-LOG = Path(__file__).parent.parent / "data/darshan/a_ckpt_fpp_period5s.darshan"
+LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 
 
 def run(*args: object) -> Result:

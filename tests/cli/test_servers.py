@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import main
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data" / "servers"
+DATA = TEST_DATA / "servers"
 SUBCOMMANDS = ("ingest", "jobs", "report", "simulate", "validate")
 
 

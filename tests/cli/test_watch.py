@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
 from ioprism.cli import main
+from tests.conftest import TEST_DATA
 
-LOG = Path(__file__).parent.parent / "data/darshan/a_ckpt_fpp_period5s.darshan"
+LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from polars.testing import assert_frame_equal
 from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError, TooManyPiecesError, UsageError
+from ioprism.formats.registry import read_trace
 from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.readers.registry import read_trace
-from ioprism.readers.store import write_store
-from ioprism.readers.synthetic import checkpointing_job, synthesise
-from ioprism.views.access import AccessPattern
-from ioprism.views.perspectives import MainView
-from ioprism.views.totals import RequestSizes, Totals
+from ioprism.storage.trace_store import write_store
+from ioprism.synthetic import checkpointing_job, synthesise
+from ioprism.views.calls.access import AccessPattern
+from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import calls, trace_of
 from tests.engine.deadly import DeadlyPartition
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,12 +14,13 @@ from polars.testing import assert_frame_equal
 from ioprism.engine import local
 from ioprism.engine.base import View
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.readers.registry import read_trace
-from ioprism.views.totals import RequestSizes, Totals
+from ioprism.views.calls.totals import RequestSizes, Totals
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 VIEWS: tuple[View, ...] = (
     Totals(("rank", "operation")),
     Totals(("file",)),

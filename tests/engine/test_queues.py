@@ -13,8 +13,8 @@ from ioprism.engine.dask import Cluster, DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
-from ioprism.readers.synthetic import checkpointing_job, synthesise
-from ioprism.views.perspectives import MainView
+from ioprism.synthetic import checkpointing_job, synthesise
+from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import trace_of
 
 pytest.importorskip("dask_jobqueue")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 from ioprism.analyses.characterise import characterise
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.model.merge import merge
-from ioprism.readers.darshan.reader import DarshanReader
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 LOGS = ("a_ckpt_fpp_period5s", "m_threads_dxt_v2_pthread_id", "n_hdf5_collective_write")
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from ioprism.analyses.characterise import characterise
 from ioprism.engine.local import LocalEngine
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json.characterise import body
 from ioprism.reports.to_terminal.characterise import show
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 LOGS = ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write", "hostile-xss")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.cli.judging import judge_group
+from ioprism.pipeline.insights import judge_group
 from ioprism.settings import Thresholds
 
 REVIEWED = Path(__file__).parent / "drishti_differences.toml"

@@ -9,7 +9,7 @@ import pytest
 
 import ioprism
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.readers.synthetic import (
+from ioprism.synthetic import (
     Burst,
     MetadataStorm,
     Requests,

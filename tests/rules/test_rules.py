@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from ioprism.analyses.background_load import BackgroundLoad
 from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.weather import Weather
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.usage import RankLoad, Striping
 from ioprism.rules.registry import RULES, judge
@@ -310,8 +310,8 @@ def storage() -> Iterator[Case]:
 def beside(others: int, *, coverage: float = 1.0, written: int = 100) -> Evidence:
     """A job that writes 4 MiB so often, and the MiB that others move on its servers meanwhile."""
     own = moves(written)
-    seen = Weather(8, own["bytes"] + others * MIB, 100.0, 1000 * MIB, coverage)
-    return posix(Entry(write=own), weather=seen)
+    seen = BackgroundLoad(8, own["bytes"] + others * MIB, 100.0, 1000 * MIB, coverage)
+    return posix(Entry(write=own), background_load=seen)
 
 
 FAMILIES: tuple[Callable[[], Iterator[Case]], ...] = (

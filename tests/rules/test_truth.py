@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism.cli.judging import judge_group
+from ioprism.formats.darshan.writer import write_trace
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Trace
-from ioprism.readers.darshan.writer import write_trace
-from ioprism.readers.synthetic import (
+from ioprism.pipeline.insights import judge_group
+from ioprism.rules.registry import Insights
+from ioprism.settings import Thresholds
+from ioprism.synthetic import (
     Burst,
     MetadataStorm,
     Requests,
@@ -21,10 +23,9 @@ from ioprism.readers.synthetic import (
     checkpointing_job,
     synthesise,
 )
-from ioprism.rules.registry import Insights
-from ioprism.settings import Thresholds
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data/darshan"
+DATA = TEST_DATA / "darshan"
 MIB = 2**20
 GOOD = Requests(count=32, size=4 * MIB)
 

@@ -12,8 +12,8 @@ import msgpack
 import numpy as np
 import pytest
 
-from ioprism.readers.synthetic import Burst, Requests, Workload, synthesise
 from ioprism.service.replay import messages, requests
+from ioprism.synthetic import Burst, Requests, Workload, synthesise
 from tests.service.running import FREE, PATIENCE, Running, burst, counting, running, sender
 
 BATCH = 0.2  # seconds of the job in a message

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -17,10 +16,11 @@ from playwright.sync_api import Page
 
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import OutputError, UsageError
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.service.explore import ExploreServer, exploring
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parent.parent / "data" / "darshan"
+DATA = TEST_DATA / "darshan"
 LOG = DATA / "e_mpiio_collective.darshan"
 
 

@@ -11,7 +11,7 @@ from ioprism.analyses.periodicity.online import Settings
 from ioprism.service.counts import Counts, Latency
 from ioprism.service.intake import Intake
 from ioprism.service.jobs import Jobs
-from tests.readers.signals.test_flat_map import backwards
+from tests.formats.signals.test_flat_map import backwards
 from tests.service.running import burst
 
 
@@ -34,8 +34,8 @@ def test_a_batch_counts_as_its_messages_one_by_one() -> None:
     (together, jobs), (single, others) = intake(), intake()
     counted = together.receive(mixed(), arrived=1.0)
     one_by_one = [one for each in mixed() for one in single.receive([each], arrived=1.0)]
-    together.settle()
-    single.settle()
+    together.finalize()
+    single.finalize()
 
     assert counted == one_by_one
     assert len(counted) == 12

@@ -6,8 +6,8 @@ import polars as pl
 
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
-from ioprism.views.counters import counter_totals
-from ioprism.views.totals import Totals
+from ioprism.views.calls.totals import Totals
+from ioprism.views.counters.totals import counter_totals
 
 AMOUNTS = ("reads", "writes", "metadata", "bytes_read", "bytes_written", "seconds")
 

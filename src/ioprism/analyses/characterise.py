@@ -9,9 +9,9 @@ import polars as pl
 
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Job, Trace
-from ioprism.views.counters import counter_sizes, counter_totals
-from ioprism.views.sizes import SIZE_BINS, SizeBin
-from ioprism.views.totals import RequestSizes, Totals
+from ioprism.views.calls.sizes import SIZE_BINS, SizeBin
+from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.counters.totals import counter_sizes, counter_totals
 
 # Interfaces that talk to the system; the others call one of them in the end.
 SYSTEM_LAYERS = ("posix", "stdio", "daos")

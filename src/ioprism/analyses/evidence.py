@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import DIRECTIONS, EVERYONE, FileFacts, RankLoad, Seconds, Usage
 from ioprism.settings import Thresholds
-from ioprism.views.module_usage import MODULES, Records, contradictions, usage_of
+from ioprism.views.counters.module_usage import MODULES, Records, contradictions, usage_of
 
 if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.analyses.background_load import BackgroundLoad
     from ioprism.analyses.phases import LayerPhases
-    from ioprism.analyses.weather import Weather
     from ioprism.engine.base import Engine
+    from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.trace import Trace
-    from ioprism.readers.darshan.plain import PlainLog
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -40,7 +40,9 @@ class Evidence:
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
     callers: Callers = field(default_factory=dict)
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
-    weather: Weather | None = None  # what the servers moved meanwhile, where their counters are
+    background_load: BackgroundLoad | None = (
+        None  # what the servers moved meanwhile, where their counters are
+    )
 
     @property
     def ranks(self) -> int:
@@ -136,7 +138,7 @@ def _usages(
 def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
     from ioprism.analyses.evidence_of_calls import CallEvidence
-    from ioprism.views.usage import TableRecords, file_facts, heat_loads
+    from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
     records = {m: TableRecords(trace.counters[m]) for m in MODULES if m in trace.counters}

@@ -13,10 +13,10 @@ from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
 from ioprism.settings import Thresholds
-from ioprism.views.access import AccessPattern, TouchedRanges
-from ioprism.views.module_usage import MODULES
+from ioprism.views.calls.access import AccessPattern, TouchedRanges
+from ioprism.views.counters.module_usage import MODULES
+from ioprism.views.counters.usage import event_usages, rank_loads, target_bytes
 from ioprism.views.targets import TargetLoad
-from ioprism.views.usage import event_usages, rank_loads, target_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,8 @@ from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings
-from ioprism.views.heat import heat_intervals, heat_shares
-from ioprism.views.intervals import BusyIntervals, PhaseShares
+from ioprism.views.time.heat import heat_intervals, heat_shares
+from ioprism.views.time.intervals import BusyIntervals, PhaseShares
 
 Floats = npt.NDArray[np.float64]
 

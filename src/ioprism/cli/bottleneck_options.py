@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ioprism.rules.bottlenecks.analyse import make_settings
+from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
     click.option("--views", default="process,file,time", show_default=True,

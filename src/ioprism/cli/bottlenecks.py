@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.bottlenecks.export import export
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
+from ioprism.formats.tables.export import export
+from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
 from ioprism.reports.to_json import bottlenecks as json_form
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
-from ioprism.rules.bottlenecks.analyse import Source
 from ioprism.rules.bottlenecks.load import rules
-from ioprism.views.codes import MEANINGS
+from ioprism.views.perspectives.codes import MEANINGS
 
 FOUND = 3  # the exit code when --fail-on was met
 

@@ -10,8 +10,8 @@ from ioprism.analyses.ceiling import relate
 from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.readers.ceilings import read_ceiling
-from ioprism.readers.registry import read_trace
+from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
 from ioprism.reports.to_json import characterise as json_form

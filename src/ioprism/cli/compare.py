@@ -7,15 +7,15 @@ from pathlib import Path
 import click
 
 from ioprism.analyses.compare import compare as compare_runs
+from ioprism.api import analyse
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.pipeline import analyse
-from ioprism.readers.aside import written_aside
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_json import compare as json_form
 from ioprism.reports.to_terminal import compare as terminal_form
+from ioprism.storage.atomic import atomic_write
 
 
 @click.command()
@@ -45,7 +45,7 @@ def compare(
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
     found = compare_runs((old.characteristics, old.findings), (new.characteristics, new.findings))
     if page is not None:
-        with written_aside(page, replace=force) as aside:
+        with atomic_write(page, replace=force) as aside:
             aside.write_text(html_form.page(found, old, new), encoding="utf-8")
     if as_json:
         click.echo(to_json.document(traces[1], json_form.body(found, *traces)))

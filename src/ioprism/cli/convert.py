@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.readers.chrome.writer import write_chrome
-from ioprism.readers.registry import read_trace
-from ioprism.readers.store import write_store
-from ioprism.readers.table import write_csv
+from ioprism.formats.chrome.writer import write_chrome
+from ioprism.formats.registry import read_trace
+from ioprism.formats.tables.writer import write_csv
+from ioprism.storage.trace_store import write_store
 
 
 @click.command()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
+from ioprism.api import analyse
 from ioprism.cli import options, output
-from ioprism.pipeline import analyse
-from ioprism.readers.darshan.writer import write_trace
-from ioprism.readers.registry import read_trace
-from ioprism.readers.synthetic import checkpointing_job, synthesise
+from ioprism.formats.darshan.writer import write_trace
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import characterise as json_form
 from ioprism.reports.to_terminal import report as terminal_form
+from ioprism.synthetic import checkpointing_job, synthesise
 
 LOG = "checkpointing-job.darshan"
 PAGE = "report.html"

@@ -8,7 +8,7 @@ import click
 
 from ioprism.cli import options
 from ioprism.engine.local import LocalEngine
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.service.explore import exploring
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options
-from ioprism.cli.judging import Failed, Judged, groups, judge_group, judge_many
 from ioprism.errors import BrokenTraceError
 from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
+from ioprism.pipeline.insights import Failed, Judged, groups, judge_group, judge_many
 from ioprism.reports.to_json import insights as json_form
 from ioprism.rules.registry import LEVELS, Insights
 from ioprism.settings import Thresholds, read_thresholds
@@ -105,7 +105,7 @@ def chosen_thresholds(file: Path | None) -> Thresholds:
 def check_store(servers: Path | None) -> None:
     """Complain of a store once, rather than for every job."""
     if servers is not None:
-        from ioprism.readers.counter_store import open_store
+        from ioprism.storage.counter_store import open_store
 
         open_store(servers)
 

@@ -14,16 +14,16 @@ from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
 from ioprism.cli.insights import check_store, chosen_thresholds, servers_option, thresholds_option
-from ioprism.cli.judging import with_weather
 from ioprism.errors import UsageError
+from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
-from ioprism.readers.registry import read_trace
+from ioprism.pipeline.bottlenecks import Source
+from ioprism.pipeline.finding_inspection import FindingInspection, inspected_finding, rule_called
+from ioprism.pipeline.insights import with_background_load
 from ioprism.reports import to_json
 from ioprism.reports.to_json import inspect as json_form
 from ioprism.reports.to_terminal import inspect as terminal_form
-from ioprism.rules.bottlenecks.analyse import Source
 from ioprism.rules.bottlenecks.load import rules
-from ioprism.rules.finding_inspection import FindingInspection, inspected_finding, rule_called
 from ioprism.text import printable
 
 Inspected = Inspection | FindingInspection
@@ -84,7 +84,7 @@ def inspect(
             check_store(servers)
             trace = read_trace(*paths, format_name=format_name)
             evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
-            found = inspected_finding(rule, with_weather(evidence, servers), trace, engine)
+            found = inspected_finding(rule, with_background_load(evidence, servers), trace, engine)
     _show(found, trace, as_json=as_json)
 
 

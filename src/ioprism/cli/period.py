@@ -17,15 +17,15 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.cli import options, output
 from ioprism.errors import SignalTooShortError
+from ioprism.formats.registry import read_trace
+from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Progress, Trace
-from ioprism.readers.aside import written_aside
-from ioprism.readers.registry import read_trace
-from ioprism.readers.signals.described_text import read_described_text
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
-from ioprism.views.bandwidth import KEYS, bandwidth, bandwidth_by, metric
+from ioprism.storage.atomic import atomic_write
+from ioprism.views.time.bandwidth import KEYS, bandwidth, bandwidth_by, metric
 
 if TYPE_CHECKING:
     import polars as pl
@@ -174,7 +174,7 @@ def period(
 def _write_page(page: Path, found: Rhythm, trace: Trace, *, direction: str, replace: bool) -> None:
     from ioprism.reports.to_html import period as html_form
 
-    with written_aside(page, replace=replace) as aside:
+    with atomic_write(page, replace=replace) as aside:
         aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
 
 

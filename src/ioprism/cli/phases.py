@@ -9,7 +9,7 @@ import click
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import phases as json_form
 from ioprism.reports.to_terminal import phases as terminal_form

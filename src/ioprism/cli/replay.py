@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options
-from ioprism.readers.registry import read_trace
+from ioprism.formats.registry import read_trace
 from ioprism.service.addresses import endpoint
 from ioprism.service.replay import PushSink, messages, requests
 from ioprism.service.replay import replay as send

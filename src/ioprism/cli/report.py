@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from ioprism.api import analyse
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
 from ioprism.model.finding import Severity
-from ioprism.pipeline import ReportSettings, analyse
-from ioprism.readers.registry import read_trace
+from ioprism.pipeline.report import ReportSettings
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.settings import Thresholds, read_thresholds
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.rules.bottlenecks.load import read_rules
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 
 
 def _list_fields(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -18,13 +18,13 @@ from ioprism.analyses.job_metrics.result import JobMetrics
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, WINDOWS, MetricSettings
 from ioprism.cli.options import Decorator
 from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.formats.jobs.registry import read_jobs
+from ioprism.formats.jobs.server_map import read_server_map, through_map
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
-from ioprism.readers.aside import written_aside
-from ioprism.readers.counter_store import CounterStore, read_table
-from ioprism.readers.jobs.registry import read_jobs
-from ioprism.readers.jobs.server_map import read_server_map, through_map
 from ioprism.reports import to_terminal
 from ioprism.reports.to_html.servers import page as render
+from ioprism.storage.atomic import atomic_write
+from ioprism.storage.counter_store import CounterStore, read_table
 from ioprism.units import parse_bytes
 
 SERVERS_ASKED = 40  # for the sampling interval
@@ -181,7 +181,7 @@ def export_table(table: pl.DataFrame, path: Path, *, replace: bool) -> None:
         raise UsageError(
             f"{path} is neither a .csv nor a .parquet file.\nHint: let the name end in one of them."
         )
-    with written_aside(path, replace=replace) as aside:
+    with atomic_write(path, replace=replace) as aside:
         if path.suffix == ".csv":
             table.write_csv(aside)
         else:
@@ -204,7 +204,7 @@ def write_page(
     )
     given = {name: None if text is None else parse_bytes(text) for name, text in peaks.items()}
     text = render(metrics, load, peaks=given, warnings=warnings)
-    with written_aside(page, replace=replace) as aside:
+    with atomic_write(page, replace=replace) as aside:
         aside.write_text(text, encoding="utf-8")
 
 

@@ -25,13 +25,13 @@ from ioprism.cli.server_options import (
 )
 from ioprism.errors import UsageError
 from ioprism.model.counters import ReadingOptions
-from ioprism.readers.counter_store import open_store
-from ioprism.readers.counters.simulation import SimulationSettings
-from ioprism.readers.counters.simulation import simulate as make
-from ioprism.readers.counters.simulation_files import WRITERS, write_simulation
-from ioprism.readers.ingest import ingest as bring_in
+from ioprism.pipeline.ingest import ingest as bring_in
 from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
+from ioprism.storage.counter_store import open_store
+from ioprism.synthetic.server_load import SimulationSettings
+from ioprism.synthetic.server_load import simulate as make
+from ioprism.synthetic.server_load_files import WRITERS, write_simulation
 
 
 @click.group()

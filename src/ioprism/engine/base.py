@@ -27,17 +27,17 @@ class View(Protocol):
 
 
 @runtime_checkable
-class SettledView(View, Protocol):
+class FinalizedView(View, Protocol):
     """A view with things that can only be told when all pieces are there."""
 
-    def settle(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+    def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join all summaries there are into the finished table; the last step."""
         ...
 
 
 def finished(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
     """Join all summaries of a view."""
-    return view.settle(partials) if isinstance(view, SettledView) else view.combine(partials)
+    return view.finalize(partials) if isinstance(view, FinalizedView) else view.combine(partials)
 
 
 class Engine(Protocol):

@@ -11,7 +11,7 @@ import polars as pl
 from ioprism.model.finding import Finding
 from ioprism.model.schema import LAYERS, OPERATIONS
 from ioprism.rules.registry import RULES
-from ioprism.views.timeline import Timeline
+from ioprism.views.picture.timeline import Timeline
 
 Show = dict[str, Any]
 

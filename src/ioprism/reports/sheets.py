@@ -12,7 +12,7 @@ import polars as pl
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.phases import Phase, Phases
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
 from ioprism.reports.wording import quantity
 from ioprism.text import printable
 

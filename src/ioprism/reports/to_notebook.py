@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
 from ioprism.reports.wording import job_facts, verdict
 from ioprism.units import format_seconds
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ioprism.analyses.characterise import Characteristics
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 

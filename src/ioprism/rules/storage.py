@@ -81,11 +81,11 @@ def contention(evidence: Evidence) -> Answer:
     )
 
 
-def weather(evidence: Evidence) -> Answer:
+def background_load(evidence: Evidence) -> Answer:
     """Other jobs keep the servers busy while this one runs."""
     if not any(evidence.moved.values()):
         return None
-    seen = evidence.weather
+    seen = evidence.background_load
     if seen is None:
         timed = evidence.job.start_time is not None and evidence.job.end_time is not None
         return Unknown(SERVERS if timed else CLOCK)
@@ -124,6 +124,6 @@ RULES = (
          ("target_imbalance", "imbalance_bytes")),
     Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",
          ("target_ranks",)),
-    Rule("file-system-weather", Severity.WARN, "posix", weather, "file-system-weather",
+    Rule("file-system-weather", Severity.WARN, "posix", background_load, "file-system-weather",
          ("others_load",)),
 )  # fmt: skip

@@ -18,14 +18,14 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from ioprism.api import analyse
 from ioprism.engine.base import Engine
 from ioprism.errors import IoprismError, OutputError, UsageError
 from ioprism.model.trace import Trace
-from ioprism.pipeline import analyse
 from ioprism.reports.to_html import report as html_form
 from ioprism.service.preview import preview
-from ioprism.views.packed import pack
-from ioprism.views.tiles import LEVELS, Tiles, tiles_of
+from ioprism.views.picture.packed import pack
+from ioprism.views.picture.tiles import LEVELS, Tiles, tiles_of
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")

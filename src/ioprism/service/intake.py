@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import groupby
 
-from ioprism.readers.signals.messages import (
+from ioprism.formats.signals.messages import (
     MalformedMessageError,
     Piece,
     parse_alike,
@@ -29,7 +29,7 @@ class Intake:
     def __init__(self, jobs: Jobs, counts: Counts, *, direction: str, largest: int) -> None:
         self.counts = counts
         self.largest = largest  # bytes of a message
-        self.changed: dict[str, Job] = {}  # jobs with new pieces since they were last settled
+        self.changed: dict[str, Job] = {}  # jobs with new pieces since they were last finalized
         self._jobs = jobs
         self._direction = direction
         self._seen: OrderedDict[bytes, None] = OrderedDict()
@@ -58,12 +58,12 @@ class Intake:
         self._sort(pieces, job, arrived=time.monotonic())
         return True
 
-    def settle(self) -> list[Job]:
+    def finalize(self) -> list[Job]:
         """Add what was taken in to the signals; return the jobs that have something new."""
         changed = list(self.changed.values())
         self.changed.clear()
         for job in changed:
-            job.settle(self.counts)
+            job.finalize(self.counts)
         return changed
 
     def digests(self) -> list[bytes]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ioprism.analyses.periodicity.online import Prediction, Settings, Tracker
 from ioprism.analyses.periodicity.segments import median
+from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
-from ioprism.readers.signals.messages import Piece
 from ioprism.service.counts import Counts
 
 FURTHEST = 30 * 86400.0  # seconds; what lies further from the signal is taken for a slip
@@ -40,11 +40,11 @@ class Job:
         return self.tracker.latest
 
     def take(self, piece: Piece) -> None:
-        """Keep a piece until the next `settle`."""
+        """Keep a piece until the next `finalize`."""
         self._pieces.append(piece)
         self.ranks = max(self.ranks or 0, piece.ranks or 0) or None
 
-    def settle(self, counts: Counts) -> None:
+    def finalize(self, counts: Counts) -> None:
         """Add all that waits to the signal, leaving out what cannot be true."""
         if not self._pieces:
             return

@@ -12,10 +12,10 @@ from ioprism.analyses.periodicity.detect import Options, rhythm
 from ioprism.analyses.periodicity.results import Component
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.errors import IoprismError
+from ioprism.formats.signals.messages import MalformedMessageError, Problem, unpack
+from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
 from ioprism.model.signal import TimeSeries
 from ioprism.model.trace import Completeness
-from ioprism.readers.signals.messages import MalformedMessageError, Problem, unpack
-from ioprism.readers.signals.metric_proxy import metric_series, metrics_in
 from ioprism.service.addresses import is_exposed, zeromq
 from ioprism.service.counts import Counts
 from ioprism.service.pull import bound

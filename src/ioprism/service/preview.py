@@ -9,7 +9,7 @@ from ioprism.model.trace import Trace
 from ioprism.reports.to_html.report import about, file_names, stripes
 from ioprism.text import printable
 from ioprism.units import format_count, format_seconds
-from ioprism.views.tiles import Tiles
+from ioprism.views.picture.tiles import Tiles
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:

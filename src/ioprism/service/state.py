@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError
-from ioprism.readers.aside import written_aside
+from ioprism.storage.atomic import atomic_write
 
 VERSION = 1
 MARK = "ioprism watch"
@@ -19,7 +19,7 @@ def save(path: Path, state: Mapping[str, Any]) -> int:
     import msgpack
 
     packed: bytes = msgpack.packb({"format": MARK, "version": VERSION, **state})
-    with written_aside(path, replace=True) as aside, aside.open("wb") as file:
+    with atomic_write(path, replace=True) as aside, aside.open("wb") as file:
         file.write(packed)
         file.flush()
         os.fsync(file.fileno())

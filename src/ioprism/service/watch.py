@@ -122,7 +122,7 @@ class Watch:
             self._journal.flush()
         if self.counts.messages > received:
             self.last_arrival = time.monotonic()
-        self._answer(self.intake.settle())
+        self._answer(self.intake.finalize())
         if self.counts.files_replaced > replaced:
             self.save()  # what the old file held can no longer be read again
         now = time.monotonic()
@@ -148,7 +148,7 @@ class Watch:
                 raise state.unusable(path, str(error)[:200]) from error
             for message in recorded(self._journal_path(path)):
                 self.intake.receive([message], arrived=time.monotonic())
-            self._answer(self.intake.settle())
+            self._answer(self.intake.finalize())
         self.save()
 
     def save(self) -> None:
@@ -169,7 +169,7 @@ class Watch:
         with self.lock:
             for follower in self.followers:
                 follower.read(self.intake)
-            self._answer(self.intake.settle(), budget=1.0)
+            self._answer(self.intake.finalize(), budget=1.0)
             self.save()
             if self._journal is not None:  # all of it is in the state now
                 self._journal.close()

@@ -12,8 +12,8 @@ import pytest
 from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
-from ioprism.readers.registry import read_trace
 
 pytestmark = pytest.mark.corpus
 

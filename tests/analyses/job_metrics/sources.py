@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 from polars.testing import assert_frame_equal
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.formats.counters.table import CounterTableReader
+from ioprism.formats.jobs.registry import read_jobs
 from ioprism.model.counters import COUNTERS, JOBS, SECOND, TABLE, VALUES, ReadingOptions, Tally
-from ioprism.readers.counters.table import CounterTableReader
-from ioprism.readers.jobs.registry import read_jobs
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parents[2] / "data" / "servers"
+DATA = TEST_DATA / "servers"
 CASES = sorted(path.name.partition(".")[0] for path in DATA.glob("*.expected.json"))
 
 

@@ -12,7 +12,7 @@ from ioprism.analyses.job_metrics.result import JobMetrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.validate import PerfectCounters, duty_cycles, validate
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.readers.counters.simulation import Simulation, SimulationSettings, simulate
+from ioprism.synthetic.server_load import Simulation, SimulationSettings, simulate
 from tests.analyses.job_metrics.sources import Memory
 
 SETTINGS = MetricSettings(120 * SECOND)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ioprism.analyses.write_time.estimate import estimate
+from ioprism.analyses.write_time.measured_phases import WritePhase, compare_phases, phases_of
 from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.analyses.write_time.phases import WritePhase, compare_phases, phases_of
 from ioprism.analyses.write_time.system import bundled_system
 from ioprism.analyses.write_time.training import train
 from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice, tune

@@ -18,8 +18,8 @@ from ioprism.analyses.write_time.preparation import LEAKING, TrainingSettings
 from ioprism.analyses.write_time.system import bundled_system, parse_system
 from ioprism.analyses.write_time.training import train
 from ioprism.errors import AnalysisError
+from ioprism.formats.samples.table import read_table
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.readers.samples.table import read_table
 from tests.analyses.write_time.machines import SCALES, plain_system, titan_samples
 
 TITAN = bundled_system("titan")

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from ioprism.analyses.compare import compare
-from ioprism.pipeline import Report, analyse
-from ioprism.readers.registry import read_trace
+from ioprism.api import analyse
+from ioprism.formats.registry import read_trace
+from ioprism.reports.report import Report
 from ioprism.reports.to_html import compare as compare_form
 
 ROOT = Path(__file__).parents[3]

@@ -7,16 +7,17 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from ioprism.analyses.compare import compare
+from ioprism.api import analyse
+from ioprism.formats.registry import read_trace
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.trace import Job, Trace
-from ioprism.pipeline import analyse
-from ioprism.readers.registry import read_trace
 from ioprism.reports.to_html.compare import page as compare_page
+from tests.conftest import TEST_DATA
 
 EMPTY = Trace(
     "made", (Path("empty"),), Job(), load_files=FILES.empty, load_processes=PROCESSES.empty
 )
-DATA = Path(__file__).parents[2] / "data" / "darshan"
+DATA = TEST_DATA / "darshan"
 
 
 def opened(screen: Page, tmp_path: Path, *names: str) -> Page:

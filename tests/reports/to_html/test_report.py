@@ -14,18 +14,20 @@ from playwright.sync_api import Page
 
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
+from ioprism.api import analyse
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.darshan.writer import write_trace
+from ioprism.formats.registry import read_trace
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.pipeline import Report, analyse
-from ioprism.readers.darshan.writer import write_trace
-from ioprism.readers.registry import read_trace
-from ioprism.readers.synthetic import checkpointing_job, synthesise
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
+from ioprism.reports.report import Report
 from ioprism.reports.to_html import report as form
-from ioprism.views.timeline import timeline
+from ioprism.synthetic import checkpointing_job, synthesise
+from ioprism.views.picture.timeline import timeline
+from tests.conftest import TEST_DATA
 
-DATA = Path(__file__).parents[2] / "data" / "darshan"
+DATA = TEST_DATA / "darshan"
 MILLION = 1_000_000
 HIGHEST_PAGE = 15_000_000
 

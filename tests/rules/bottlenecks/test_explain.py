@@ -11,7 +11,7 @@ import ioprism
 from ioprism.analyses.bottlenecks.reasons import judged
 from ioprism.rules.bottlenecks.explain import causes
 from ioprism.rules.bottlenecks.load import bundled_rules
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20

@@ -8,7 +8,7 @@ import pytest
 
 from ioprism.errors import RuleError
 from ioprism.rules.bottlenecks.load import bundled_rules, read_rules, rules
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 
 GOOD = """
 [access_time]

@@ -20,7 +20,7 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS, rated
-from ioprism.views.records import (
+from ioprism.views.perspectives.records import (
     Rows,
     all_fields,
     longest_functions,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
+from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view
 from ioprism.analyses.bottlenecks.names import record_names
 from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
-from ioprism.analyses.bottlenecks.rows import IoRows, io_rows, main_view
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
-from ioprism.views.records import Rows, all_fields
+from ioprism.views.perspectives.records import Rows, all_fields
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
 

@@ -19,7 +19,7 @@ from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
 from ioprism.text import printable
-from ioprism.views.longest_calls import CallsOfCells, LongestCalls
+from ioprism.views.calls.longest_calls import CallsOfCells, LongestCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False)

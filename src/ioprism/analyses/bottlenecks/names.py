@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ioprism.views.codes import Perspective
+from ioprism.views.perspectives.codes import Perspective
 
 
 def record_names(

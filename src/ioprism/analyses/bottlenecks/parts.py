@@ -10,8 +10,8 @@ from ioprism.analyses.bottlenecks.names import record_names
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
-from ioprism.views.codes import perspective
-from ioprism.views.longest_calls import LongestCalls
+from ioprism.views.calls.longest_calls import LongestCalls
+from ioprism.views.perspectives.codes import perspective
 
 PARTS = ("file", "process", "time", "function", "size")
 MOST = 10  # parts of each perspective, and calls

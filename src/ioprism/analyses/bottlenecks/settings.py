@@ -9,8 +9,8 @@ from typing import Any, Literal
 import polars as pl
 
 from ioprism.errors import UsageError
-from ioprism.views.codes import check_views
-from ioprism.views.perspectives import Assignment, MainView
+from ioprism.views.perspectives.codes import check_views
+from ioprism.views.perspectives.main_view import Assignment, MainView
 
 METRICS = ("operations", "bytes", "time")
 

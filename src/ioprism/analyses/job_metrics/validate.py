@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.result import JobMetrics, column
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.readers.counters.simulation import Simulation
+from ioprism.synthetic.server_load import Simulation
 
 Floats = NDArray[np.float64]
 # Where the median of measured / true may lie: 1 for what is exact, else around the bias that

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from ioprism.analyses.write_time.estimate import estimate as predict
+from ioprism.analyses.write_time.measured_phases import Comparison, compare_phases, phases_of
 from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.analyses.write_time.phases import Comparison, compare_phases, phases_of
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.errors import NotEnoughDetailError, UsageError
@@ -94,8 +94,8 @@ def _from_trace(
     node_list: tuple[int, ...] | None,
     stripe_count: int | None,
 ) -> tuple[Trace, tuple[Comparison, ...]]:
-    from ioprism.readers.registry import read_trace
-    from ioprism.views.write_intervals import write_intervals
+    from ioprism.formats.registry import read_trace
+    from ioprism.views.time.write_intervals import write_intervals
 
     trace = read_trace(path, format_name=format_name)
     if not trace.partitions:

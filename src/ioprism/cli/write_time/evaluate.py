@@ -9,10 +9,10 @@ import click
 from ioprism.analyses.write_time.evaluation import evaluate as compare
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
-from ioprism.readers.aside import written_aside
 from ioprism.reports.to_html import write_time as html_form
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
+from ioprism.storage.atomic import atomic_write
 
 
 @click.command()
@@ -39,7 +39,7 @@ def evaluate(
     system, samples = inputs.load_samples(store_path)
     found = compare(samples, model=model, system=system)
     if target is not None:
-        with written_aside(target, replace=force) as aside:
+        with atomic_write(target, replace=force) as aside:
             aside.write_text(html_form.page(found), "utf-8")
     if as_json:
         body = json_form.evaluation(found)

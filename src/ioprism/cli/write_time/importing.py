@@ -11,9 +11,9 @@ from ioprism.analyses.write_time.system import System
 from ioprism.cli import options
 from ioprism.cli.write_time import inputs
 from ioprism.errors import AnalysisError, UsageError
-from ioprism.readers.samples.runs import RunFile, read_runs
-from ioprism.readers.samples.store import open_store
+from ioprism.formats.samples.runs import RunFile, read_runs
 from ioprism.reports.to_json import write_time as json_form
+from ioprism.storage.run_store import open_store
 from ioprism.text import printable
 
 

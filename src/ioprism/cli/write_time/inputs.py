@@ -19,8 +19,8 @@ from ioprism.analyses.write_time.system import (
 )
 from ioprism.errors import TraceError
 from ioprism.model.samples import Sample
-from ioprism.readers.samples.store import RunStore, open_store
 from ioprism.reports import to_terminal
+from ioprism.storage.run_store import RunStore, open_store
 from ioprism.units import parse_bytes
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

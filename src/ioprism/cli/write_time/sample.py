@@ -10,15 +10,15 @@ import click
 from ioprism.analyses.write_time.convergence import converged, finished
 from ioprism.analyses.write_time.sampling import SCALES, PlanSettings, cost, plan
 from ioprism.analyses.write_time.system import System
+from ioprism.campaign.launchers import LAUNCHERS, find_launcher
+from ioprism.campaign.sampler import Announce, Progress, StopRule, allocated_hosts
+from ioprism.campaign.sampler import sample as measure
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.errors import AnalysisError, UsageError
-from ioprism.readers.samples.launchers import LAUNCHERS, find_launcher
-from ioprism.readers.samples.sampler import Announce, Progress, StopRule, allocated_hosts
-from ioprism.readers.samples.sampler import sample as measure
-from ioprism.readers.samples.store import open_store
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
+from ioprism.storage.run_store import open_store
 
 ASSUMED_RATE = 1e9  # bytes per second and node, until something was measured
 

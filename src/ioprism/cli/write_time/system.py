@@ -8,12 +8,12 @@ import click
 
 from ioprism.analyses.write_time.features import features
 from ioprism.analyses.write_time.system import bundled_systems, parse_system
+from ioprism.campaign.machine import draft, look_around
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
-from ioprism.readers.aside import written_aside
-from ioprism.readers.samples.machine import draft, look_around
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import heading, table
+from ioprism.storage.atomic import atomic_write
 
 
 @click.group()
@@ -88,6 +88,6 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
     if target is None:
         click.echo(text, nl=False)
         return
-    with written_aside(target, replace=force) as aside:
+    with atomic_write(target, replace=force) as aside:
         aside.write_text(text, "utf-8")
     click.echo(f"wrote {target}: check the lines marked `check`", err=True)

@@ -13,9 +13,9 @@ from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSet
 from ioprism.analyses.write_time.training import train as learn
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
-from ioprism.readers.aside import written_aside
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
+from ioprism.storage.atomic import atomic_write
 
 
 @click.command()
@@ -85,7 +85,7 @@ def train(
         seed=seed,
         one_scale=one_scale,
     )
-    with written_aside(target, replace=force) as aside:
+    with atomic_write(target, replace=force) as aside:
         system, samples = inputs.load_samples(store_path)
         model = learn(samples, system=system, settings=settings)
         aside.write_text(json.dumps(to_dict(model), indent=1) + "\n", "utf-8")

@@ -7,8 +7,8 @@ from typing import Any
 from ioprism.analyses.compare import Comparison
 from ioprism.model.finding import Finding
 from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.pipeline.document import Document
 from ioprism.reports.comparing import metric_row, verdict
-from ioprism.reports.document import Document
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.report import PARTS, STYLES, embedded, rank_count

@@ -15,7 +15,7 @@ from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
 from ioprism.model.schema import LAYERS, OPERATIONS
 from ioprism.model.trace import Trace
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
 from ioprism.reports.highlight import concern
 from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset
@@ -23,8 +23,8 @@ from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
 from ioprism.reports.wording import job_facts, label, quantity, verdict
 from ioprism.text import printable
-from ioprism.views.packed import pack
-from ioprism.views.timeline import Timeline
+from ioprism.views.picture.packed import pack
+from ioprism.views.picture.timeline import Timeline
 
 MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.analyses.bottlenecks.inspection import Inspection
+from ioprism.pipeline.finding_inspection import FindingInspection
 from ioprism.reports.to_json.bottlenecks import whole_numbers
-from ioprism.rules.finding_inspection import FindingInspection
 
 
 def body(found: Inspection | FindingInspection) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.reports.document import Document
+from ioprism.pipeline.document import Document
 from ioprism.reports.to_json import characterise, period
 from ioprism.reports.wording import io_share, verdict
 from ioprism.rules.registry import finding_dict

@@ -11,7 +11,7 @@ from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, col
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.validate import Validation
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.readers.ingest import Outcome
+from ioprism.pipeline.ingest import Outcome
 from ioprism.reports import to_json
 
 PLAIN = ("bytes", "operations", "max_bandwidth", "max_operation_rate", "max_server_bandwidth",

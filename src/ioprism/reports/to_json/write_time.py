@@ -9,8 +9,8 @@ from typing import Any
 from ioprism.analyses.write_time.boosting import Trees
 from ioprism.analyses.write_time.estimate import Estimate
 from ioprism.analyses.write_time.evaluation import Evaluation, SampleSet
+from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
-from ioprism.analyses.write_time.phases import Comparison
 from ioprism.analyses.write_time.sampling import Cost
 from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
 from ioprism.model.samples import WritePattern, format_node_list

@@ -12,8 +12,8 @@ from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, V
 from ioprism.reports.to_terminal import counted, facts, heading
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
-from ioprism.views.call_class import SIZE_NAMES
-from ioprism.views.fields import BINS
+from ioprism.views.calls.call_class import SIZE_NAMES
+from ioprism.views.perspectives.fields import BINS
 
 STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
 BAR = 20

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ioprism.readers.registry import FACTS, Reader, Unavailable
+from ioprism.formats.registry import FACTS, Reader, Unavailable
 from ioprism.reports.to_terminal import facts, heading
 
 

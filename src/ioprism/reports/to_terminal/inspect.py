@@ -11,10 +11,10 @@ from rich.text import Text
 from ioprism.analyses.bottlenecks.inspection import Inspection
 from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.model.finding import Finding
+from ioprism.pipeline.finding_inspection import FindingInspection
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
 from ioprism.reports.to_terminal.insights import detail
-from ioprism.rules.finding_inspection import FindingInspection
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 

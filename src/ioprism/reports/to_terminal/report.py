@@ -9,14 +9,14 @@ from rich.text import Text
 
 from ioprism.model.finding import Finding
 from ioprism.model.signal import FloatArray
-from ioprism.reports.document import SERIOUS, Document
+from ioprism.pipeline.document import SERIOUS, Document
 from ioprism.reports.to_terminal import counted, facts, heading, name
 from ioprism.reports.to_terminal.insights import STYLES
 from ioprism.reports.to_terminal.plot import bars
 from ioprism.reports.wording import job_facts, label, quantity, verdict
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
-from ioprism.views.timeline import Timeline
+from ioprism.views.picture.timeline import Timeline
 
 WIDTH, ROWS = 72, 4
 MOST_FINDINGS = 8

@@ -13,7 +13,7 @@ from ioprism.analyses.job_metrics.fleet import Fleet, Mover
 from ioprism.analyses.job_metrics.result import FLAGS, JobMetrics, column
 from ioprism.analyses.job_metrics.validate import Validation
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.readers.ingest import Outcome
+from ioprism.pipeline.ingest import Outcome
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 

@@ -10,13 +10,13 @@ from ioprism.analyses.write_time.boosting import Trees
 from ioprism.analyses.write_time.estimate import Estimate
 from ioprism.analyses.write_time.evaluation import Evaluation
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS
+from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.analyses.write_time.phases import Comparison
 from ioprism.analyses.write_time.preparation import LEAKING
 from ioprism.analyses.write_time.sampling import Cost
 from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
+from ioprism.campaign.sampler import Progress
 from ioprism.model.samples import WritePattern
-from ioprism.readers.samples.sampler import Progress
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.error_plot import plot
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds

@@ -13,7 +13,7 @@ from ioprism.analyses.bottlenecks.reasons import Cause, Verdicts, evidence, judg
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, Reason
 from ioprism.rules.bottlenecks.load import ReasonRule, Rule
 from ioprism.rules.bottlenecks.template import TEXT_FIELDS
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 
 
 def causes(rules: Sequence[Rule]) -> list[Cause]:

@@ -17,7 +17,7 @@ from ioprism.rules.expression import compile_condition, compile_quantity
 from ioprism.rules.tokens import BYTES, KEYWORDS, PLAIN, SECONDS, Dimension
 from ioprism.rules.values import Value
 from ioprism.text import printable
-from ioprism.views.fields import FIELDS
+from ioprism.views.perspectives.fields import FIELDS
 
 BUNDLED = ("paper.toml", "more.toml")
 LARGEST = 2**20  # bytes of a rule file

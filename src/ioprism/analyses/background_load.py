@@ -1,0 +1,92 @@
+"""How busy a file system's servers were while a job ran, and how busy they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.job_metrics.activity import BYTE_ROWS
+from ioprism.analyses.job_metrics.interval import sampling_interval_us
+from ioprism.analyses.job_metrics.series import LONGEST_STEP, Floats, Ints, locate, server_series
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.errors import NotEnoughDetailError
+from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
+
+AROUND = 7 * 86_400 * SECOND  # how far before and after the job the highest load is looked for
+MOST_BINS = 5_000  # before, and as many after
+FEWEST_STEPS = 2  # a shorter time than so many samples apart cannot be told from its neighbours
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundLoad:
+    """What all servers together moved, whoever asked for it."""
+
+    servers: int
+    bytes: float  # in the time of the job, read and written
+    seconds: float  # how long that time is
+    most_bytes: float  # in one of the times as long that follow each other in the days around it
+    coverage: float  # share of the time and the servers for which counters are known
+
+
+def background_load(source: CounterSource, *, start: float, end: float) -> BackgroundLoad:
+    """Return the load of all servers between two moments, in seconds since 1970.
+
+    The counters of one server after the other are read: those of all may not fit into memory.
+    """
+    names = source.servers()
+    if not EARLIEST <= start * SECOND <= end * SECOND <= LATEST:
+        return BackgroundLoad(len(names), 0.0, 0.0, 0.0, 0.0)  # damage: no server was there then
+    first, last = round(start * SECOND), round(end * SECOND)
+    interval = _interval(source, names, first, last)
+    if interval is None:
+        return BackgroundLoad(len(names), 0.0, (last - first) / SECOND, 0.0, 0.0)
+    settings = MetricSettings(interval)
+    edges, own = _bins(first, last, interval)
+    moved, known = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+    for name in names:
+        growth, seen = _load(source, name, edges, settings)
+        moved += growth
+        known += seen
+    length = int(edges[1] - edges[0])
+    return BackgroundLoad(
+        servers=len(names),
+        bytes=float(moved[own]),
+        seconds=length / SECOND,
+        most_bytes=float(moved.max()),
+        coverage=float(known[own]) / (length * len(names)),
+    )
+
+
+def _interval(source: CounterSource, names: Sequence[str], first: int, last: int) -> int | None:
+    """How often the first server that has samples around the job is sampled; None if none has."""
+    for name in names:
+        near = source.counters(name, start_us=first - LONGEST_STEP, end_us=last + LONGEST_STEP)
+        try:
+            return sampling_interval_us([near])
+        except NotEnoughDetailError:
+            continue
+    return None
+
+
+def _load(
+    source: CounterSource, name: str, edges: Ints, settings: MetricSettings
+) -> tuple[Floats, Floats]:
+    """What one server moved between neighbouring edges, and how much of that time is known."""
+    begin, finish = int(edges[0]) - LONGEST_STEP, int(edges[-1]) + LONGEST_STEP
+    series = server_series(source.counters(name, start_us=begin, end_us=finish), settings)
+    left = np.arange(len(edges) - 1)
+    if series.empty:
+        return np.zeros(len(left)), np.zeros(len(left))
+    place = locate(series, edges)
+    moved = place.between(series.totals[BYTE_ROWS], left, left + 1).sum(axis=0)
+    return moved, place.between(series.known, left, left + 1)
+
+
+def _bins(first: int, last: int, interval: int) -> tuple[Ints, int]:
+    """The time of the job, as many times as long on either side, and which of them it is."""
+    length = max(last - first, FEWEST_STEPS * interval)
+    begin = (first + last - length) // 2
+    before = min(MOST_BINS, AROUND // length)
+    return begin + length * np.arange(-before, before + 2), before

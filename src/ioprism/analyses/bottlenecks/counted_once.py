@@ -1,0 +1,105 @@
+"""Which rows of the main view are I/O, and counted once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.engine.base import Engine
+from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.trace import Trace
+from ioprism.views.calls.call_class import SLOTS
+from ioprism.views.perspectives.counted_rows import counted_rows
+from ioprism.views.perspectives.records import Rows
+
+# How far an interface is from the system: bytes that pass through several are counted once,
+# at the lowest that a file has.
+DISTANCE = {"posix": 0, "stdio": 0, "daos": 0, "dfs": 1, "mpiio": 2, "hdf5": 3, "pnetcdf": 3,
+            "netcdf": 3, "application": 4, "other": 4}  # fmt: skip
+TIMED = ("time", "phase", "function")  # views that need single calls
+
+
+def _layer() -> pl.Expr:
+    return pl.col("class") // (SLOTS * len(OPERATIONS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IoRows:
+    """The rows that count, and how many calls were set aside because they are no I/O."""
+
+    rows: Rows
+    calls_without_io: int
+
+
+def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
+    """Compute the main view of all events, and of counters for what events do not show."""
+    (events,) = engine.run(trace, settings.main_view)
+    if settings.compatible:
+        return events
+    codes = events.select(_layer()).to_series().unique().to_list()
+    counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
+    return pl.concat([events, counted]) if counted.height else events
+
+
+def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
+    """Select the rows that are I/O of the wanted interfaces, each byte counted once.
+
+    Raises:
+        NotEnoughDetailError: only views that need single calls are asked for, and there are none.
+        UsageError: no interface has the name asked for.
+    """
+    other = OPERATIONS.index("other")
+    if settings.compatible:
+        wanted = main.filter(pl.col("file").is_not_null())
+        without_io = 0.0
+    else:
+        wanted = main.filter(pl.col("class") // SLOTS % len(OPERATIONS) != other)
+        without_io = float(main["count"].sum()) - float(wanted["count"].sum())
+    rows = Rows(
+        _of_layer(wanted, trace, settings.layer),
+        trace.files,
+        trace.processes,
+        _possible_views(wanted, trace, settings.views),
+    )
+    return IoRows(rows, round(without_io))
+
+
+def _of_layer(main: pl.DataFrame, trace: Trace, layer: str) -> pl.DataFrame:
+    if layer == "all":
+        return main
+    if layer != "deepest":
+        if layer not in LAYERS:
+            raise UsageError(
+                f"there is no layer {layer!r}.\nHint: layers are deepest, all, {', '.join(LAYERS)}."
+            )
+        return main.filter(_layer() == LAYERS.index(layer))
+    if main.select(_layer()).to_series().n_unique() <= 1:
+        return main
+    roots = trace.files.select("file", root=pl.coalesce("parent", "file"))
+    distances = pl.Series([DISTANCE[name] for name in LAYERS])
+    placed = main.select("file", distance=pl.lit(distances).gather(_layer())).join(
+        roots, on="file", how="left", maintain_order="left"
+    )
+    deepest = placed.select(pl.col("distance") == pl.col("distance").min().over("root")).to_series()
+    return main.filter(deepest)
+
+
+def _possible_views(main: pl.DataFrame, trace: Trace, views: tuple[str, ...]) -> tuple[str, ...]:
+    if main.height == 0 or main["time"].null_count() < main.height:
+        return views
+    possible = tuple(view for view in views if view not in TIMED)
+    if not possible:
+        raise NotEnoughDetailError(
+            needed="single calls",
+            has="counters only",
+            hint="look at it with --views process,file; record with DXT enabled next time.",
+        )
+    if possible != views:
+        left_out = ", ".join(view for view in views if view in TIMED)
+        trace.completeness.warn(
+            f"the trace has counters only: the view {left_out} needs single calls and is left out"
+        )
+    return possible

@@ -1,0 +1,1 @@
+"""From bytes to traces, counters, job lists and samples, and back: knows formats, nothing else."""

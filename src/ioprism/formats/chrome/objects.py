@@ -1,0 +1,102 @@
+"""Take one object after the other out of a JSON array of any length, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ioprism.formats.text import opened
+
+CHUNK = 2**18  # characters read at once
+LONGEST_OBJECT = 16 * 2**20  # characters
+_BEGIN = re.compile(r'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+_HEAD = 2**16  # characters in which the array must begin
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read."""
+
+    cut: bool = False  # the text ends inside the array
+    objects: int = 0  # things in the array that are no objects
+
+
+def header(path: Path) -> dict[str, Any]:
+    """Return what stands before the array, as far as it is JSON; empty if nothing does."""
+    text = _start(path)
+    found = _BEGIN.search(text)
+    if found is None or not text.lstrip().startswith("{"):
+        return {}
+    try:
+        read = json.loads(text[: found.start()].rstrip().rstrip(",") + "}")
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _start(path: Path) -> str:
+    try:
+        with opened(path) as file:
+            return file.read(_HEAD).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
+    """Yield the objects of the array of trace events."""
+    decoder = json.JSONDecoder()
+    with opened(path) as file:
+        text, at, more = _array(file.read(_HEAD).decode("utf-8", "replace"))
+        while True:
+            at = _skipped(text, at)
+            if text.startswith("]", at):
+                return
+            try:
+                read, stop = decoder.raw_decode(text, at)
+                # A number at the end of the text may go on in the next chunk.
+                whole = stop < len(text) or isinstance(read, dict)
+            except (ValueError, RecursionError) as error:
+                whole, read, stop = False, error, at
+            if whole:
+                at = stop
+                if isinstance(read, dict):
+                    yield read
+                else:
+                    damage.objects += 1
+                continue
+            chunk = _more(file) if more else ""
+            if not chunk or len(text) - at > LONGEST_OBJECT or isinstance(read, RecursionError):
+                damage.cut = True
+                return
+            text, at = text[at:] + chunk, 0
+
+
+def _array(text: str) -> tuple[str, int, bool]:
+    """Where the array's first object may stand."""
+    found = _BEGIN.search(text)
+    if found is not None:
+        return text, found.end(), True
+    stripped = text.lstrip()
+    if stripped.startswith("["):
+        return text, text.index("[") + 1, True
+    return "", 0, False
+
+
+def _skipped(text: str, at: int) -> int:
+    found = _BETWEEN.match(text, at)
+    return at if found is None else found.end()
+
+
+def _more(file: Any) -> str:  # noqa: ANN401 - any binary file
+    chunk: bytes = file.read(CHUNK)
+    while chunk and chunk[-1] >= 0x80:  # do not cut a character in two
+        byte = file.read(1)
+        if not byte:
+            break
+        chunk += byte
+    return chunk.decode("utf-8", "replace")

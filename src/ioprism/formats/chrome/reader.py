@@ -1,0 +1,175 @@
+"""Turn a Chrome or Perfetto JSON trace into a trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.call_rows import Row, RowPartition, Span, plausible
+from ioprism.formats.chrome.meaning import Events
+from ioprism.formats.chrome.objects import Damage, header, objects
+from ioprism.formats.text import head
+from ioprism.model.files import file_table
+from ioprism.model.schema import PROCESSES
+from ioprism.model.trace import Completeness, Job, Trace, Warn
+
+HEAD = 4096
+OURS = "ioprism"  # key of `otherData` under which ioprism keeps what events cannot say
+_ARRAY = re.compile(r'\s*(?:\{[^\[]*?"traceEvents"\s*:\s*\[|\[)\s*(?:\{|\])', re.DOTALL)
+_EVENT = re.compile(r'"ph"\s*:\s*"[A-Za-z]"')
+
+
+class ChromeReader:
+    """Reads the JSON that chrome://tracing and Perfetto open, plain or compressed."""
+
+    name = "chrome"
+    title = "Chrome/Perfetto trace events (.json, .json.gz)"
+    tells = frozenset({"calls", "metadata", "offsets", "ranks", "threads", "files", "layers"})
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the JSON begins with trace events. Never raises."""
+        if not source.is_file():
+            return False
+        text = head(source, 2**16)
+        if '"otherData"' in text[:HEAD] and f'"{OURS}"' in text[:HEAD]:
+            return True
+        found = _ARRAY.match(text[:HEAD])
+        return found is not None and _EVENT.search(text[:HEAD]) is not None and _is_array(text)
+
+    def read(self, source: Path) -> Trace:
+        """Go through the events once to learn files and processes."""
+        own = _own(source)
+        span, events = Span(), Events(own=bool(own))
+        for read in objects(source, Damage()):
+            for row in events.rows(read):
+                span.see(row)
+        if span.first is None or span.last is None:
+            raise _broken(source, "no event in it has a start and an end")
+        known = _known_processes(events)
+        origin = 0.0 if own else span.first
+        return Trace(
+            format=self.name,
+            paths=(source,),
+            job=_job(own, span.last - origin, known["rank"].n_unique()),
+            partitions=(
+                RowPartition(ChromeFile(source, bool(own)), origin, span.paths, _ranks(known)),
+            ),
+            load_files=lambda: file_table(list(span.paths)),
+            load_processes=partial(PROCESSES.conform, known),
+            completeness=_completeness(own),
+        )
+
+
+def _is_array(text: str) -> bool:
+    """Whether a comma or a bracket follows the first object; other formats have lines."""
+    begin = text.find("{", text.find("["))
+    try:
+        _, stop = json.JSONDecoder().raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        return False
+    return text[stop:].lstrip()[:1] in (",", "]", "")
+
+
+@dataclass(frozen=True, slots=True)
+class ChromeFile:
+    """The events of one file."""
+
+    path: Path
+    own: bool  # whether ioprism wrote it
+
+    def rows(self, warn: Warn) -> Iterator[Row]:
+        """Yield the calls."""
+        damage, events = Damage(), Events(own=self.own)
+        for read in objects(self.path, damage):
+            yield from events.rows(read)
+        name = self.path.name
+        if damage.cut:
+            warn(f"{name}: the JSON is cut short or damaged; the events behind it are missing")
+        if damage.objects + events.damaged:
+            warn(f"{name}: {damage.objects + events.damaged} damaged events left out")
+        if events.unfinished:
+            warn(f"{name}: {events.unfinished} events never ended and are left out")
+
+
+def _own(source: Path) -> Mapping[str, Any]:
+    """What ioprism wrote beside the events; empty for other programs' traces."""
+    other = header(source).get("otherData")
+    found = other.get(OURS) if isinstance(other, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _completeness(own: Mapping[str, Any]) -> Completeness:
+    completeness = Completeness()
+    warnings = own.get("warnings")
+    for message in warnings if isinstance(warnings, list) else ():
+        completeness.warn(str(message))
+    return completeness
+
+
+def _job(own: Mapping[str, Any], last: float, ranks: int) -> Job:
+    facts = own.get("job")
+    facts = facts if isinstance(facts, dict) else {}
+
+    def number(key: str) -> float | None:
+        value = facts.get(key)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    program = facts.get("executable")
+    return Job(
+        ranks=int(number("ranks") or ranks),
+        start_time=number("start_time"),
+        end_time=number("end_time"),
+        runtime=number("runtime") or last,
+        executable=program if isinstance(program, str) else None,
+    )
+
+
+def _known_processes(events: Events) -> pl.DataFrame:
+    """The process table; ranks are the events' pids in ioprism's files, else counted."""
+    pids = dict.fromkeys(pid for pid, _ in events.processes)
+    numbers = {pid: number for number, pid in enumerate(pids)}
+    rows = []
+    for (pid, tid), row in sorted(events.processes.items(), key=lambda item: item[1]):
+        facts = _facts(events.facts.get((pid, tid), {})) if events.own else {}
+        rank = int(pid) if events.own and _is_number(pid) else numbers[pid]
+        program = None if events.own else events.names.get(pid)
+        known = {"pid": _whole(pid), "tid": _whole(tid)} if not events.own else {}
+        rows.append({"process": row, "rank": rank, "application": program, **known, **facts})
+    schema = {name: PROCESSES.schema[name] for name in PROCESSES.names}
+    return pl.DataFrame(rows, schema=schema, strict=False).unique("process", maintain_order=True)
+
+
+def _facts(told: Mapping[str, Any]) -> dict[str, str | int | None]:
+    """What ioprism wrote about a process, if it is of the right kind."""
+    words = {key: told.get(key) for key in ("application", "host")}
+    numbers = {key: told.get(key) for key in ("pid", "tid")}
+    return {
+        **{key: value if isinstance(value, str) else None for key, value in words.items()},
+        **{key: plausible(value) for key, value in numbers.items()},
+    }
+
+
+def _ranks(processes: pl.DataFrame) -> dict[int, int]:
+    return dict(processes.select("process", "rank").iter_rows())
+
+
+def _is_number(text: str) -> bool:
+    return text.isdigit() and len(text) < 10
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if _is_number(text) else None
+
+
+def _broken(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"the trace events cannot be read: {why}.\nHint: export the trace again.", source=source
+    )

@@ -1,0 +1,149 @@
+"""Read TOKIO time series (HDF5): what pytokio archives of LMT, collectd or ES.
+
+Each column is a server or target, each row the bytes of one interval; adding them up gives a
+counter that starts from 0 with the file. Negative zero marks an interval nobody measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.formats.counters.counter_rows import checked
+from ioprism.model.counters import COUNTERS, SECOND, TARGET, ReadingOptions, Tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+CELLS_AT_ONCE = 4_000_000
+LARGEST_COUNT = 2.0**62
+# Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
+DATA = {
+    "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
+    "reads": "rdc", "writes": "wc", "opens": "oc", "closes": "cc",
+}  # fmt: skip
+GROUPS = ("datatargets", "mdtargets")
+FALLBACK = ("dataservers", "mdservers")
+
+
+class TokioReader:
+    """Reads TOKIO time series of version 1."""
+
+    name = "tokio"
+    title = "TOKIO time series: HDF5 (needs h5py)"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether it is HDF5 that names TOKIO's groups. Never raises."""
+        try:
+            with source.open("rb") as file:
+                return file.read(len(MAGIC)) == MAGIC
+        except OSError:
+            return False
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """Yield tables of samples.
+
+        Raises:
+            ReaderUnavailableError: the package h5py is not installed.
+            BrokenTraceError: it is HDF5, but no time series.
+        """
+        h5py = _h5py(source)
+        try:
+            with h5py.File(source, "r") as file:
+                groups = [name for name in GROUPS if name in file] or [
+                    name for name in FALLBACK if name in file
+                ]
+                if not groups:
+                    raise _broken(source, "it has none of the groups of a TOKIO time series")
+                for group in groups:
+                    yield from _group_samples(file[group], source, tally)
+        except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
+            raise _broken(source, str(error)) from error
+
+
+def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
+    try:
+        h5py = import_module("h5py")
+    except ImportError as error:
+        raise ReaderUnavailableError(source, reader="tokio", missing="h5py") from error
+    return h5py
+
+
+def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ANN401
+    if "timestamps" not in group:
+        raise _broken(source, f"the group {group.name} has no timestamps")
+    starts = np.asarray(group["timestamps"][:], dtype=np.int64)
+    present = [name for name in DATA if name in group]
+    if len(starts) < 2 or not present:
+        return
+    step = int(np.median(np.diff(starts)))
+    if step <= 0 or np.any(np.diff(starts) <= 0):
+        raise _broken(source, f"the timestamps of {group.name} do not grow")
+    columns = [_text(name) for name in group[present[0]].attrs["columns"]]
+    at_once = max(1, CELLS_AT_ONCE // len(starts))
+    for first in range(0, len(columns), at_once):
+        chosen = slice(first, min(first + at_once, len(columns)))
+        yield from _columns(group, present, columns, chosen, starts, step, tally)
+
+
+def _columns(
+    group: Any,  # noqa: ANN401
+    present: list[str],
+    columns: list[str],
+    chosen: slice,
+    starts: NDArray[np.int64],
+    step: int,
+    tally: Tally,
+) -> Iterator[pl.DataFrame]:
+    blocks = {
+        DATA[name]: np.asarray(group[name][:, chosen], dtype=np.float64)
+        * (step if name.endswith("rates") else 1)
+        for name in present
+    }
+    for number, server in enumerate(columns[chosen]):
+        amounts = {counter: block[:, number] for counter, block in blocks.items()}
+        yield checked(_counter_table(server, amounts, starts, step), tally)
+
+
+def _counter_table(
+    server: str, amounts: dict[str, NDArray[np.float64]], starts: NDArray[np.int64], step: int
+) -> pl.DataFrame:
+    """Add intervals up; a sample is taken at the end of each interval that was measured."""
+    missing = np.zeros(len(starts), dtype=bool)
+    for amount in amounts.values():
+        missing |= ~np.isfinite(amount) | np.signbit(amount)
+    ends = np.concatenate([starts[:1], starts[~missing] + step])
+    sums = {
+        counter: np.concatenate([[0.0], np.cumsum(amount[~missing])])
+        for counter, amount in amounts.items()
+    }
+    counted = {
+        name: np.rint(np.minimum(total, LARGEST_COUNT)).astype(np.int64)
+        for name, total in sums.items()
+    }
+    table = pl.DataFrame({"time_us": ends * SECOND, **counted}).with_columns(
+        server=pl.lit(server),
+        part=pl.lit(""),
+        source=pl.lit(TARGET),
+        since_us=pl.lit(int(starts[0]) * SECOND, dtype=pl.Int64),
+    )
+    return COUNTERS.conform(table)
+
+
+def _text(name: Any) -> str:  # noqa: ANN401 - bytes or str, as the file was written
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _broken(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"this is no TOKIO time series that can be read: {why}.\n"
+        "Hint: version 1 of the format is read; older .h5lmt files are not.",
+        source=source,
+    )

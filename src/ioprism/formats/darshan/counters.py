@@ -1,0 +1,163 @@
+"""Fixed-size records of a module become one typed table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.formats.darshan.integrity import contradictions
+from ioprism.formats.darshan.log import ByteOrder, Log, Region, pieces
+from ioprism.formats.darshan.records import FIXED, PADDING, Layout
+from ioprism.model.trace import Warn
+
+Words = npt.NDArray[np.uint64]
+TABLE_BYTES = 4 * 2**30  # a table beyond this is damage, or needs another machine
+
+
+@dataclass(frozen=True, slots=True)
+class FileCodes:
+    """Turns Darshan's record identifiers into rows of the file table."""
+
+    sorted_ids: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, ids: npt.NDArray[np.uint64]) -> FileCodes:
+        """Number identifiers by their position."""
+        order = np.argsort(ids, kind="stable")
+        return cls(ids[order], order.astype(np.uint32))
+
+    def series(self, name: str, ids: npt.NDArray[np.uint64]) -> pl.Series:
+        """Return the rows of identifiers, null where an identifier has no name."""
+        if not len(self.sorted_ids):
+            return pl.Series(name, [None] * len(ids), dtype=pl.UInt32)
+        place = np.searchsorted(self.sorted_ids, ids).clip(max=len(self.sorted_ids) - 1)
+        known = pl.Series(self.sorted_ids[place] == ids)
+        rows = pl.Series(name, self.rows[place])
+        return rows if known.all() else rows.zip_with(known, pl.Series([None], dtype=pl.UInt32))
+
+
+def read_counters(
+    log: Log, region: Region, codes: FileCodes, *, ranks: int, warn: Warn
+) -> pl.DataFrame:
+    """Read a module's records into a table with the columns of its newest version.
+
+    Columns that this version lacks are null. Records that name an impossible rank are
+    dropped with a warning.
+    """
+    versions = FIXED[region.name]
+    newest = versions[max(versions)]
+    layout = versions.get(region.version)
+    if layout is None:
+        warn(
+            f"{log.path.name}: {region.name} records have the unknown version {region.version} "
+            "and are not read"
+        )
+        return _table(np.empty((0, newest.words), np.uint64), newest, codes, log.byte_order)
+    tables = []
+    dropped = 0
+    for block in record_blocks(log, region, layout.words, warn):
+        plausible = _plausible(block, ranks)
+        dropped += len(block) - int(plausible.sum())
+        sound = block if plausible.all() else block[plausible]
+        tables.append(_table(sound, layout, codes, log.byte_order))
+    if dropped:
+        warn(f"{log.path.name}: {dropped} damaged {region.name} records are left out")
+    nothing = _table(np.empty((0, layout.words), np.uint64), layout, codes, log.byte_order)
+    table = pl.concat(tables) if tables else nothing
+    table = _finite(_modernise(table, region.name, newest), log, region, warn)
+    if wrong := contradictions(table, region.name):
+        warn(
+            f"{log.path.name}: {wrong} {region.name} records contradict themselves; "
+            "they are damaged, and numbers made from them can be wrong"
+        )
+    if nameless := table["file"].null_count():
+        warn(f"{log.path.name}: {nameless} {region.name} records belong to files without a name")
+    return table
+
+
+def record_blocks(log: Log, region: Region, words: int, warn: Warn) -> Iterator[Words]:
+    """Yield whole records as rows of native 8-byte words."""
+    size = words * 8
+    rest = b""
+    total = 0
+    for piece in pieces(log, region, warn):
+        data = rest + piece if rest else piece
+        whole = len(data) - len(data) % size
+        rest = data[whole:]
+        total += whole
+        if total > TABLE_BYTES:
+            warn(f"{log.path.name}: the {region.name} records are implausibly many; read in part")
+            return
+        if whole:
+            raw = np.frombuffer(data, dtype=f"{log.byte_order}u8", count=whole // 8)
+            yield raw.astype(np.uint64, copy=False).reshape(-1, words)
+    if rest:
+        warn(f"{log.path.name}: the last {region.name} record is cut off")
+
+
+def _plausible(block: Words, ranks: int) -> npt.NDArray[np.bool_]:
+    rank = block[:, 1].astype(np.int64)
+    return (rank >= -1) & (rank < ranks)
+
+
+def _table(block: Words, layout: Layout, codes: FileCodes, byte_order: ByteOrder) -> pl.DataFrame:
+    columns = np.ascontiguousarray(block.T)
+    table = [codes.series("file", columns[0]), pl.Series("rank", columns[1].astype(np.int32))]
+    position = 2
+    if layout.has_parent:
+        table.append(codes.series("parent", columns[2]))
+        position = 3
+    for names, dtype in ((layout.counters, np.int64), (layout.times, np.float64)):
+        for name in names:
+            if name != PADDING:
+                table.append(pl.Series(name, columns[position].view(dtype)))
+            position += 1
+    return pl.DataFrame([*table, *_tail(columns[position:], layout, byte_order)])
+
+
+def _tail(columns: Words, layout: Layout, byte_order: ByteOrder) -> Iterator[pl.Series]:
+    position = 0
+    for name in layout.tail:
+        if name.endswith("_UUID"):
+            # These are bytes, not numbers: undo what the byte order did to them.
+            pairs = columns[position : position + 2].T.astype(f"{byte_order}u8").tobytes()
+            texts = [str(uuid.UUID(bytes=pairs[i : i + 16])) for i in range(0, len(pairs), 16)]
+            yield pl.Series(name, texts, dtype=pl.String)
+            position += 2
+        else:
+            yield pl.Series(name, columns[position])
+            position += 1
+
+
+def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame:
+    """Give an older version's table the newest columns; counters it alone has stay behind."""
+    if module == "PNETCDF_FILE" and "PNETCDF_FILE_INDEP_OPENS" in table.columns:
+        opens = pl.col("PNETCDF_FILE_INDEP_OPENS") + pl.col("PNETCDF_FILE_COLL_OPENS")
+        table = table.with_columns(opens.alias("PNETCDF_FILE_OPENS"))
+    parent = [("parent", pl.UInt32)] if newest.has_parent else []
+    counters = [(name, pl.Int64) for name in newest.counters]
+    times = [(name, pl.Float64) for name in newest.times]
+    wanted = [*parent, *counters, *times]
+    missing = [
+        pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
+    ]
+    ordered = ["file", "rank", *(name for name, _ in wanted)]
+    table = table.with_columns(missing)
+    return table.select(*ordered, *(name for name in table.columns if name not in ordered))
+
+
+def _finite(table: pl.DataFrame, log: Log, region: Region, warn: Warn) -> pl.DataFrame:
+    floats = [name for name, dtype in table.schema.items() if dtype == pl.Float64]
+    broken = table.select(pl.any_horizontal(pl.col(floats).is_finite().not_()).sum()).item()
+    if not broken:
+        return table
+    warn(f"{log.path.name}: {broken} {region.name} records have times that are not numbers")
+    return table.with_columns(
+        pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats
+    )

@@ -1,0 +1,269 @@
+"""Extended tracing (DXT): every read and write, streamed as events."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.formats.darshan.counters import FileCodes
+from ioprism.formats.darshan.log import Log, Region, pieces
+from ioprism.formats.darshan.records import (
+    DXT_HEADER_WORDS,
+    DXT_LAYERS,
+    dxt_has_offsets,
+    dxt_segment_words,
+)
+from ioprism.model.schema import EVENTS, Layer, Operation
+from ioprism.model.trace import Warn
+
+HEADER_BYTES = DXT_HEADER_WORDS * 8
+MAX_SEGMENTS = 2**40
+# What is inflated at once stays in the processor's cache until it is sorted into columns;
+# the columns of a block are large enough to be given huge pages.
+PIECE = 128 * 1024
+BLOCK = 2**19
+_KINDS = ("write", "read")  # the order in which a record holds them
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive segments of one record and one direction inside a piece."""
+
+    identifier: int
+    rank: int
+    host: bytes
+    kind: int  # index into _KINDS
+    at: int  # byte position in the piece
+    count: int
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far the record that straddles two pieces has been read."""
+
+    identifier: int = 0
+    rank: int = 0
+    host: bytes = b""
+    left: list[int] = field(default_factory=lambda: [0, 0])  # writes, reads still to come
+
+
+def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
+    """Yield pieces of inflated bytes and where the segments lie in them.
+
+    A record of a rank that the job does not have ends the region: it is damaged.
+    """
+    header = struct.Struct(f"{log.byte_order}Qqq64sqq")
+    size = dxt_segment_words(region.name, region.version) * 8
+    cursor = _Cursor()
+    rest = b""
+    for piece in pieces(log, region, warn, size=PIECE):
+        data = rest + piece if rest else piece
+        found, position, sound = _scan(data, header, size, cursor, ranks)
+        yield data, found
+        if not sound:
+            warn(
+                f"{log.path.name}: a {region.name} record is damaged; "
+                "the segments from there on are missing"
+            )
+            return
+        rest = data[position:]
+    missing = sum(cursor.left)
+    if missing:
+        warn(f"{log.path.name}: {missing} {region.name} segments are missing at the end")
+    elif rest:
+        warn(f"{log.path.name}: the last {region.name} record is cut off")
+
+
+def _scan(
+    data: bytes, header: struct.Struct, size: int, cursor: _Cursor, ranks: int
+) -> tuple[list[Run], int, bool]:
+    found = []
+    position, length = 0, len(data)
+    while True:
+        for kind in (0, 1):
+            count = min(cursor.left[kind], (length - position) // size)
+            if count:
+                found.append(
+                    Run(cursor.identifier, cursor.rank, cursor.host, kind, position, count)
+                )
+                cursor.left[kind] -= count
+                position += count * size
+            if cursor.left[kind]:
+                return found, position, True
+        if length - position < HEADER_BYTES:
+            return found, position, True
+        identifier, rank, _, host, writes, reads = header.unpack_from(data, position)
+        if not (0 <= writes < MAX_SEGMENTS and 0 <= reads < MAX_SEGMENTS and -1 <= rank < ranks):
+            return found, position, False
+        cursor.identifier, cursor.rank, cursor.host = identifier, rank, host
+        cursor.left = [writes, reads]
+        position += HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Segments of many records."""
+
+    fields: npt.NDArray[np.uint64]  # one row per field, one column per segment
+    runs: list[Run]  # whose they are, in order
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many segments each run has."""
+        return np.array([run.count for run in self.runs])
+
+
+def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Block]:
+    """Yield all segments in blocks of about `BLOCK`."""
+    words = dxt_segment_words(region.name, region.version)
+    fields, held, filled = np.empty((words, BLOCK), np.uint64), list[Run](), 0
+    for data, found in runs(log, region, ranks=ranks, warn=warn):
+        rows = _rows(data, found, words, log.byte_order)
+        if filled + len(rows) > fields.shape[1]:
+            if filled:
+                yield Block(fields[:, :filled], held)
+            fields, held, filled = np.empty((words, max(BLOCK, len(rows))), np.uint64), [], 0
+        fields[:, filled : filled + len(rows)] = rows.T
+        held += found
+        filled += len(rows)
+    if filled:
+        yield Block(fields[:, :filled], held)
+
+
+def _rows(data: bytes, found: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
+    raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
+    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in found]
+    return np.concatenate([raw[:0], *parts]).reshape(-1, words)
+
+
+@dataclass(frozen=True, slots=True)
+class DxtPartition:
+    """The segments of one DXT module of one log."""
+
+    log: Log
+    region: Region
+    codes: FileCodes
+    ranks: int
+    threads: pl.DataFrame | None = None  # rank, tid, process: where threads are told apart
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events block by block; segments that run backwards are dropped."""
+        dropped = 0
+        for block in blocks(self.log, self.region, ranks=self.ranks, warn=warn):
+            frame = self._events(block)
+            sound = _sound(frame)
+            dropped += frame.height - sound.height
+            yield sound.lazy()
+        if dropped:
+            warn(f"{self.log.path.name}: {dropped} damaged {self.region.name} segments left out")
+
+    def _events(self, block: Block) -> pl.DataFrame:
+        run_of = np.repeat(np.arange(len(block.runs)), block.counts)
+        height = len(run_of)
+        # One allocation for both: a large one is given huge pages.
+        ranks, files = np.empty((2, height), np.int32)
+        np.take(np.array([r.rank for r in block.runs], np.int32), run_of, out=ranks, mode="clip")
+        kinds = _OPERATIONS[[run.kind for run in block.runs]]
+        has_offsets = dxt_has_offsets(self.region.name, self.region.version)
+        return pl.DataFrame(
+            {
+                "start": block.fields[2].view(np.float64),
+                "end": block.fields[3].view(np.float64),
+                "rank": ranks,
+                "process": self._processes(ranks, block.fields),
+                "file": self._files(block.runs, run_of, files.view(np.uint32)),
+                "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
+                "operation": pl.Series(kinds[run_of]).cat.to(Operation),
+                "function": _constant(None, pl.Categorical(), height),
+                "collective": _constant(None, pl.Boolean(), height),
+                "nonblocking": _constant(None, pl.Boolean(), height),
+                "offset": block.fields[0].view(np.int64)
+                if has_offsets
+                else _constant(None, pl.Int64(), height),
+                "bytes": block.fields[1].view(np.int64),
+            },
+            schema=EVENTS.schema,
+        )
+
+    def _files(
+        self, found: list[Run], run_of: npt.NDArray[np.int64], out: npt.NDArray[np.uint32]
+    ) -> pl.Series:
+        files = self.codes.series("file", np.array([run.identifier for run in found], np.uint64))
+        if files.null_count():
+            return files.gather(run_of)
+        return pl.Series(np.take(files.to_numpy(), run_of, out=out, mode="clip"))
+
+    def _processes(self, ranks: npt.NDArray[np.int32], fields: npt.NDArray[np.uint64]) -> pl.Series:
+        if self.threads is None:
+            known = ranks if ranks.min() >= 0 else np.maximum(ranks, 0)
+            return pl.Series(known.view(np.uint32))
+        if len(fields) < 5:  # this module does not tell threads apart, but the other one does
+            own, keys = self.threads.unique("rank", keep="first"), ["rank"]
+            seen = pl.DataFrame({"rank": ranks})
+        else:
+            own, keys = self.threads, ["rank", "tid"]
+            seen = pl.DataFrame({"rank": ranks, "tid": fields[4]})
+        return seen.join(own, on=keys, how="left", maintain_order="left")["process"]
+
+
+_OPERATIONS = np.array([Operation.categories.to_list().index(kind) for kind in _KINDS], np.uint8)
+
+
+def _constant(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
+    return _column(value, dtype, max(height, BLOCK)).head(height)
+
+
+@cache
+def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
+    """A constant column that all blocks share."""
+    return pl.Series([value], dtype=dtype).new_from_index(0, height)
+
+
+def _sound(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out calls that end before they begin, never begin, or move less than nothing."""
+    start, end, size = (frame[name].to_numpy() for name in ("start", "end", "bytes"))
+    # Comparing is false for what is not a number, too.
+    if start.min() > -np.inf and end.max() < np.inf and size.min() >= 0 and (start <= end).all():
+        return frame
+    good = (start > -np.inf) & (start <= end) & (end < np.inf) & (size >= 0)
+    return frame.filter(pl.Series(good))
+
+
+def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
+    """Return the ranks, hosts and threads that a DXT module saw, without building events."""
+    seen = [_PROCESSES_SEEN.to_frame()]
+    if dxt_segment_words(region.name, region.version) > 4:
+        seen += (_threads(block) for block in blocks(log, region, ranks=ranks, warn=warn))
+    else:
+        found = runs(log, region, ranks=ranks, warn=warn)
+        hosts = {(run.rank, run.host) for _, piece in found for run in piece}
+        seen.append(_owners(list(hosts)).with_columns(tid=pl.lit(None, dtype=pl.UInt64)))
+    return pl.concat(seen).unique().sort("rank", "tid", nulls_last=False)
+
+
+def _threads(block: Block) -> pl.DataFrame:
+    owners = _owners([(run.rank, run.host) for run in block.runs])
+    run_of = np.repeat(np.arange(len(block.runs)), block.counts)
+    return owners[run_of].with_columns(tid=pl.Series(block.fields[4])).unique()
+
+
+def _owners(owners: list[tuple[int, bytes]]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "rank": pl.Series([rank for rank, _ in owners], dtype=pl.Int32),
+            "host": pl.Series([_host(host) for _, host in owners], dtype=pl.String),
+        }
+    )
+
+
+_PROCESSES_SEEN = pl.Schema({"rank": pl.Int32, "host": pl.String, "tid": pl.UInt64})
+
+
+def _host(name: bytes) -> str:
+    return name.split(b"\0")[0].decode("utf-8", "backslashreplace")

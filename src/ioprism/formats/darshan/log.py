@@ -1,0 +1,262 @@
+"""Where everything lies in a Darshan log, and how to inflate it piece by piece.
+
+A log is a header and regions: job, names, and one per module. Each region is a
+concatenation of compressed streams, one per rank that contributed. Nothing here trusts a
+length or a count before the bytes are there.
+"""
+
+from __future__ import annotations
+
+import bz2
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol
+
+from isal import isal_zlib
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.darshan.records import ADDED_IN, MODULES
+from ioprism.model.trace import Warn
+
+MAGIC = 6567223
+VERSION = re.compile(rb"(\d)\.(\d\d)")
+NEW_HEADER = (3, 41)
+COMPRESSIONS = ("zlib", "bzip2", "none")
+
+# Streams are fed in windows: handing a decompressor the whole region makes every stream copy
+# what follows it, which is quadratic in the number of ranks.
+WINDOW = 64 * 1024
+PIECE = 4 * 2**20
+# The checksum at the end of a zlib stream, and what isal may have read beyond it, in bytes.
+CHECKSUM, BIT_BUFFER = 4, 8
+NO_BYTES = 1  # the checksum of nothing
+
+ByteOrder = Literal["<", ">"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Some bytes of the file."""
+
+    name: str
+    offset: int
+    length: int
+    version: int = 0
+    partial: bool = False  # the job ran out of memory for this module's records
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The header of a log: what it has and where."""
+
+    path: Path
+    version: tuple[int, int]
+    byte_order: ByteOrder
+    compression: str
+    job: Region
+    names: Region
+    modules: dict[str, Region]
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def read_log(path: Path) -> Log:
+    """Read a log's header.
+
+    Raises:
+        BrokenTraceError: this is no Darshan log, or its header is damaged.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        head = file.read(1328)
+    byte_order = byte_order_of(head)
+    version_match = VERSION.match(head)
+    if byte_order is None or version_match is None:
+        raise BrokenTraceError(
+            "not a Darshan log: its first bytes are damaged.\n"
+            "Hint: copy the log again, or look for the job's other logs.",
+            source=path,
+        )
+    version = (int(version_match[1]), int(version_match[2]))
+    modern = version >= NEW_HEADER
+    header_size = 1328 if modern else 360
+    if len(head) < header_size:
+        raise BrokenTraceError(
+            f"the header is cut short: {len(head)} of {header_size} bytes.\n"
+            "Hint: copy the log again.",
+            source=path,
+        )
+    compression = head[16]
+    if compression >= len(COMPRESSIONS):
+        raise BrokenTraceError(
+            f"the header names an unknown compression ({compression}).\nHint: copy the log again.",
+            source=path,
+        )
+    names, modules = _maps(head, byte_order, version)
+    return Log(
+        path,
+        version,
+        byte_order,
+        COMPRESSIONS[compression],
+        Region("job", header_size, _job_length(header_size, names, modules, size)),
+        names,
+        {name: r for name, r in modules.items() if r.length or r.partial},
+    )
+
+
+def byte_order_of(head: bytes) -> ByteOrder | None:
+    """The byte order that makes the magic number right, or None."""
+    if len(head) < 16:
+        return None
+    for order in ("<", ">"):
+        if struct.unpack_from(f"{order}q", head, 8)[0] == MAGIC:
+            return "<" if order == "<" else ">"
+    return None
+
+
+def _maps(
+    head: bytes, order: ByteOrder, version: tuple[int, int]
+) -> tuple[Region, dict[str, Region]]:
+    if version >= NEW_HEADER:
+        (partial,) = struct.unpack_from(f"{order}Q", head, 24)
+        names_at, maps_at, versions_at, slots = 32, 48, 1072, 64
+    else:
+        (partial,) = struct.unpack_from(f"{order}I", head, 20)
+        names_at, maps_at, versions_at, slots = 24, 40, 296, 16
+    names = Region("names", *struct.unpack_from(f"{order}2Q", head, names_at))
+    present = [name for name in MODULES if version >= ADDED_IN.get(name, (0, 0))]
+    modules = {}
+    for slot in range(slots):
+        name = present[slot] if slot < len(present) else f"module {slot}"
+        offset, length = struct.unpack_from(f"{order}2Q", head, maps_at + 16 * slot)
+        (module_version,) = struct.unpack_from(f"{order}I", head, versions_at + 4 * slot)
+        flagged = bool(partial >> slot & 1)
+        modules[name] = Region(name, offset, length, module_version, flagged)
+    return names, modules
+
+
+def _job_length(start: int, names: Region, modules: dict[str, Region], size: int) -> int:
+    """The job region runs up to the first region behind it."""
+    later = [r.offset for r in (names, *modules.values()) if r.length and r.offset > start]
+    return max(0, min([*later, size]) - start)
+
+
+def uncovered(log: Log) -> int:
+    """Count the bytes of the file that no region claims, or that two do, or that are missing.
+
+    A whole compressed log has none: its regions stand in a row up to the end of the file.
+    """
+    size = log.path.stat().st_size
+    regions = sorted((r.offset, r.length) for r in (log.job, log.names, *log.modules.values()))
+    wrong, end = 0, log.job.offset
+    for offset, length in regions:
+        if length:
+            wrong += abs(offset - end)
+            end = offset + length
+    return wrong + abs(size - end)
+
+
+def pieces(log: Log, region: Region, warn: Warn, *, size: int = PIECE) -> Iterator[bytes]:
+    """Yield a region's inflated bytes in pieces of about `size` bytes.
+
+    What cannot be inflated ends the region, and `warn` hears of it.
+    """
+    with log.path.open("rb") as file:
+        available = max(0, min(region.length, file.seek(0, 2) - region.offset))
+        if available < region.length:
+            warn(
+                f"{log.path.name}: the {region.name} data are cut short "
+                f"({available} of {region.length} bytes are in the file); records are missing"
+            )
+        if not available:
+            return
+        file.seek(region.offset)
+        raw = _windows(file, available)
+        source = raw if log.compression == "none" else _inflate(log, region, raw, warn)
+        yield from _gather(source, size)
+
+
+def _windows(file: BinaryIO, available: int) -> Iterator[bytes]:
+    while available > 0 and (window := file.read(min(WINDOW, available))):
+        available -= len(window)
+        yield window
+
+
+def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iterator[bytes]:
+    stream = _decompressor(log.compression)
+    fed, check, before = False, NO_BYTES, b""
+    for window in raw:
+        data = window
+        while data:
+            try:
+                inflated = stream.decompress(data)
+            except (isal_zlib.error, OSError, EOFError, ValueError):  # type: ignore[misc] # its stub
+                warn(
+                    f"{log.path.name}: the {region.name} data are damaged; "
+                    "what follows the damage is missing and what precedes it may be wrong"
+                )
+                return
+            yield inflated
+            fed = True
+            if log.compression == "zlib":
+                check = isal_zlib.adler32(inflated, check)
+            if not stream.eof:
+                before = (before + data)[-CHECKSUM:]
+                break
+            data = _behind(stream.unused_data, before + data, check)
+            stream = _decompressor(log.compression)
+            fed, check, before = False, NO_BYTES, b""
+    if fed:
+        warn(f"{log.path.name}: the {region.name} data end in the middle; records are missing")
+
+
+def _behind(unused: bytes, fed: bytes, check: int) -> bytes:
+    """What follows the end of a stream.
+
+    Up to eight bytes may be lost in isal's buffer of bits, so the end is looked for: a stream
+    ends with the checksum of what it holds.
+    """
+    ending = check.to_bytes(CHECKSUM, "big")
+    for left in range(len(unused), BIT_BUFFER + 1):
+        end = len(fed) - left
+        if fed[max(0, end - CHECKSUM) : end] == ending:
+            return fed[end:]
+    return unused
+
+
+def _decompressor(compression: str) -> _Decompressor:
+    return isal_zlib.decompressobj() if compression == "zlib" else bz2.BZ2Decompressor()
+
+
+def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:
+    held: list[bytes] = []
+    length = 0
+    for data in source:
+        held.append(data)
+        length += len(data)
+        if length >= size:
+            yield b"".join(held)
+            held, length = [], 0
+    if length:
+        yield b"".join(held)
+
+
+def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
+    """Return a small region in one piece; beyond `limit` bytes it is cut, with a warning."""
+    held = bytearray()
+    for piece in pieces(log, region, warn):
+        held += piece
+        if len(held) > limit:
+            warn(f"{log.path.name}: the {region.name} data are implausibly large; read in part")
+            break
+    return bytes(held[:limit])

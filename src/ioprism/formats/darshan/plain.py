@@ -1,0 +1,223 @@
+"""A log's counters in plain Python, for answers that must not wait for a table library.
+
+Gives what `reader` gives, except single calls: columns are lists, read when asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
+from ioprism.formats.darshan.log import VERSION, Log, Region, byte_order_of, read_log, whole
+from ioprism.formats.darshan.notes import notes
+from ioprism.formats.darshan.records import (
+    DXT_LAYERS,
+    FIXED,
+    HEATMAP_LAYERS,
+    NOT_FILES,
+    Layout,
+)
+from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
+from ioprism.model.trace import Completeness, Job, Warn
+from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, RankLoad, Striping, is_data
+
+MODULE_BYTES = 4 * 2**30
+NATIVE = "<" if sys.byteorder == "little" else ">"
+
+
+class Records:
+    """The records of one module; a column is a list, or None where this version lacks it."""
+
+    def __init__(self, words: memoryview, layout: Layout, rows: dict[int, int]) -> None:
+        self._integers = words.cast("B").cast("q")
+        self._floats = words.cast("B").cast("d")
+        self._layout = layout
+        self._rows = rows
+        after = 2 + layout.has_parent
+        names = (*layout.counters, *layout.times)
+        self._place = {name: after + number for number, name in enumerate(names)}
+        self._times = frozenset(layout.times)
+
+    def column(self, name: str) -> list[Any] | None:
+        """Return one value per record."""
+        place = self._place.get(name)
+        if place is None:
+            return None
+        words = self._floats if name in self._times else self._integers
+        return words[place :: self._layout.words].tolist()
+
+    @property
+    def files(self) -> list[int]:
+        """The row of each record's file."""
+        return self._lookup(0)
+
+    @property
+    def parents(self) -> list[int] | None:
+        """For data sets, the row of each record's file."""
+        return self._lookup(2) if self._layout.has_parent else None
+
+    def _lookup(self, place: int) -> list[int]:
+        identifiers = self._integers[place :: self._layout.words].tolist()
+        return [self._rows.get(identifier, NAMELESS) for identifier in identifiers]
+
+    @property
+    def ranks(self) -> list[int]:
+        """The rank of each record; -1 for all together."""
+        return self._integers[1 :: self._layout.words].tolist()
+
+
+@dataclass(frozen=True)
+class PlainLog:
+    """One log: what its header, names and counters say."""
+
+    log: Log
+    job: Job
+    names: Mapping[int, str]
+    completeness: Completeness = field(repr=False)
+    format: str = "darshan"
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Where it lies."""
+        return (self.log.path,)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether single reads and writes were traced, which are not read here."""
+        return any(self.log.modules[m].length for m in DXT_LAYERS if m in self.log.modules)
+
+    @property
+    def modules(self) -> list[str]:
+        """The modules that hold counters."""
+        return [
+            name for name, region in self.log.modules.items() if name in FIXED and region.length
+        ]
+
+    @cached_property
+    def _rows(self) -> dict[int, int]:
+        """Row of the name table by signed identifier."""
+        return {(i - 2**64 if i >= 2**63 else i): row for row, i in enumerate(self.names)}
+
+    def records(self, module: str) -> Records:
+        """Read the records of one module."""
+        region = self.log.modules[module]
+        versions = FIXED[module]
+        layout = versions.get(region.version)
+        if layout is None:
+            self.completeness.warn(
+                f"{self.log.path.name}: {module} records have the unknown version "
+                f"{region.version} and are not read"
+            )
+            return Records(memoryview(b""), versions[max(versions)], self._rows)
+        return Records(self._sound(region, layout.words), layout, self._rows)
+
+    def _sound(self, region: Region, words: int) -> memoryview:
+        """Inflate whole records with possible ranks, as native words."""
+        data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
+        size = 8 * words
+        if len(data) % size:
+            self._warn(f"the last {region.name} record is cut off")
+        native = _native(data[: len(data) - len(data) % size], self.log.byte_order)
+        limit = self.job.ranks or MAX_RANKS
+        ranks = native.cast("q")[1::words].tolist()
+        if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
+            return native
+        good = [number for number, rank in enumerate(ranks) if EVERYONE <= rank < limit]
+        self._warn(f"{len(ranks) - len(good)} damaged {region.name} records are left out")
+        kept = b"".join(native[size * number : size * (number + 1)] for number in good)
+        return memoryview(kept)
+
+    def _warn(self, message: str) -> None:
+        self.completeness.warn(f"{self.log.path.name}: {message}")
+
+    @cached_property
+    def files(self) -> FileFacts:
+        """Names, mounts and stripe layouts."""
+        paths = {row: name for row, name in enumerate(self.names.values()) if name not in NOT_FILES}
+        return FileFacts(
+            paths,
+            frozenset(row for row, path in paths.items() if not is_data(path)),
+            mounts=self.job.mounts,
+            striping=dict(self._striping()),
+        )
+
+    def _striping(self) -> Iterator[tuple[int, Striping]]:
+        """The first component of each file that holds data."""
+        region = self.log.modules.get("LUSTRE")
+        if region is None or not region.length or region.version not in (1, 2):
+            return
+        data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
+        seen: set[int] = set()
+        for part in lustre_components(data, self.log.byte_order, region.version):
+            if part is None:
+                self._warn("a LUSTRE record is damaged; layouts from there on are missing")
+                return
+            row = self._rows.get(_signed(part["id"]), NAMELESS)
+            size, targets = part["stripe_size"], part["targets"]
+            if row not in seen and size != UNUSED and isinstance(size, int):
+                seen.add(row)
+                yield row, Striping(size, targets if isinstance(targets, list) else [])
+
+    @cached_property
+    def heat(self) -> dict[str, RankLoad]:
+        """Bytes of each rank by layer, from the heat maps."""
+        region = self.log.modules.get("HEATMAP")
+        if region is None or not region.length:
+            return {}
+        data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
+        found: dict[str, dict[int, dict[str, int]]] = {}
+        for record in heat_records(data, self.log.byte_order):
+            if record is None:
+                self._warn("a HEATMAP record is damaged; bins from there on are missing")
+                break
+            layer = HEATMAP_LAYERS.get(self.names.get(record.id, ""))
+            if layer is not None:
+                moved = {"read": sum(record.read), "write": sum(record.write)}
+                found.setdefault(layer, {})[record.rank] = moved
+        return {layer: RankLoad(ranks) for layer, ranks in found.items()}
+
+
+def _signed(identifier: object) -> int:
+    number = identifier if isinstance(identifier, int) else 0
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _native(data: bytes, order: str) -> memoryview:
+    if order == NATIVE:
+        return memoryview(data)
+    from array import array
+
+    words = array("Q", data)
+    words.byteswap()
+    return memoryview(words.tobytes())
+
+
+def is_log(source: Path) -> bool:
+    """Whether the content starts like a Darshan log. Never raises."""
+    try:
+        with source.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return VERSION.match(head) is not None and byte_order_of(head) is not None
+
+
+def read_plain(source: Path) -> PlainLog:
+    """Read a log's facts and names now, its counters when they are asked for.
+
+    Raises:
+        BrokenTraceError: this is no Darshan log, or its header is damaged.
+    """
+    completeness = Completeness()
+    warn: Warn = completeness.warn
+    log = read_log(source)
+    job = read_job(log, warn)
+    names = name_table(log, warn)
+    for note in notes(log):
+        warn(note)
+    return PlainLog(log, job, names, completeness)

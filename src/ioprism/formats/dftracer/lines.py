@@ -1,0 +1,117 @@
+"""Get whole lines out of `.pfw` and `.pfw.gz` files, in pieces of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from isal import isal_zlib
+
+from ioprism.formats.dftracer.digits import MARGIN
+from ioprism.formats.text import UNREADABLE
+
+GZIP = b"\x1f\x8b"
+WINDOW = 2**18  # compressed bytes read at once
+CHUNK = 2**20  # inflated bytes taken at once
+PIECE = 4 * 2**20  # bytes of text cut into fields at once: larger ones leave the caches
+LONGEST_LINE = 64 * 2**20
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What went wrong while a file was read."""
+
+    cut: bool = False  # the compressed data end early or are damaged
+    endless: bool = False  # a line is longer than any real one
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Where a gzip member ended in the file; what came before ends with a line or not."""
+
+    end: int
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the file starts like gzip."""
+    with path.open("rb") as file:
+        return file.read(2) == GZIP
+
+
+def chunks(
+    path: Path, trouble: Trouble, *, start: int = 0, stop: int | None = None
+) -> Iterator[bytes | Member]:
+    """Yield the text between two positions of the file, and where gzip members end."""
+    with path.open("rb") as file:
+        file.seek(start)
+        compressed = file.read(2) == GZIP
+        file.seek(start)
+        left = None if stop is None else stop - start
+        source = _windows(file, left)
+        yield from _inflated(source, start, trouble) if compressed else source
+
+
+def _windows(file: object, left: int | None) -> Iterator[bytes]:
+    read = file.read  # type: ignore[attr-defined]
+    while left is None or left > 0:
+        window: bytes = read(WINDOW if left is None else min(WINDOW, left))
+        if not window:
+            return
+        if left is not None:
+            left -= len(window)
+        yield window
+
+
+def _inflated(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[bytes | Member]:
+    inflate = isal_zlib.decompressobj(wbits=31)
+    started = False
+    for window in source:
+        data = window
+        at += len(window)
+        while data:
+            try:
+                text = inflate.decompress(data, CHUNK)
+            except UNREADABLE:
+                trouble.cut = True
+                return
+            started = True
+            if text:
+                yield text
+            data = inflate.unconsumed_tail
+            if inflate.eof:
+                data = inflate.unused_data
+                yield Member(at - len(data))
+                if not data.startswith(GZIP[: len(data)]) and data.strip(b"\0"):
+                    trouble.cut = True
+                    return
+                data = data if data.startswith(GZIP[: len(data)]) else b""
+                inflate, started = isal_zlib.decompressobj(wbits=31), False
+    trouble.cut |= started and not inflate.eof
+
+
+def pieces(source: Iterator[bytes | Member], trouble: Trouble) -> Iterator[bytes]:
+    """Join chunks and cut them again behind line ends, with padding before and after.
+
+    The last line needs no end.
+    """
+    held: list[bytes] = []
+    size = 0
+    for chunk in source:
+        if isinstance(chunk, Member):
+            continue
+        size += len(chunk)
+        cut = chunk.rfind(b"\n") + 1 if size >= PIECE else 0
+        if not cut:
+            held.append(chunk)
+            if size > LONGEST_LINE:
+                trouble.endless = True
+                break
+            continue
+        yield b"".join((MARGIN, *held, memoryview(chunk)[:cut], MARGIN))
+        held, size = [chunk[cut:]], len(chunk) - cut
+    rest = b"".join(held)
+    if trouble.endless:
+        rest = rest[: rest.rfind(b"\n") + 1]
+    if rest:
+        yield b"".join((MARGIN, rest, MARGIN))

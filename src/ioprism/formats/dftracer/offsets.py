@@ -1,0 +1,63 @@
+"""How many bytes calls moved, and where in the file they began."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.formats.dftracer.columns import Columns
+from ioprism.formats.dftracer.digits import Integers
+from ioprism.formats.dftracer.objects import MISSING
+from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.model.schema import LAYERS, OPERATIONS
+
+APPEND = 0o2000  # O_APPEND: where a write goes is not known
+LARGEST = 2**60  # bytes in one call; more is damage
+
+
+def moved_bytes(columns: Columns, layer: Integers, operation: Integers) -> Integers:
+    """Return what reads and writes moved: what they returned, else what they were asked for."""
+    data = operation <= OPERATIONS.index("write")
+    returned, asked = columns.numbers["ret"], columns.numbers["count"]
+    moved = np.where(returned == MISSING, asked, returned.clip(min=0))
+    size = columns.numbers["size"]
+    items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != MISSING)
+    if items.any():  # fread and fwrite count items
+        moved = np.where(items, moved.clip(max=LARGEST) * size.clip(1, 2**20), moved)
+    return np.where(data & (moved >= 0) & (moved < LARGEST), moved, MISSING)
+
+
+def offsets(
+    columns: Columns, process: npt.NDArray[np.uint32], file: Integers, layer: Integers,
+    operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
+    pointers: FilePointers,
+) -> Integers:  # fmt: skip
+    """Return the calls' own offsets, or the replayed file pointer."""
+    numbers = columns.numbers
+    is_open = operation == OPERATIONS.index("open")
+    is_seek = operation == OPERATIONS.index("seek")
+    data = operation <= OPERATIONS.index("write")
+    worked = (numbers["ret"] >= 0) | (numbers["ret"] == MISSING)
+    named = (file >= 0) & (layer <= LAYERS.index("stdio"))
+    append = (numbers["flags"] != MISSING) & ((numbers["flags"] & APPEND) != 0)
+    amount = np.where(data, np.where(moved == MISSING, 0, moved), UNKNOWN)
+    amount = np.where(is_open & ~append, 0, amount)
+    amount = np.where(is_seek, _sought(numbers, layer), amount)
+    positions = pointers.replay(
+        (process.astype(np.int64) << 32) | (file & 0xFFFFFFFF),
+        sets=named & worked & (is_open | is_seek),
+        moves=named & data & ~positional,
+        amount=amount,
+    )
+    own = np.where(numbers["offset"] >= 0, numbers["offset"], UNKNOWN)
+    return np.where(data & named, np.where(positional, own, positions), UNKNOWN)
+
+
+def _sought(numbers: Mapping[str, Integers], layer: Integers) -> Integers:
+    """Where a seek leaves the pointer: lseek returns it, fseek only if it was absolute."""
+    returned, offset, whence = (numbers[key] for key in ("ret", "offset", "whence"))
+    absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)
+    posix = layer == LAYERS.index("posix")
+    return np.where(posix & (returned >= 0), returned, absolute)

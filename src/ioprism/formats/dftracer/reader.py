@@ -1,0 +1,286 @@
+"""Turn DFTracer files, one or a whole workflow of them, into a trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.dftracer.aggregated import Aggregates
+from ioprism.formats.dftracer.events import WORKERS, DftracerPartition, Index, Source, pair_key
+from ioprism.formats.dftracer.lines import Trouble, chunks
+from ioprism.formats.dftracer.survey import Survey, survey
+from ioprism.model.files import file_table
+from ioprism.model.schema import PROCESSES
+from ioprism.model.trace import Completeness, Job, LazyTables, Trace
+
+HEAD = 4096  # bytes that show what a file is
+MOST_FILES = 1_000_000
+PARTITION = 256 * 2**20  # bytes of text that are worth a partition of their own
+_FIRST = re.compile(
+    rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
+    rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
+)
+_NO_TRACE = (".md", ".txt", ".json", ".yaml", ".yml", ".log", ".out", ".err", ".sh", ".py")
+_SUFFIXES = (".pfw", ".pfw.gz")
+
+
+class DftracerReader:
+    """Reads `.pfw` and `.pfw.gz`, one file or a folder of them, of DFTracer 0.x to 2.x."""
+
+    name = "dftracer"
+    title = "DFTracer traces (.pfw, .pfw.gz), one file or a folder"
+    tells = frozenset(
+        {"calls", "metadata", "offsets", "ranks", "threads", "hosts", "files", "layers"}
+    )
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the content is lines as DFTracer writes them. Never raises."""
+        try:
+            return _is_folder(source) if source.is_dir() else _is_trace(source)
+        except (OSError, EOFError, ValueError):
+            return False
+
+    def read(self, source: Path) -> Trace:
+        """Survey all files now; calls are read when they are asked for."""
+        paths = _trace_files(source) if source.is_dir() else [source]
+        if not paths:
+            raise BrokenTraceError(
+                "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
+                source=source,
+            )
+        with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
+            surveys = list(pool.map(survey, paths))
+        return _Content(source, surveys).trace()
+
+
+def _is_trace(path: Path) -> bool:
+    for chunk in chunks(path, Trouble()):
+        return isinstance(chunk, bytes) and _FIRST.match(chunk[:HEAD]) is not None
+    return False
+
+
+def _is_folder(folder: Path) -> bool:
+    """Whether there are DFTracer files in a folder and no files that may be other traces."""
+    found = None
+    for number, path in enumerate(folder.rglob("*")):
+        if number > MOST_FILES:
+            return False
+        if not path.is_file():
+            continue
+        if path.name.endswith(_SUFFIXES):
+            found = path
+        elif path.suffix and path.suffix not in _NO_TRACE:
+            return False
+    return found is not None and _is_trace(found)
+
+
+def _trace_files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES) and p.is_file())
+
+
+@dataclass(frozen=True)
+class _Content:
+    """All files, and what they need to know of each other."""
+
+    source: Path
+    surveys: list[Survey]
+
+    @cached_property
+    def completeness(self) -> Completeness:
+        noted = Completeness()
+        for one in self.surveys:
+            name = one.path.name
+            if one.trouble.cut:
+                noted.warn(f"{name}: the compressed data are cut short or damaged")
+            if one.trouble.endless:
+                noted.warn(f"{name}: a line is longer than any real one; the rest is left out")
+            if one.collisions:
+                noted.warn(f"{name}: {one.collisions} names share the hash of another name")
+        return noted
+
+    def trace(self) -> Trace:
+        with_calls = [one for one in self.surveys if one.has_calls and one.processes]
+        counted = [one for one in self.surveys if one.has_counters and not one.has_calls]
+        if not with_calls and not counted:
+            raise BrokenTraceError(
+                "no call could be read from it.\nHint: check that the trace was copied completely.",
+                source=self.source,
+            )
+        return Trace(
+            format=DftracerReader.name,
+            paths=(self.source,),
+            job=self._job(),
+            partitions=tuple(self._partitions(with_calls)),
+            counters=LazyTables(self._counters(counted, beside_calls=bool(with_calls))),
+            load_files=lambda: self.files,
+            load_processes=lambda: self.processes,
+            completeness=self.completeness,
+        )
+
+    def _counters(
+        self, counted: Sequence[Survey], *, beside_calls: bool
+    ) -> dict[str, Callable[[], pl.DataFrame]]:
+        """The sums of aggregated files; beside files with calls they would hide the calls."""
+        if not counted:
+            return {}
+        if beside_calls:
+            names = ", ".join(one.path.name for one in counted[:3])
+            self.completeness.warn(
+                f"{len(counted)} files hold sums instead of calls ({names}) and are left out"
+            )
+            return {}
+        first = counted[0]
+        ranks = {pid: rank for (_, pid), rank in self.rank_of.items()}
+        paths = [one.path for one in counted]
+        origin = self.origin // 1_000_000_000
+        return Aggregates(paths, ranks, origin, first.per_second, self.completeness.warn).tables()
+
+    @cached_property
+    def origin(self) -> int:
+        """When the first file began, in nanoseconds since 1970."""
+        begun = [_nanoseconds(one, one.first) for one in self.surveys if one.first is not None]
+        return min(begun, default=0)
+
+    def _job(self) -> Job:
+        ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
+        start, end = self.origin, max(ended, default=0)
+        commands = dict.fromkeys(filter(None, map(self._command, self.surveys)))
+        first = next(iter(commands), None)
+        return Job(
+            ranks=len(set(self.rank_of.values())) or None,
+            start_time=start / 1e9,
+            end_time=end / 1e9,
+            runtime=(end - start) / 1e9,
+            executable=first,
+        )
+
+    def _command(self, one: Survey) -> str | None:
+        known = {**self.strings, **one.strings}
+        names = [known.get(code) for code in one.command_of.values()]
+        return next((name.replace(";", " ") for name in names if name), None)
+
+    @cached_property
+    def strings(self) -> dict[int, str]:
+        return {key: text for one in self.surveys for key, text in one.strings.items()}
+
+    @cached_property
+    def hosts(self) -> dict[int, str]:
+        return {key: text for one in self.surveys for key, text in one.hosts.items()}
+
+    def _host(self, one: Survey, pid: int) -> str | None:
+        host = one.host_of.get(pid)
+        return self.hosts.get(host) if isinstance(host, int) else host
+
+    @cached_property
+    def rows(self) -> dict[tuple[str, int, int], int]:
+        """Row of the process table by host, pid and tid."""
+        seen = {
+            (self._host(one, pid) or "", pid, tid)
+            for one in self.surveys
+            for pid, tid in one.processes
+        }
+        return {key: row for row, key in enumerate(sorted(seen))}
+
+    @cached_property
+    def rank_of(self) -> dict[tuple[str, int], int]:
+        """A process's index by host and pid."""
+        processes = dict.fromkeys((host, pid) for host, pid, _ in self.rows)
+        return {key: rank for rank, key in enumerate(processes)}
+
+    @cached_property
+    def processes(self) -> pl.DataFrame:
+        programs = self._programs()
+        keys = list(self.rows)
+        table = pl.DataFrame(
+            {
+                "process": range(len(keys)),
+                "rank": [self.rank_of[host, pid] for host, pid, _ in keys],
+                "application": [programs.get((host, pid)) for host, pid, _ in keys],
+                "host": [host or None for host, _, _ in keys],
+                "pid": [pid for _, pid, _ in keys],
+                "tid": [tid if tid >= 0 else None for _, _, tid in keys],
+            },
+            schema_overrides={"application": pl.String, "host": pl.String, "tid": pl.UInt64},
+        )
+        return PROCESSES.conform(table)
+
+    def _programs(self) -> dict[tuple[str, int], str]:
+        return {
+            (self._host(one, pid) or "", pid): name
+            for one in self.surveys
+            for pid, code in one.program_of.items()
+            if (name := one.strings.get(code) or self.strings.get(code)) is not None
+        }
+
+    @cached_property
+    def paths(self) -> dict[str, int]:
+        """Row of the file table by path."""
+        every = (p for one in self.surveys for p in (*one.files.values(), *one.paths))
+        return {path: row for row, path in enumerate(dict.fromkeys(every))}
+
+    @cached_property
+    def files(self) -> pl.DataFrame:
+        return file_table(list(self.paths))
+
+    @cached_property
+    def hashes(self) -> dict[int, str]:
+        """Path by hash: the first meaning, for files that do not define one of their own."""
+        known: dict[int, str] = {}
+        for one in self.surveys:
+            for key, path in one.files.items():
+                known.setdefault(key, path)
+        return known
+
+    def _partitions(self, surveys: Sequence[Survey]) -> Iterator[DftracerPartition]:
+        index = Index(*self._lookup(self.hashes), self.paths if self._old else {})
+        held: list[Source] = []
+        size = 0
+        for one in surveys:
+            held.append(self._source(one))
+            size += sum(segment.size for segment in one.segments)
+            if size >= PARTITION:
+                yield DftracerPartition(tuple(held), index)
+                held, size = [], 0
+        if held:
+            yield DftracerPartition(tuple(held), index)
+
+    @property
+    def _old(self) -> bool:
+        return any(one.paths for one in self.surveys)
+
+    def _lookup(self, names: dict[int, str]) -> tuple[np.ndarray, np.ndarray]:
+        keys = np.array(sorted(names), np.uint64)
+        rows = np.array([self.paths[names[int(key)]] for key in keys], np.uint32)
+        return keys, rows
+
+    def _source(self, one: Survey) -> Source:
+        pairs = list(one.processes)
+        pid, tid = np.array(pairs, np.int64).reshape(-1, 2).T
+        key = pair_key(pid, tid)
+        order = np.argsort(key)
+        hosts = [self._host(one, p) or "" for p, _ in pairs]
+        rows = [self.rows[host, p, t] for host, (p, t) in zip(hosts, pairs, strict=True)]
+        ranks = [self.rank_of[host, p] for host, (p, _) in zip(hosts, pairs, strict=True)]
+        own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
+        return Source(
+            one.path,
+            tuple(one.segments),
+            self.origin // (1_000_000_000 // one.per_second),
+            one.per_second,
+            key[order],
+            np.array(rows, np.uint32)[order],
+            np.array(ranks, np.int32)[order],
+            *self._lookup(own),
+        )
+
+
+def _nanoseconds(one: Survey, ticks: int | None) -> int:
+    return (ticks or 0) * (1_000_000_000 // one.per_second)

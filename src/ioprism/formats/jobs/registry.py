@@ -1,0 +1,62 @@
+"""Find the reader that understands a file of jobs, and read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from ioprism.errors import NoSuchTraceError, UnknownFormatError
+from ioprism.model.counters import ReadingOptions, Tally, each_run_once
+
+BUILT_IN = {
+    "slurm": "ioprism.formats.jobs.slurm:SlurmReader",
+    "pbs": "ioprism.formats.jobs.pbs:PbsReader",
+    "job-table": "ioprism.formats.jobs.table:JobTableReader",
+}
+GROUP = "ioprism.job_readers"
+
+
+class JobReader(Protocol):
+    """Turns one format into jobs."""
+
+    name: str
+    title: str
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the content, not the file name, is this format. Never raises."""
+        ...
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
+        """Return a table with the columns of JOBS; count what is left out."""
+        ...
+
+
+def job_readers() -> Iterator[JobReader]:
+    """Every reader of jobs."""
+    for name, path in BUILT_IN.items():
+        reader: JobReader = EntryPoint(name, path, GROUP).load()()
+        yield reader
+
+
+def find_job_reader(source: Path) -> JobReader | None:
+    """Return the reader that recognises the content, if any does."""
+    return next((reader for reader in job_readers() if reader.recognises(source)), None)
+
+
+def read_jobs(source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
+    """Read jobs of any known format, each run once.
+
+    Raises:
+        NoSuchTraceError: there is no such file.
+        UnknownFormatError: no reader recognises the content.
+    """
+    if not source.is_file():
+        raise NoSuchTraceError(source)
+    reader = find_job_reader(source)
+    if reader is None:
+        raise UnknownFormatError(source, tried=tuple(BUILT_IN))
+    return each_run_once(reader.read(source, options, tally))

@@ -1,0 +1,57 @@
+"""Replace compute nodes by the I/O servers behind them, from a CSV `node,server`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import polars as pl
+
+from ioprism.errors import BrokenTraceError, NoSuchTraceError
+from ioprism.formats.counters.lines import text_lines
+from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
+from ioprism.model.counters import Tally
+
+HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32]."
+
+
+def read_server_map(source: Path) -> pl.DataFrame:
+    """Return pairs of node and server; a node may have several servers.
+
+    Raises:
+        NoSuchTraceError: there is no such file.
+        BrokenTraceError: it is no such table.
+    """
+    if not source.is_file():
+        raise NoSuchTraceError(source)
+    rows = list(csv.reader(text_lines(source, Tally())))
+    if not rows or [word.strip() for word in rows[0]][:2] != ["node", "server"]:
+        raise BrokenTraceError(f"this is no map from nodes to servers.\n{HINT}", source=source)
+    try:
+        pairs = [
+            (node, row[1].strip())
+            for row in rows[1:]
+            if len(row) >= 2
+            for node in expand_hosts(_joined(row[0]))
+        ]
+    except HostlistError as error:
+        raise BrokenTraceError(f"{error}.\n{HINT}", source=source) from error
+    return pl.DataFrame(pairs, schema={"node": pl.String, "server": pl.String}, orient="row")
+
+
+def _joined(text: str) -> str:
+    return ",".join(text.split())
+
+
+def through_map(jobs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs with the servers behind their nodes; unmapped nodes are left out."""
+    numbered = jobs.with_row_index("row")
+    servers = (
+        numbered.select("row", node="servers")
+        .explode("node")
+        .join(pairs, on="node", how="inner")
+        .group_by("row")
+        .agg(servers=pl.col("server").unique().sort())
+    )
+    joined = numbered.drop("servers").join(servers, on="row", how="left").sort("row")
+    return joined.with_columns(pl.col("servers").fill_null([])).select(jobs.columns)

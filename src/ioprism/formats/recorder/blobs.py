@@ -1,0 +1,51 @@
+"""Read Recorder's files and zlib blobs without trusting the sizes they claim."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+
+from isal import isal_zlib
+
+from ioprism.formats.recorder.layout import Section
+from ioprism.formats.text import UNREADABLE
+
+LARGEST = 2**30  # bytes that one blob may hold
+WINDOW = 2**20
+
+
+def read_section(section: Section) -> bytes:
+    """Return a section's bytes."""
+    with section.path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        stop = end if section.stop is None else min(end, section.stop)
+        file.seek(section.start)
+        return file.read(max(0, min(LARGEST, stop - section.start)))
+
+
+def blobs(data: bytes) -> Iterator[bytes]:
+    """Inflate consecutive blobs: size, inflated size, zlib stream; a damaged one ends them."""
+    at = 0
+    while at + 16 <= len(data):
+        size, _ = struct.unpack_from("<QQ", data, at)
+        packed = memoryview(data)[at + 16 : at + 16 + min(size, len(data))]
+        yield inflated(packed)
+        at += 16 + size
+
+
+def inflated(packed: memoryview) -> bytes:
+    """Inflate what can be inflated, up to `LARGEST` bytes."""
+    inflate = isal_zlib.decompressobj()
+    pieces: list[bytes] = []
+    held = 0
+    rest: bytes | memoryview = packed
+    while len(rest) and held < LARGEST and not inflate.eof:
+        try:
+            piece = inflate.decompress(rest, WINDOW)
+        except UNREADABLE:
+            break
+        pieces.append(piece)
+        held += len(piece)
+        rest = inflate.unconsumed_tail
+    return b"".join(pieces)

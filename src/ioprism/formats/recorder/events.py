@@ -1,0 +1,221 @@
+"""Recorder's calls as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.recorder.back_references import read_old_rank
+from ioprism.formats.recorder.layout import Layout
+from ioprism.formats.recorder.meaning import Meaning, meaning
+from ioprism.formats.recorder.signatures import Signature
+from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_stream
+from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, Layer, Operation
+from ioprism.model.trace import Warn
+
+BATCH = 250_000  # events yielded at once, more or less
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The signatures of one table, one array per fact, by the signature's number."""
+
+    known: npt.NDArray[np.bool_]
+    names: pl.Series  # categorical
+    layer: npt.NDArray[np.uint8]
+    operation: npt.NDArray[np.uint8]
+    collective: pl.Series
+    nonblocking: pl.Series
+    positional: npt.NDArray[np.bool_]
+    file: Integers  # -1: none
+    handle: Integers  # number of the MPI file handle, -1: none
+    opens: Integers
+    bytes: Integers  # UNKNOWN: none
+    offset: Integers
+    offset_per_rank: Integers
+    sets: npt.NDArray[np.bool_]
+    amount: Integers
+    moves: npt.NDArray[np.bool_]
+    shifts_view: npt.NDArray[np.bool_]
+    thread: npt.NDArray[np.uint64]
+
+
+def vocabulary(signatures: Mapping[int, Signature], paths: dict[str, int]) -> Vocabulary:
+    """Understand every signature once; new paths are added to `paths`."""
+    size = max(signatures, default=-1) + 1 if max(signatures, default=-1) < 2**31 else 0
+    understood = [(n, s, meaning(s)) for n, s in signatures.items() if 0 <= n < size]
+    rows = np.array([n for n, _, _ in understood], np.int64)
+    handles: dict[str, int] = {}
+
+    def spread(values: list[int], default: int) -> Integers:
+        column = np.full(size, default, np.int64)
+        column[rows] = values
+        return column
+
+    def path(m: Meaning) -> int:
+        return -1 if m.path is None else paths.setdefault(m.path, len(paths))
+
+    def handle(name: str | None) -> int:
+        return -1 if name is None else handles.setdefault(name, len(handles))
+
+    def optional(value: int | None) -> int:
+        return UNKNOWN if value is None else value
+
+    meanings = [m for _, _, m in understood]
+    names: list[str | None] = [None] * size
+    collective: list[bool | None] = [None] * size
+    nonblocking: list[bool | None] = [None] * size
+    for n, signature, m in understood:
+        names[n] = signature.function
+        collective[n], nonblocking[n] = m.call.collective, m.call.nonblocking
+    return Vocabulary(
+        known=spread([1] * len(rows), 0).astype(np.bool_),
+        names=pl.Series(names, dtype=pl.Categorical()),
+        layer=spread([m.call.layer_code for m in meanings], 0).astype(np.uint8),
+        operation=spread([m.call.operation_code for m in meanings], 0).astype(np.uint8),
+        collective=pl.Series(collective, dtype=pl.Boolean),
+        nonblocking=pl.Series(nonblocking, dtype=pl.Boolean),
+        positional=spread([m.call.positional for m in meanings], 0).astype(np.bool_),
+        file=spread([path(m) for m in meanings], -1),
+        handle=spread([handle(m.handle) for m in meanings], -1),
+        opens=spread([handle(m.opens) for m in meanings], -1),
+        bytes=spread([optional(m.bytes) for m in meanings], UNKNOWN),
+        offset=spread([UNKNOWN if m.offset is None else m.offset.base for m in meanings], UNKNOWN),
+        offset_per_rank=spread([0 if m.offset is None else m.offset.per_rank for m in meanings], 0),
+        sets=spread([m.sets for m in meanings], 0).astype(np.bool_),
+        amount=spread([optional(m.position if m.sets else m.moves) for m in meanings], 0),
+        moves=spread([m.moves is not None for m in meanings], 0).astype(np.bool_),
+        shifts_view=spread([m.shifts_view for m in meanings], 0).astype(np.bool_),
+        thread=spread([0] * len(rows), 0).astype(np.uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecorderPartition:
+    """The calls of some ranks."""
+
+    layout: Layout
+    ranks: range
+    grammars: Grammars | None  # None: records with back references
+    vocabularies: Mapping[int, Vocabulary]  # by rank, or the one of all ranks under -1
+    shifts: Mapping[int, float]  # seconds from the trace's start to the rank's own
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield the events of rank after rank, small ranks together."""
+        held: list[pl.DataFrame] = []
+        rows = 0
+        for rank in self.ranks:
+            frame = self._events(rank, warn)
+            held.append(frame)
+            rows += frame.height
+            if rows >= BATCH:
+                yield pl.concat(held).lazy()
+                held, rows = [], 0
+        if rows:
+            yield pl.concat(held).lazy()
+
+    def _events(self, rank: int, warn: Warn) -> pl.DataFrame:
+        words = self.vocabularies.get(rank, self.vocabularies.get(-1))
+        try:
+            stream = self._stream(rank, warn)
+        except OSError as error:
+            warn(f"rank {rank} cannot be read ({error.strerror or error}); its calls are missing")
+            return EVENTS.empty()
+        if words is None or not len(stream):
+            return EVENTS.empty()
+        return events(stream, words, rank, self.shifts.get(rank, 0.0), self.layout, warn)
+
+    def _stream(self, rank: int, warn: Warn) -> Stream:
+        if self.grammars is None:
+            return read_old_rank(self.layout, rank, warn)[0]
+        return read_stream(self.layout, self.grammars, rank, warn)
+
+
+def events(
+    stream: Stream, words: Vocabulary, rank: int, shift: float, layout: Layout, warn: Warn
+) -> pl.DataFrame:
+    """Build one rank's events."""
+    inside = stream.signatures < len(words.known)
+    inside[inside] &= words.known[stream.signatures[inside]]
+    inside &= stream.end >= stream.start
+    if not inside.all():
+        warn(f"rank {rank}: {int((~inside).sum())} damaged calls left out")
+    numbers = stream.signatures[inside]
+    file = _files(numbers, words)
+    offset = _offsets(numbers, words, file, rank, layout)
+    height = len(numbers)
+    return pl.DataFrame(
+        {
+            "start": stream.start[inside] + shift,
+            "end": stream.end[inside] + shift,
+            "rank": np.full(height, rank, np.int32),
+            "process": np.full(height, rank, np.uint32),
+            "file": _nullable(file, -1).cast(pl.UInt32),
+            "layer": pl.Series(words.layer[numbers]).cat.to(Layer),
+            "operation": pl.Series(words.operation[numbers]).cat.to(Operation),
+            "function": words.names.gather(numbers),
+            "collective": words.collective.gather(numbers),
+            "nonblocking": words.nonblocking.gather(numbers),
+            "offset": _nullable(offset, UNKNOWN),
+            "bytes": _nullable(words.bytes[numbers], UNKNOWN),
+        },
+        schema=EVENTS.schema,
+    )
+
+
+def _files(numbers: Integers, words: Vocabulary) -> Integers:
+    """Each call's file; MPI calls name it by the handle that this rank's open defined."""
+    file = words.file[numbers]
+    handle = words.handle[numbers]
+    if (handle >= 0).any():
+        opening = np.flatnonzero(words.opens[numbers] >= 0)
+        table = np.full(int(handle.max(initial=0)) + 1, -1)
+        for place in opening.tolist():
+            defined = int(words.opens[numbers[place]])
+            if defined < len(table):
+                table[defined] = file[place]
+        named = handle >= 0
+        file[named] = table[handle[named]]
+    return file
+
+
+def _offsets(
+    numbers: Integers, words: Vocabulary, file: Integers, rank: int, layout: Layout
+) -> Integers:
+    base = words.offset[numbers]
+    own = np.where(base == UNKNOWN, UNKNOWN, base + words.offset_per_rank[numbers] * rank)
+    own = _without_views(own, numbers, words)
+    if layout.relative_offsets:
+        own = np.full(len(own), UNKNOWN)
+    data = words.operation[numbers] <= OPERATIONS.index("write")
+    plain = (words.layer[numbers] <= LAYERS.index("stdio")) & (file >= 0)
+    position = FilePointers().replay(
+        file,
+        sets=plain & words.sets[numbers],
+        moves=plain & words.moves[numbers] & ~words.sets[numbers],
+        amount=words.amount[numbers],
+    )
+    replayed = np.where(words.positional[numbers] | (position < 0), UNKNOWN, position)
+    return np.where(
+        data, np.where(own == UNKNOWN, np.where(plain, replayed, UNKNOWN), own), UNKNOWN
+    )
+
+
+def _without_views(own: Integers, numbers: Integers, words: Vocabulary) -> Integers:
+    """Behind a file view, an offset counts what the view shows, not the file's bytes."""
+    shifted = np.flatnonzero(words.shifts_view[numbers])
+    if not len(shifted):
+        return own
+    handles = np.unique(words.handle[numbers[shifted]])
+    return np.where(np.isin(words.handle[numbers], handles), UNKNOWN, own)
+
+
+def _nullable(values: Integers, missing: int) -> pl.Series:
+    series = pl.Series(values)
+    absent = values == missing
+    return series.set(pl.Series(absent), None) if absent.any() else series

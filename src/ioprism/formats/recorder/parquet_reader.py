@@ -1,0 +1,238 @@
+"""Recorder's events as Parquet (recorder2parquet, WisIO's input) as a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.calls import classify
+from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.parquet import (
+    UNREADABLE,
+    columns_of,
+    first_line,
+    is_parquet,
+    until_damage,
+)
+from ioprism.model.files import file_table
+from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.trace import Job, Trace, Warn
+
+NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
+ROWS = 1_000_000  # read at once
+TICK = 1e-7  # seconds; what `tmid` counts
+LARGEST = 2**60  # bytes in one call; more is damage
+_PROCESS = ("app", "hostname", "rank", "thread_id")
+_DEFAULTS = {
+    "app": pl.lit(None, dtype=pl.String),
+    "hostname": pl.lit(None, dtype=pl.String),
+    "thread_id": pl.lit(None, dtype=pl.Int64),
+    "duration": pl.col("tend").cast(pl.Float64) - pl.col("tstart").cast(pl.Float64),
+    "tmid": pl.lit(None, dtype=pl.Int64),
+}
+
+
+class RecorderParquetReader:
+    """Reads a Parquet file or a folder of them with Recorder's events."""
+
+    name = "recorder-parquet"
+    title = "Recorder events as Parquet (recorder2parquet, WisIO)"
+    tells = frozenset({"calls", "metadata", "ranks", "threads", "hosts", "files"})
+
+    def recognises(self, source: Path) -> bool:
+        """Whether these are Parquet files with Recorder's columns. Never raises."""
+        try:
+            found = _parts(source)
+            return bool(found) and set(*columns_of(found[:1])) >= NEEDED
+        except UNREADABLE:
+            return False
+
+    def read(self, source: Path) -> Trace:
+        """Look up files and processes now; events are read when asked for."""
+        try:
+            parts = _parts(source)
+            if not parts:
+                raise _broken(source, "none begins like Parquet")
+            columns_of(parts)
+            return _Content(source, parts).trace()
+        except UNREADABLE as error:
+            raise _broken(source, first_line(error)) from error
+
+
+def _broken(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"its Parquet files cannot be read ({why}).\nHint: convert the Recorder trace again.",
+        source=source,
+    )
+
+
+def _parts(source: Path) -> list[Path]:
+    """The Parquet files, by their content: dask's metadata files hold no rows."""
+    if source.is_file():
+        return [source] if is_parquet(source) else []
+    names = [p for p in source.iterdir() if p.suffix == ".parquet" and p.is_file()]
+    return sorted((p for p in names if is_parquet(p)), key=lambda p: (len(p.name), p.name))
+
+
+@dataclass(frozen=True)
+class _Content:
+    source: Path
+    parts: Sequence[Path]
+
+    def trace(self) -> Trace:
+        times = self._rows().select(
+            pl.col("tstart").min().cast(pl.Float64), pl.col("tend").max().cast(pl.Float64)
+        )
+        _, last = times.collect(engine="streaming").row(0)
+        processes = self.processes
+        partitions = [
+            RecorderParquetPartition(part, self.files.select("path", "file"), self.keys)
+            for part in self.parts
+        ]
+        return Trace(
+            format=RecorderParquetReader.name,
+            paths=(self.source,),
+            job=Job(ranks=processes["rank"].n_unique() or None, runtime=last),
+            partitions=tuple(partitions),
+            load_files=lambda: self.files,
+            load_processes=lambda: processes,
+        )
+
+    def _rows(self) -> pl.LazyFrame:
+        return pl.concat(rows(part) for part in self.parts)
+
+    @cached_property
+    def files(self) -> pl.DataFrame:
+        names = self._rows().select("file_name").unique().collect(engine="streaming")
+        found = names["file_name"].drop_nulls().sort()
+        return file_table(found.filter(found != ""))
+
+    @cached_property
+    def keys(self) -> pl.DataFrame:
+        """Every process, with its row and its rank in the trace."""
+        seen = self._rows().select(_PROCESS).unique().collect(engine="streaming")
+        seen = seen.sort(_PROCESS, nulls_last=False).with_row_index("process")
+        # Several applications each have a rank 0: then ranks are counted through.
+        own = seen.select("app", "rank").n_unique() == seen["rank"].n_unique()
+        through = pl.struct("app", "rank").rank("dense").cast(pl.Int32) - 1
+        return seen.with_columns(number=pl.col("rank").cast(pl.Int32) if own else through)
+
+    @cached_property
+    def processes(self) -> pl.DataFrame:
+        return PROCESSES.conform(
+            self.keys.select(
+                "process",
+                rank="number",
+                application="app",
+                host="hostname",
+                tid=pl.when(pl.col("thread_id") >= 0).then("thread_id"),
+            )
+        )
+
+
+def rows(part: Path) -> pl.LazyFrame:
+    """Return the columns that matter; those the file lacks are filled in."""
+    scan = pl.scan_parquet(part, glob=False)
+    present = set(scan.collect_schema())
+    missing = [what.alias(name) for name, what in _DEFAULTS.items() if name not in present]
+    return scan.with_columns(missing).select(
+        pl.col("app", "hostname").cast(pl.String),
+        pl.col("rank", "thread_id", "size", "tmid").cast(pl.Int64),
+        pl.col("tstart", "tend", "duration").cast(pl.Float64),
+        pl.col("func_id", "file_name").cast(pl.String),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecorderParquetPartition:
+    """The events of one Parquet file."""
+
+    path: Path
+    files: pl.DataFrame  # path, file
+    keys: pl.DataFrame  # app, hostname, rank, thread_id, process, number
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events in pieces of bounded size; calls with impossible times are dropped."""
+        pointers = FilePointers()
+        dropped = 0
+        for calls in until_damage(self._calls(), self.path.name, warn):
+            events = self._events(calls, pointers)
+            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
+            dropped += events.height - sound.height
+            yield sound.lazy()
+        if dropped:
+            warn(f"{self.path.name}: {dropped} calls with impossible times left out")
+
+    def _calls(self) -> Iterator[pl.DataFrame]:
+        height: int = pl.scan_parquet(self.path, glob=False).select(pl.len()).collect().item()
+        for first in range(0, height, ROWS):
+            yield rows(self.path).slice(first, ROWS).collect()
+
+    def _events(self, calls: pl.DataFrame, pointers: FilePointers) -> pl.DataFrame:
+        named = calls.join(
+            self.files, left_on="file_name", right_on="path", how="left", maintain_order="left"
+        ).join(self.keys, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left")
+        kinds = _kinds(named["func_id"].unique())
+        named = named.join(kinds, on="func_id", how="left", maintain_order="left")
+        # The middle of a call is kept in 100 ns; its start only in single precision.
+        middle = pl.col("tmid") * TICK - pl.col("duration") / 2
+        start = pl.coalesce(middle, "tstart").clip(lower_bound=0.0)
+        moves = pl.col("operation").is_in([OPERATIONS.index("read"), OPERATIONS.index("write")])
+        named = named.with_columns(
+            start=start,
+            end=start + pl.col("duration"),
+            bytes=pl.when(moves & pl.col("size").is_between(0, LARGEST)).then("size"),
+        )
+        offset = _offsets(named, pointers)
+        return EVENTS.conform(
+            named.with_columns(
+                rank="number",
+                layer=named["layer"].cat.to(Layer),
+                operation=named["operation"].cat.to(Operation),
+                function="func_id",
+                offset=offset,
+            )
+        )
+
+
+def _kinds(names: pl.Series) -> pl.DataFrame:
+    known = names.drop_nulls().to_list()
+    calls = [classify(name) for name in known]
+    return pl.DataFrame(
+        {
+            "func_id": pl.Series(known, dtype=pl.String),
+            "layer": pl.Series([call.layer_code for call in calls], dtype=pl.UInt8),
+            "operation": pl.Series([call.operation_code for call in calls], dtype=pl.UInt8),
+            "collective": pl.Series([call.collective for call in calls], dtype=pl.Boolean),
+            "nonblocking": pl.Series([call.nonblocking for call in calls], dtype=pl.Boolean),
+            "positional": pl.Series([call.positional for call in calls], dtype=pl.Boolean),
+        }
+    )
+
+
+def _offsets(named: pl.DataFrame, pointers: FilePointers) -> pl.Series:
+    """The replayed file pointer; seeks do not say where they lead, so it is lost behind them."""
+    operation = named["operation"].fill_null(OPERATIONS.index("other")).to_numpy()
+    file = named["file"].cast(pl.Int64).fill_null(-1).to_numpy()
+    process = named["process"].cast(pl.Int64).fill_null(0).to_numpy()
+    moved = named["bytes"].fill_null(0).to_numpy()
+    data = operation <= OPERATIONS.index("write")
+    opens = operation == OPERATIONS.index("open")
+    seeks = operation == OPERATIONS.index("seek")
+    layer = named["layer"].fill_null(LAYERS.index("other")).to_numpy()
+    plain = (file >= 0) & (layer <= LAYERS.index("stdio"))
+    own = named["positional"].fill_null(False).to_numpy()
+    position = pointers.replay(
+        (process << 32) | (file & 0xFFFFFFFF),
+        sets=plain & (opens | seeks),
+        moves=plain & data & ~own,
+        amount=np.where(data, moved, np.where(opens, 0, UNKNOWN)),
+    )
+    series = pl.Series(position)
+    return series.set(pl.Series((position == UNKNOWN) | ~data), None)

@@ -1,0 +1,139 @@
+"""The calls of one rank: which signature, from when to when."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.formats.recorder.blobs import blobs, inflated, read_section
+from ioprism.formats.recorder.grammar import DamagedGrammarError, Numbers, read_rules, unfold
+from ioprism.formats.recorder.layout import (
+    ALL_GRAMMARS,
+    GRAMMAR,
+    GRAMMAR_NUMBERS,
+    TIMESTAMPS,
+    Layout,
+    Section,
+)
+from ioprism.model.trace import Warn
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Calls in the order in which they began."""
+
+    signatures: Integers
+    start: Floats  # seconds
+    end: Floats
+
+    def __len__(self) -> int:
+        return len(self.signatures)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grammars:
+    """The grammar of every rank; ranks may share one."""
+
+    number_of: Integers  # grammar by rank
+    rules: dict[int, dict[int, Numbers]]  # by grammar
+
+
+def read_grammars(layout: Layout, warn: Warn) -> Grammars:
+    """Read the grammars of all ranks; those of damaged ranks are missing."""
+    if not layout.shared:
+        found = {rank: _rank_grammar(layout, rank) for rank in range(layout.ranks)}
+        every = np.arange(layout.ranks)
+    else:
+        told = read_section(layout.section(GRAMMAR_NUMBERS))
+        numbers = np.frombuffer(told, "<i4", len(told) // 4)
+        every = np.full(layout.ranks, -1)
+        known = numbers[: min(layout.ranks, max(0, len(numbers) - 1))]
+        every[: len(known)] = known
+        found = dict(enumerate(_shared_grammars(layout, every)))
+    rules = {}
+    for number, data in found.items():
+        try:
+            rules[number] = read_rules(data)
+        except DamagedGrammarError as error:
+            warn(f"grammar {number} is damaged: {error}; the calls of its ranks are missing")
+    return Grammars(every, rules)
+
+
+def _rank_grammar(layout: Layout, rank: int) -> bytes:
+    try:
+        data = read_section(layout.section(GRAMMAR, rank))
+    except OSError:
+        return b""
+    return data if layout.generation == "B" else next(blobs(data), b"")
+
+
+def _shared_grammars(layout: Layout, numbers: Integers) -> list[bytes]:
+    if layout.generation == "B":
+        return [
+            _rank_grammar(layout, number)
+            for number in range(min(len(numbers), int(numbers.max()) + 1))
+        ]
+    return list(blobs(read_section(layout.section(ALL_GRAMMARS))))
+
+
+def read_ticks(layout: Layout, rank: int) -> npt.NDArray[np.uint32]:
+    """Return a rank's pairs of start and end, each since the start of the call before."""
+    section = layout.section(TIMESTAMPS, rank if layout.generation == "B" else -1)
+    if layout.generation == "B":
+        data = read_section(section)
+    else:
+        data = _packed_ticks(layout, section, rank)
+    return np.frombuffer(data, "<u4", len(data) // 8 * 2).reshape(-1, 2)
+
+
+def _packed_ticks(layout: Layout, section: Section, rank: int) -> bytes:
+    table = Section(section.path, section.start, section.start + 8 * layout.ranks)
+    told = read_section(table)
+    sizes = np.frombuffer(told, "<u8", len(told) // 8)
+    if rank >= len(sizes):
+        return b""
+    before = sum(int(size) for size in sizes[:rank])
+    first = section.start + 8 * layout.ranks + before
+    data = read_section(Section(section.path, first, first + int(sizes[rank])))
+    if not layout.packed_times:
+        return data
+    if len(data) < 16:
+        return b""
+    (size,) = struct.unpack_from("<Q", data)
+    return inflated(memoryview(data)[16 : 16 + min(size, len(data))])
+
+
+def last_end(ticks: npt.NDArray[np.uint32], resolution: float) -> float:
+    """Return when the last of a rank's calls returned, in seconds."""
+    if not len(ticks):
+        return 0.0
+    starts = np.cumsum(ticks[:, 0], dtype=np.int64)
+    return float((starts - ticks[:, 0] + ticks[:, 1]).max()) * resolution
+
+
+def read_stream(layout: Layout, grammars: Grammars, rank: int, warn: Warn) -> Stream:
+    """Return a rank's calls with their times.
+
+    Every pair of ticks counts from the start of the call before it, through nested rules too,
+    so that the starts are running sums.
+    """
+    ticks = read_ticks(layout, rank)
+    rules = grammars.rules.get(int(grammars.number_of[rank]))
+    if rules is None or not len(ticks):
+        return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    try:
+        order = unfold(rules, limit=len(ticks)).astype(np.int64)
+    except DamagedGrammarError as error:
+        warn(f"the grammar of rank {rank} is damaged: {error}; its calls are missing")
+        return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    ticks = ticks[: len(order)].astype(np.int64)
+    starts = np.cumsum(ticks[:, 0])
+    ends = starts - ticks[:, 0] + ticks[:, 1]
+    seconds = np.float64(layout.resolution)
+    return Stream(order, np.asarray(starts * seconds), np.asarray(ends * seconds))

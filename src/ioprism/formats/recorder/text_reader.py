@@ -1,0 +1,130 @@
+"""The text that Recorder's own converter writes, one file per rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.recorder.back_references import STREAMS, Record, resolved
+from ioprism.formats.recorder.events import Vocabulary, events, vocabulary
+from ioprism.formats.recorder.layout import Layout
+from ioprism.formats.recorder.reader import process_table
+from ioprism.formats.recorder.signatures import Signature
+from ioprism.formats.recorder.streams import Stream
+from ioprism.formats.text import head, lines
+from ioprism.model.files import file_table
+from ioprism.model.trace import Job, Trace, Warn
+
+HEAD = 4096
+_LINE = re.compile(
+    r"(\d{1,12}\.\d{6,7}) (\d{1,12}\.\d{6,7}) (?:(-?\d{1,10}) )?([A-Za-z_]\w*) "
+    r"(?:\d{1,4} (?:\d{1,20} )?)?\((.*)\)\s*$"
+)
+_NUMBERED = re.compile(r"\d{1,7}\.txt")
+
+
+class RecorderTextReader:
+    """Reads `N.txt`, or a folder of them, as recorder2text writes them."""
+
+    name = "recorder-text"
+    title = "Recorder's text (recorder2text: a folder of N.txt)"
+    tells = frozenset({"calls", "metadata", "offsets", "ranks", "files", "collective", "layers"})
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the lines are Recorder's. Never raises."""
+        try:
+            files = _files(source)
+            return bool(files) and _LINE.match(head(files[0], HEAD).partition("\n")[0]) is not None
+        except OSError:
+            return False
+
+    def read(self, source: Path) -> Trace:
+        """Read all calls once to learn files; events are read again when asked for."""
+        paths: dict[str, int] = {}
+        ranks = []
+        last = 0.0
+        for file in _files(source):
+            stream, signatures = read_text(file, lambda _: None)
+            ranks.append(TextRank(file, vocabulary(signatures, paths)))
+            last = max(last, float(stream.end.max(initial=0.0)))
+        if not paths and not last:
+            raise BrokenTraceError(
+                "no call can be read from it.\nHint: convert the Recorder trace again.",
+                source=source,
+            )
+        return Trace(
+            format=self.name,
+            paths=(source,),
+            job=Job(ranks=len(ranks), runtime=last),
+            partitions=(TextPartition(source, tuple(ranks)),),
+            load_files=lambda: file_table(list(paths)),
+            load_processes=partial(process_table, len(ranks)),
+        )
+
+
+def _files(source: Path) -> list[Path]:
+    """The text of each rank, in order of rank."""
+    if source.is_file():
+        return [source]
+    every = [path for path in source.iterdir() if path.is_file()]
+    numbered = [path for path in every if _NUMBERED.fullmatch(path.name)]
+    return sorted(numbered, key=lambda p: int(p.stem)) if len(numbered) == len(every) else []
+
+
+def read_text(path: Path, warn: Warn) -> tuple[Stream, dict[int, Signature]]:
+    """Return one rank's calls."""
+    numbers: dict[Signature, int] = {}
+    opened = dict(STREAMS)
+    rows = []
+    damaged = 0
+    for line in lines(path, warn):
+        found = _LINE.match(line)
+        if found is None:
+            damaged += bool(line.strip())
+            continue
+        signature = _signature(found, opened)
+        number = numbers.setdefault(signature, len(numbers))
+        rows.append((number, float(found[1]), float(found[2])))
+    if damaged:
+        warn(f"{path.name}: {damaged} damaged lines left out")
+    table = np.array(rows, np.float64).reshape(-1, 3)
+    stream = Stream(table[:, 0].astype(np.int64), table[:, 1], table[:, 2])
+    return stream, {number: signature for signature, number in numbers.items()}
+
+
+def _signature(found: re.Match[str], opened: dict[str, str]) -> Signature:
+    arguments = tuple(found[5].strip(" ").split(" "))
+    if found[3] is None:
+        return Signature(found[4], arguments)
+    return resolved(Record(0, 0, int(found[3]), found[4], arguments), opened)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRank:
+    """One rank's file."""
+
+    path: Path
+    words: Vocabulary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextPartition:
+    """The calls of all ranks."""
+
+    source: Path
+    ranks: tuple[TextRank, ...]
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield one rank's events after the other."""
+        layout = Layout(self.source, "text", len(self.ranks), 0.0, 1e-7, ())
+        for rank, own in enumerate(self.ranks):
+            stream, _ = read_text(own.path, warn)
+            if len(stream):
+                yield events(stream, own.words, rank, 0.0, layout, warn).lazy()

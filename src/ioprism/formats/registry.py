@@ -1,0 +1,191 @@
+"""Find the reader that understands a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Protocol
+
+from ioprism.errors import (
+    BrokenTraceError,
+    NoSuchTraceError,
+    ReaderUnavailableError,
+    UnknownFormatError,
+    UsageError,
+)
+from ioprism.model.trace import Trace
+
+GROUP = "ioprism.readers"
+
+# Loaded only when tried, so that `import ioprism` never imports a trace library.
+# Those that need no table library come first: a small signal is read before one is loaded.
+BUILT_IN = {
+    "tmio": "ioprism.formats.signals.tmio:TmioReader",
+    "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
+    "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
+    "store": "ioprism.storage.trace_store:StoreReader",
+    "darshan": "ioprism.formats.darshan.reader:DarshanReader",
+    "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",
+    "recorder": "ioprism.formats.recorder.reader:RecorderReader",
+    "strace": "ioprism.formats.strace.reader:StraceReader",
+    "chrome": "ioprism.formats.chrome.reader:ChromeReader",
+    "recorder-parquet": "ioprism.formats.recorder.parquet_reader:RecorderParquetReader",
+    "recorder-text": "ioprism.formats.recorder.text_reader:RecorderTextReader",
+    "otf2": "ioprism.formats.otf2:Otf2Reader",
+    "table": "ioprism.formats.tables.reader:TableReader",
+}
+
+# What a trace format can tell; readers name the facts they fill.
+FACTS: Mapping[str, str] = {
+    "calls": "single reads and writes with start and end",
+    "metadata": "single metadata calls (open, stat, …)",
+    "offsets": "where in the file a call reads or writes",
+    "ranks": "which process did it",
+    "threads": "which thread did it",
+    "hosts": "on which node",
+    "files": "on which file",
+    "counters": "totals per file and process",
+    "heatmap": "bytes over time per process",
+    "targets": "storage targets behind a file",
+    "collective": "collective or independent calls",
+    "layers": "several interfaces, from MPI-IO or HDF5 down to POSIX",
+}
+
+
+class Reader(Protocol):
+    """Turns one trace format into events. Implement it, then declare an entry point."""
+
+    name: str
+    title: str
+    tells: frozenset[str]  # keys of FACTS
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the content, not the file name, is this format. Never raises."""
+        ...
+
+    def read(self, source: Path) -> Trace:
+        """Read a trace of this format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """A declared reader that cannot be loaded, and the package it lacks."""
+
+    name: str
+    missing: str
+
+
+def readers() -> Iterator[Reader | Unavailable]:
+    """Built-in readers first, then those of installed plugins."""
+    built_in = [EntryPoint(name, path, GROUP) for name, path in BUILT_IN.items()]
+    for declared in [*built_in, *entry_points(group=GROUP)]:
+        try:
+            reader: Reader = declared.load()()
+        except ImportError as error:
+            yield Unavailable(declared.name, error.name or str(error))
+        else:
+            yield reader
+
+
+def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
+    """Return the reader of this file or folder, by its content unless the format is named.
+
+    Raises:
+        NoSuchTraceError: there is nothing at this path.
+        ReaderUnavailableError: the named format's reader lacks a package.
+        UnknownFormatError: no reader recognises the content.
+        UsageError: no format has this name.
+    """
+    if not source.exists():
+        raise NoSuchTraceError(source)
+    tried = []
+    for reader in readers():
+        tried.append(reader.name)
+        if isinstance(reader, Unavailable):
+            if reader.name == format_name:
+                raise ReaderUnavailableError(source, reader=reader.name, missing=reader.missing)
+        elif reader.name == format_name or (format_name is None and reader.recognises(source)):
+            return reader
+    if format_name is not None:
+        raise UsageError(
+            f"no format is called {format_name!r} (there are {', '.join(tried)}).\n"
+            "Hint: `ioprism formats` lists them."
+        )
+    raise UnknownFormatError(source, tried=tried)
+
+
+def read_traces(*sources: Path, format_name: str | None = None) -> list[Trace]:
+    """Read files and folders of any known formats: one trace per job.
+
+    A folder that is not itself a trace is searched for traces; what is no trace in it is
+    skipped, what is damaged is skipped with a warning.
+    """
+    traces: list[Trace] = []
+    for source in sources:
+        traces += _read_one(source, format_name)
+    return [_merged(group) for group in _jobs(traces)]
+
+
+def read_trace(*sources: Path, format_name: str | None = None) -> Trace:
+    """Read files and folders as one trace: a job, or a workflow of several."""
+    if not sources:
+        raise UsageError("no trace was given.\nHint: name a file or a folder.")
+    return _merged(read_traces(*sources, format_name=format_name))
+
+
+def _merged(traces: list[Trace]) -> Trace:
+    if len(traces) == 1:
+        return traces[0]
+    from ioprism.model.merge import merge
+
+    return merge(traces)
+
+
+def _read_one(source: Path, format_name: str | None) -> list[Trace]:
+    try:
+        return [find_reader(source, format_name=format_name).read(source)]
+    except UnknownFormatError as unknown:
+        if not source.is_dir():
+            raise
+        traces = _read_folder(source)
+        if not traces:
+            raise UnknownFormatError(source, tried=unknown.tried) from None
+        return traces
+
+
+def _read_folder(folder: Path) -> list[Trace]:
+    traces: list[Trace] = []
+    broken: list[BrokenTraceError | NoSuchTraceError] = []
+    waiting = [folder]
+    while waiting:
+        for path in sorted(waiting.pop().iterdir()):
+            try:
+                traces.append(find_reader(path).read(path))
+            except UnknownFormatError:
+                waiting += [path] if path.is_dir() and not path.is_symlink() else []
+            except (BrokenTraceError, NoSuchTraceError) as error:
+                broken.append(error)
+    if broken and not traces:
+        raise broken[0]
+    for damage in broken:
+        traces[0].completeness.warn(str(damage).partition("\n")[0])
+    return traces
+
+
+def _jobs(traces: list[Trace]) -> list[list[Trace]]:
+    """Group the traces of one job; those of unknown jobs stay alone."""
+    groups: dict[object, list[Trace]] = {}
+    for number, trace in enumerate(traces):
+        groups.setdefault(_job_key(trace) or number, []).append(trace)
+    return list(groups.values())
+
+
+def _job_key(trace: Trace) -> object:
+    job = trace.job
+    if job.end_time is None and job.start_time is not None:
+        # Each rank of a killed job leaves its own log, under its own process id.
+        return trace.format, job.user, job.executable, job.ranks, int(job.start_time)
+    return (trace.format, job.user, job.job_id) if job.job_id is not None else None

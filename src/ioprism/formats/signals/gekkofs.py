@@ -1,0 +1,99 @@
+"""What clients of the GekkoFS file system report about their requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ioprism.formats.signals.build import Content, Intervals, build_trace, numbers
+from ioprism.formats.signals.documents import broken, head, json_document, msgpack_objects
+from ioprism.model.trace import Completeness, Trace
+
+MICRO = 1e-6
+# The order of the objects in a msgpack report.
+FIELDS = (
+    "flush_t", "hostname", "pid", "io_type", "start_t_micro", "end_t_micro", "req_size",
+    "total_iops", "total_bytes",
+)  # fmt: skip
+DIRECTIONS = {"w": "write", "r": "read"}
+
+
+class GekkoReader:
+    """Reads the reports of GekkoFS clients, one file a client."""
+
+    name = "gekkofs"
+    title = "GekkoFS client reports (.json, .msgpack)"
+    tells = frozenset({"calls", "ranks", "hosts"})
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the content has GekkoFS's fields. Never raises."""
+        start = head(source)
+        if start.lstrip()[:1] == b"{":
+            return b'"start_t_micro"' in start or b'"avg_thruput_mib"' in start
+        return _starts_like_a_report(start)
+
+    def read(self, source: Path) -> Trace:
+        """Read the requests of one client."""
+        completeness = Completeness()
+        try:
+            content = _joined(_reports(source, completeness), source)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise broken(source, f"its fields cannot be read ({error})") from error
+        return build_trace(source, content, completeness, name=self.name)
+
+
+def _starts_like_a_report(start: bytes) -> bool:
+    import msgpack
+
+    unpacker = msgpack.Unpacker(strict_map_key=False)
+    unpacker.feed(start)
+    try:
+        first = [bare(value) for value in islice(unpacker, 4)]
+    except (ValueError, TypeError, msgpack.exceptions.UnpackException, RecursionError):
+        return False
+    kinds = [type(value) for value in first]
+    return kinds == [int, str, int, str] and first[3] in DIRECTIONS
+
+
+def bare(value: Any) -> Any:  # noqa: ANN401 - any msgpack object
+    """A field may come alone or as a map of its name."""
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+
+
+def _reports(source: Path, completeness: Completeness) -> Iterator[Mapping[str, Any]]:
+    if head(source).lstrip()[:1] == b"{":
+        yield json_document(source)
+        return
+    objects = msgpack_objects(source, completeness)
+    while fields := [bare(value) for value in islice(objects, len(FIELDS))]:
+        if len(fields) < len(FIELDS):
+            completeness.warn(f"{source.name}: the last report is cut off and left out")
+            return
+        yield dict(zip(FIELDS, fields, strict=True))
+
+
+def _joined(reports: Iterator[Mapping[str, Any]], source: Path) -> Content:
+    listed = list(reports)
+    if not listed:
+        raise ValueError("there is no report in it")
+    host, pid = listed[0].get("hostname"), listed[0].get("pid")
+    return Content(
+        intervals=[request_intervals(report, named=source.name) for report in listed],
+        ranks=1,
+        host=None if host is None else str(host),
+        pid=int(pid) if pid is not None else None,
+    )
+
+
+def request_intervals(report: Mapping[str, Any], *, named: str = "") -> Intervals:
+    """The requests of one report; `named` is the file's name, if it comes from one."""
+    start, end = numbers(report["start_t_micro"]) * MICRO, numbers(report["end_t_micro"]) * MICRO
+    size = numbers(report["req_size"])
+    if not len(start) == len(end) == len(size):
+        raise ValueError(f"{len(size)} sizes do not fit {len(start)} starts and {len(end)} ends")
+    # Reports in JSON do not say the direction; the name that GekkoFS gives the file does.
+    hint = named.partition("_")[0]
+    guess = hint if hint in DIRECTIONS.values() else "other"
+    return Intervals(start, end, size, DIRECTIONS.get(report.get("io_type", ""), guess))

@@ -1,0 +1,211 @@
+"""Read one message of a live stream: TMIO, plain arrays, GekkoFS or Metric Proxy.
+
+A message may say which job it belongs to: a map has a key ``job``. Nothing in it is trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ioprism.errors import IoprismError
+from ioprism.formats.signals.build import Content, Intervals
+from ioprism.formats.signals.flat_map import unpack_plain
+from ioprism.formats.signals.gekkofs import DIRECTIONS, FIELDS, bare, request_intervals
+from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
+from ioprism.formats.signals.tmio import parse_document, parse_flush
+from ioprism.model.signal import FloatArray, TimeSeries
+from ioprism.model.trace import Completeness
+
+MOST_NAME = 200  # characters of a job's name
+Problem = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError)
+
+
+class MalformedMessageError(ValueError):
+    """A message is none of the known forms; the stream goes on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """Requests of one direction, or samples of one metric, of one job."""
+
+    start: FloatArray  # seconds
+    end: FloatArray
+    amount: FloatArray  # bytes, or the unit of the metric
+    direction: str | None = None  # read, write, or None where the message does not say
+    job: str | None = None
+    ranks: int | None = None
+
+
+def parse_message(raw: bytes) -> list[Piece]:
+    """Read a whole message, JSON or msgpack.
+
+    Raises:
+        MalformedMessageError: it is none of the known forms.
+    """
+    try:
+        values = _values(raw)
+    except Problem as error:
+        raise MalformedMessageError(str(error)[:200]) from error
+    return [piece for value in values for piece in parse_value(value)]
+
+
+def parse_alike(raws: Sequence[bytes]) -> list[Piece]:
+    """Read messages together that seem to be alike; their pieces are joined.
+
+    Raises:
+        MalformedMessageError: one of them is none of the known forms, or they are not alike.
+    """
+    if len(raws) == 1:
+        return parse_message(raws[0])
+    try:
+        plain = unpack_plain(raws)
+    except Problem as error:
+        raise MalformedMessageError(str(error)[:200]) from error
+    if plain is None:
+        raise MalformedMessageError("they differ in more than their numbers")
+    return parse_value(plain)
+
+
+def parse_value(value: object) -> list[Piece]:
+    """Read one JSON or msgpack value of a stream.
+
+    Raises:
+        MalformedMessageError: it is none of the known forms.
+    """
+    try:
+        if type(value) is dict and "b" in value and "ts" in value:
+            return [_plain(value)]
+        return list(_pieces(value))
+    except (*Problem, IoprismError) as error:
+        raise MalformedMessageError(str(error)[:200]) from error
+
+
+def unpack(raw: bytes) -> Any:  # noqa: ANN401 - any msgpack value
+    """Unpack one msgpack value that may not claim to be larger than it is."""
+    import msgpack
+
+    try:
+        return msgpack.unpackb(raw, strict_map_key=False)
+    except msgpack.exceptions.ExtraData:
+        return _several(raw)
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        raise MalformedMessageError(f"it is no msgpack ({str(error)[:100]})") from error
+
+
+class Several(list[Any]):
+    """Values that came one after the other in one message."""
+
+
+def _several(raw: bytes) -> Several:
+    import msgpack
+
+    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(raw))
+    unpacker.feed(raw)
+    try:
+        return Several(unpacker)
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        raise MalformedMessageError(f"it is no msgpack ({str(error)[:100]})") from error
+
+
+def _values(raw: bytes) -> list[Any]:
+    if raw[:1] in (b"{", b"\t", b" ", b"\n"):
+        return _json_values(raw)
+    plain = unpack_plain([raw])
+    if plain is not None:
+        return [plain]
+    value = unpack(raw)
+    if not isinstance(value, Several):
+        return [value]
+    return [dict(zip(FIELDS, fields, strict=True)) for fields in _reports(value)] or list(value)
+
+
+def _json_values(raw: bytes) -> list[Any]:
+    """One document, over several lines if need be, or one on every line."""
+    lines = [line for line in raw.splitlines() if line.strip()]
+    try:
+        return [_json(raw)]
+    except MalformedMessageError:
+        if len(lines) < 2:
+            raise
+        return [_json(line) for line in lines]
+
+
+def _json(line: bytes) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessageError(f"it is no JSON ({str(error)[:100]})") from error
+
+
+def _reports(values: list[Any]) -> Iterator[list[Any]]:
+    """GekkoFS reports: nine values, of which the fourth says the direction."""
+    fields = [bare(value) for value in values]
+    count = len(FIELDS)
+    if len(fields) % count or fields[3] not in DIRECTIONS:
+        return
+    for first in range(0, len(fields), count):
+        yield fields[first : first + count]
+
+
+def _plain(value: Mapping[str, Any]) -> Piece:
+    """The plain form: rates b from ts to te."""
+    start = np.asarray(value["ts"], dtype=np.float64)
+    end = np.asarray(value["te"], dtype=np.float64)
+    rate = np.asarray(value["b"], dtype=np.float64)
+    if not start.ndim == end.ndim == rate.ndim == 1 or not len(start) == len(end) == len(rate):
+        raise ValueError(f"{rate.shape} rates do not fit {start.shape} starts, {end.shape} ends")
+    return Piece(start, end, rate * (end - start), None, _name(value.get("job")), _ranks(value))
+
+
+def _ranks(value: Mapping[str, Any]) -> int | None:
+    ranks = value.get("ranks")
+    return ranks if isinstance(ranks, int) and ranks > 0 else None
+
+
+def _pieces(value: object) -> Iterator[Piece]:
+    if isinstance(value, list):
+        yield from _of_content(parse_flush(value), None)
+        return
+    if not isinstance(value, dict):
+        raise ValueError(f"a {type(value).__name__} is no message")
+    job = _name(value.get("job"))
+    if "start_t_micro" in value:
+        yield _of_intervals(request_intervals(value), job, 1)
+    elif "metrics" in value:
+        for series in metric_series(metrics_in(value), Completeness()):
+            yield _of_series(series, job or _name(series.name))
+    else:
+        kept = {key: item for key, item in value.items() if isinstance(key, str) and key != "job"}
+        yield from _of_content(parse_document(kept), job)
+
+
+def _of_content(content: Content, job: str | None) -> Iterator[Piece]:
+    for intervals in content.intervals:
+        yield _of_intervals(intervals, job, content.ranks)
+    for series in content.series:
+        yield _of_series(series, job)
+
+
+def _of_intervals(part: Intervals, job: str | None, ranks: int | None) -> Piece:
+    direction = part.operation if part.operation in ("read", "write") else None
+    return Piece(part.start, part.end, part.bytes, direction, job, ranks)
+
+
+def _of_series(series: TimeSeries, job: str | None) -> Piece:
+    edges, values = series.steps.edges, series.steps.values
+    amount = np.asarray(values * np.diff(edges), dtype=np.float64)
+    return Piece(edges[:-1], edges[1:], amount, series.direction, job)
+
+
+def _name(job: object) -> str | None:
+    if job is None:
+        return None
+    if not isinstance(job, str | int):
+        raise ValueError("the name of a job is a text or a number")
+    # JSON can hold halves of characters, which nothing else can.
+    return str(job)[:MOST_NAME].encode("utf-8", "replace").decode()

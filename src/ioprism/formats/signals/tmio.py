@@ -1,0 +1,170 @@
+"""Traces of the TMIO library, and the JSON forms that FTIO takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ioprism.formats.signals.build import (
+    Content,
+    Intervals,
+    build_trace,
+    interval_bytes,
+    numbers,
+    steps,
+)
+from ioprism.formats.signals.documents import (
+    broken,
+    head,
+    json_document,
+    json_lines,
+    msgpack_objects,
+)
+from ioprism.model.signal import FloatArray, TimeSeries
+from ioprism.model.trace import Completeness, Trace
+
+# Modes ending in _b tell the bandwidth that was required, not what was measured.
+MODES = ("read_sync", "write_sync", "read_async_t", "write_async_t")
+REQUIRED = ("read_async_b", "write_async_b", "io_time")
+MODE_KEY = re.compile(rb'"(?:read|write)_(?:sync|async)(?:_[tb])?"\s*:|"bandwidth"\s*:\s*\{')
+PLAIN = re.compile(rb'\s*\{\s*"(?!traceEvents")[bt]\w*"\s*:\s*\[')
+MSGPACK_MODE = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)")
+
+Body = Mapping[str, Any]
+
+
+class TmioReader:
+    """Reads TMIO's JSON, JSON lines and msgpack, and FTIO's custom JSON."""
+
+    name = "tmio"
+    title = "TMIO (.json, .jsonl, .msgpack) and FTIO's custom JSON"
+    tells = frozenset({"calls", "layers", "heatmap"})
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the content has TMIO's modes or plain arrays b and t. Never raises."""
+        start = head(source)
+        if start.lstrip()[:1] == b"{":
+            return bool(MODE_KEY.search(start) or PLAIN.match(start))
+        return bool(MSGPACK_MODE.match(start))
+
+    def read(self, source: Path) -> Trace:
+        """Read all intervals; phases of ranks become events."""
+        completeness = Completeness()
+        try:
+            content = _joined(self._contents(source, completeness))
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+            raise broken(source, f"its arrays cannot be read ({error})") from error
+        return build_trace(source, content, completeness, name=self.name)
+
+    def _contents(self, source: Path, completeness: Completeness) -> Iterator[Content]:
+        start = head(source)
+        if start.lstrip()[:1] != b"{":
+            for flush in msgpack_objects(source, completeness):
+                yield parse_flush(flush)
+        elif _has_lines(start):
+            for line in json_lines(source, completeness):
+                yield parse_document(line)
+        else:
+            yield parse_document(json_document(source))
+
+
+def _has_lines(start: bytes) -> bool:
+    """Whether the first line is a whole object of its own."""
+    line = start.strip().partition(b"\n")[0].strip()
+    return line.endswith(b"}") and line.count(b"{") == line.count(b"}") and b"\n" in start.strip()
+
+
+def _joined(contents: Iterator[Content]) -> Content:
+    parts = list(contents)
+    ranks = [part.ranks for part in parts if part.ranks]
+    return Content(
+        intervals=[intervals for part in parts for intervals in part.intervals],
+        series=_joined_series([series for part in parts for series in part.series]),
+        ranks=max(ranks, default=None),
+    )
+
+
+def _joined_series(parts: list[TimeSeries]) -> list[TimeSeries]:
+    by_name: dict[str, list[TimeSeries]] = {}
+    for series in parts:
+        by_name.setdefault(series.name, []).append(series)
+    joined = []
+    for name, same in by_name.items():
+        edges = np.concatenate([series.steps.edges for series in same])
+        values = np.concatenate([np.append(series.steps.values, 0.0) for series in same])
+        joined.append(TimeSeries(name, steps(edges, values), same[0].direction))
+    return joined
+
+
+def parse_document(document: object) -> Content:
+    """One JSON object: modes, a bare bandwidth, or bare arrays."""
+    if not isinstance(document, dict):
+        raise ValueError("expected an object")
+    modes = {key: body for key, body in document.items() if key.startswith(("read_", "write_"))}
+    if not modes and any(key in document for key in REQUIRED):
+        return Content()
+    if not modes:
+        return _body(document.get("bandwidth", document), "other")
+    measured = {name: body for name, body in modes.items() if name in MODES}
+    return _joined(_mode(name, body) for name, body in measured.items() if isinstance(body, dict))
+
+
+def _mode(name: str, body: Body) -> Content:
+    found = _body(body.get("bandwidth", body), name.partition("_")[0], nonblocking="async" in name)
+    ranks = body.get("number_of_ranks")
+    return Content(found.intervals, found.series, int(ranks) if ranks else None)
+
+
+def _body(body: Body, operation: str, *, nonblocking: bool | None = None) -> Content:
+    """Arrays of one direction: per rank (two times) or summed over ranks (one time)."""
+    arrays = {key: value for key, value in body.items() if isinstance(value, list)}
+    rates = _pick(arrays, "b_rank_avr", "b_overlap_avr", prefix="b")
+    if not rates:
+        return Content()
+    if rates == "b_overlap_avr" or not any(key.endswith("_e") or key == "te" for key in arrays):
+        times = _pick(arrays, "t_overlap", "t", prefix="t")
+        series = steps(numbers(arrays[times]), numbers(arrays[rates]))
+        direction = None if operation == "other" else operation
+        return Content(series=[TimeSeries(operation, series, direction)])
+    start = numbers(arrays[_pick(arrays, "t_rank_s", prefix="t", suffix="s")])
+    end = numbers(arrays[_pick(arrays, "t_rank_e", prefix="t", suffix="e")])
+    moved = interval_bytes(numbers(arrays[rates]), start, end)
+    return Content([Intervals(start, end, moved, operation, nonblocking)])
+
+
+def _pick(arrays: Body, *names: str, prefix: str, suffix: str = "") -> str:
+    """The first of these keys that is there, else the only one of this form."""
+    for name in names:
+        if name in arrays:
+            return name
+    like = [key for key in arrays if key.startswith(prefix) and key.endswith(suffix)]
+    return like[0] if like else ""
+
+
+def parse_flush(flush: object) -> Content:
+    """One array of a msgpack flush: a mode with its phases, or times that are not needed."""
+    if not isinstance(flush, list | tuple) or not flush:
+        raise ValueError("expected an array")
+    if flush[0] == "io_time":
+        return Content()
+    if len(flush) < 14:
+        raise ValueError(f"a mode has {len(flush)} fields instead of 14")
+    nonblocking, write, ranks, phases = bool(flush[1]), bool(flush[2]), flush[12], flush[13]
+    table = _phase_table(phases)
+    operation = "write" if write else "read"
+    return Content(
+        [Intervals(table[:, 1], table[:, 2], table[:, 0], operation, nonblocking)],
+        ranks=int(ranks) if ranks else None,
+    )
+
+
+def _phase_table(phases: object) -> FloatArray:
+    """Rows of bytes, start, end."""
+    if not isinstance(phases, list | tuple):
+        raise ValueError("phases are not an array")
+    columns = [np.array([phase[field] for phase in phases], np.float64) for field in range(3)]
+    return np.stack(columns, axis=1)

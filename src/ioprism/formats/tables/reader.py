@@ -1,0 +1,268 @@
+"""Read events from tables that users made: CSV, Parquet, JSON lines."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.calls import classify
+from ioprism.formats.parquet import (
+    UNREADABLE,
+    columns_of,
+    first_line,
+    is_parquet,
+    until_damage,
+)
+from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
+from ioprism.formats.text import head
+from ioprism.model.files import file_table
+from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.trace import Job, Trace, Warn
+
+ROWS = 250_000  # read at once
+HEAD = 65536
+LARGEST = 2**60  # bytes; more is damage
+PROCESS = ("application", "host", "pid", "tid", "rank", "process")
+_WHOLE = ("rank", "process", "pid", "tid", "offset", "bytes")
+_WORDS = ("application", "host", "file", "layer", "operation", "function")
+
+
+class TableReader:
+    """Reads tables with the event columns, or with a TOML file that names the columns."""
+
+    name = "table"
+    title = "Tables of events (CSV, Parquet, JSON lines), or a TOML file describing one"
+    tells = frozenset({"calls", "metadata", "offsets", "ranks", "threads", "hosts", "files",
+                       "collective", "layers"})  # fmt: skip
+
+    def recognises(self, source: Path) -> bool:
+        """Whether it has the event columns, or describes a table. Never raises."""
+        if not source.is_file():
+            return False
+        try:
+            return is_mapping(source) or _sufficient(_columns(source))
+        except (ValueError, *UNREADABLE):
+            return False
+
+    def read(self, source: Path) -> Trace:
+        """Look up files and processes now; events are read when asked for."""
+        try:
+            path, mapping = read_mapping(source) if is_mapping(source) else (source, TableMapping())
+            return _Content(source, Table(path, mapping)).trace()
+        except (ValueError, *UNREADABLE) as error:
+            raise BrokenTraceError(
+                f"the table cannot be read ({first_line(error)}).\n"
+                "Hint: it needs the columns start, end or duration, and operation or function.",
+                source=source,
+            ) from error
+
+
+def _kind(path: Path) -> str:
+    """What a table is written in, by its content."""
+    if is_parquet(path):
+        return "parquet"
+    return "json" if head(path, 64).lstrip().startswith("{") else "csv"
+
+
+def _columns(path: Path) -> list[str]:
+    kind = _kind(path)
+    if kind == "parquet":
+        return columns_of([path])[0]
+    first = head(path, HEAD).partition("\n")[0].strip()
+    if kind == "json":
+        try:
+            read = json.loads(first)
+        except (ValueError, RecursionError):
+            return []
+        return list(read) if isinstance(read, dict) else []
+    return [name.strip().strip('"') for name in first.split(",")]
+
+
+def _sufficient(columns: list[str]) -> bool:
+    present = set(columns)
+    return (
+        "start" in present
+        and bool({"end", "duration"} & present)
+        and bool({"operation", "function"} & present)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and what its columns mean."""
+
+    path: Path
+    mapping: TableMapping
+
+    def scan(self) -> pl.LazyFrame:
+        """The known columns under ioprism's names; those it lacks are null."""
+        kind = _kind(self.path)
+        if kind == "parquet":
+            columns_of([self.path])
+            frame = pl.scan_parquet(self.path, glob=False)
+        elif kind == "json":
+            frame = pl.scan_ndjson(
+                glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
+            )
+        else:
+            frame = pl.scan_csv(
+                self.path,
+                infer_schema=False,
+                truncate_ragged_lines=True,
+                ignore_errors=True,
+                glob=False,
+            )
+        present = set(frame.collect_schema().names())
+        wanted = {name: self.mapping.column(name) for name in KNOWN}
+        found = [name for name, own in wanted.items() if own in present]
+        if not _sufficient(found):
+            raise ValueError(f"it has only the columns {', '.join(sorted(present))[:200]}")
+        return frame.select(
+            [pl.col(own).alias(name) for name, own in wanted.items() if own in present]
+        ).select([_typed(name, name in found) for name in KNOWN])
+
+
+def _typed(name: str, present: bool) -> pl.Expr:
+    column = pl.col(name) if present else pl.lit(None).alias(name)
+    if name in _WHOLE:
+        return column.cast(pl.Int64, strict=False)
+    if name in _WORDS:
+        return column.cast(pl.String, strict=False)
+    if name in ("collective", "nonblocking"):
+        return (
+            column.cast(pl.String, strict=False).str.to_lowercase().is_in(["true", "1"]).alias(name)
+        )
+    return column.cast(pl.Float64, strict=False)
+
+
+@dataclass(frozen=True)
+class _Content:
+    source: Path
+    table: Table
+
+    def trace(self) -> Trace:
+        first, last = self._span()
+        processes = self.processes
+        return Trace(
+            format=TableReader.name,
+            paths=(self.source,),
+            job=Job(ranks=processes["rank"].n_unique() or None, runtime=last - first),
+            partitions=(TablePartition(self.table, self.files, self.keys, first),),
+            load_files=lambda: file_table(self.files["file"]),
+            load_processes=lambda: processes,
+        )
+
+    def _span(self) -> tuple[float, float]:
+        """Seconds of the first and the last event; tables that begin soon begin at zero."""
+        start, end = _times(self.table.mapping.seconds)
+        found = self.table.scan().select(start.min().alias("a"), end.max().alias("b"))
+        first, last = found.collect(engine="streaming").row(0)
+        if first is None or last is None:
+            raise ValueError("no row has a start and an end")
+        return (0.0 if 0 <= first < last - first + 1 else first), last
+
+    @cached_property
+    def files(self) -> pl.DataFrame:
+        found = self.table.scan().select("file").unique().collect(engine="streaming")
+        return found.drop_nulls().filter(pl.col("file") != "").sort("file").with_row_index("row")
+
+    @cached_property
+    def keys(self) -> pl.DataFrame:
+        """Every process, with its row and its rank."""
+        seen = self.table.scan().select(PROCESS).unique().collect(engine="streaming")
+        seen = seen.sort("rank", *PROCESS, nulls_last=False).with_row_index("own_row")
+        who = pl.struct("application", "host", "pid").rank("dense").cast(pl.Int32) - 1
+        return seen.with_columns(own_rank=pl.coalesce(pl.col("rank").cast(pl.Int32), who))
+
+    @cached_property
+    def processes(self) -> pl.DataFrame:
+        positive = (pl.when(pl.col(name) >= 0).then(pl.col(name)).alias(name) for name in ("tid",))
+        return PROCESSES.conform(
+            self.keys.select(
+                pl.col("own_row").alias("process"), pl.col("own_rank").alias("rank"),
+                "application", "host", "pid", *positive,
+            )
+        )  # fmt: skip
+
+
+def _times(seconds: float) -> tuple[pl.Expr, pl.Expr]:
+    start = pl.col("start") * seconds
+    return start, pl.coalesce(pl.col("end") * seconds, start + pl.col("duration") * seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablePartition:
+    """The events of one table."""
+
+    table: Table
+    files: pl.DataFrame  # file (path), row
+    keys: pl.DataFrame
+    origin: float  # seconds
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events in pieces of bounded size; rows without sound times are left out."""
+        dropped = 0
+        for rows in until_damage(self._tables(), self.table.path.name, warn):
+            events = self._events(rows)
+            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
+            dropped += events.height - sound.height
+            yield sound.lazy()
+        if dropped:
+            warn(f"{self.table.path.name}: {dropped} rows without sound times left out")
+
+    def _tables(self) -> Iterator[pl.DataFrame]:
+        yield from self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
+
+    def _events(self, rows: pl.DataFrame) -> pl.DataFrame:
+        start, end = _times(self.table.mapping.seconds)
+        named = rows.join(self.files, on="file", how="left", maintain_order="left").join(
+            self.keys, on=PROCESS, how="left", nulls_equal=True, maintain_order="left"
+        )
+        kinds = _kinds(named.select("layer", "operation", "function").unique(), self.table.mapping)
+        named = named.join(
+            kinds, on=["layer", "operation", "function"], how="left", nulls_equal=True,
+            maintain_order="left",
+        )  # fmt: skip
+        size = [
+            pl.when(pl.col(name).is_between(0, LARGEST)).then(pl.col(name)).alias(name)
+            for name in ("offset", "bytes")
+        ]
+        columns = named.with_columns(start - self.origin, end.alias("end") - self.origin, *size)
+        return EVENTS.conform(
+            columns.with_columns(
+                file="row",
+                process="own_row",
+                rank="own_rank",
+                layer=named["layer_code"].cat.to(Layer),
+                operation=named["operation_code"].cat.to(Operation),
+            )
+        )
+
+
+def _kinds(words: pl.DataFrame, mapping: TableMapping) -> pl.DataFrame:
+    """Layer and operation of every combination of the table's words."""
+    codes = [_codes(row, mapping) for row in words.iter_rows()]
+    return words.with_columns(
+        layer_code=pl.Series([layer for layer, _ in codes], dtype=pl.UInt8),
+        operation_code=pl.Series([operation for _, operation in codes], dtype=pl.UInt8),
+    )
+
+
+def _codes(words: tuple[str | None, ...], mapping: TableMapping) -> tuple[int, int]:
+    """What the words mean: as mapped, as ioprism's own words, or as a function's name."""
+    layer, operation, function = words
+    call = classify(function or operation or "")
+    known_layer = mapping.layers.get(layer or "", (layer or "").lower())
+    known_operation = mapping.operations.get(operation or "", (operation or "").lower())
+    if known_layer not in LAYERS:
+        known_layer = call.layer if call.layer != "other" else "posix"
+    if known_operation not in OPERATIONS:
+        known_operation = call.operation
+    return LAYERS.index(known_layer), OPERATIONS.index(known_operation)

@@ -1,0 +1,117 @@
+"""From traces to explained bottlenecks: the order of the steps, and the stored one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.counted_once import main_view
+from ioprism.analyses.bottlenecks.find import bottlenecks_of
+from ioprism.analyses.bottlenecks.inspection import Inspection, inspected, rows_behind
+from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism.analyses.bottlenecks.settings import METRICS, Settings
+from ioprism.engine.base import Engine
+from ioprism.formats.registry import read_trace
+from ioprism.model.trace import Trace
+from ioprism.rules.bottlenecks.explain import explained
+from ioprism.rules.bottlenecks.load import DIMENSIONS, Rule, rules
+from ioprism.rules.expression import compile_quantity
+from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
+
+
+def make_settings(*, metric: str = "operations", **chosen: Any) -> Settings:  # noqa: ANN401
+    """Return settings; a metric that is none of the known ones is read as an expression.
+
+    Raises:
+        ExpressionError: the metric is no expression over the fields of a record.
+        UsageError: a setting makes no sense.
+    """
+    if metric in METRICS:
+        return Settings(metric=metric, **chosen)
+    sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}
+    work = compile_quantity(metric, fields=sums)
+    return Settings(metric=metric, work=work.compute, **chosen)
+
+
+def analyse(
+    trace: Trace,
+    engine: Engine,
+    *,
+    rule_files: tuple[Path, ...] = (),
+    top: int | None = None,
+    page: int = 1,
+    compatible: str | None = None,
+    **chosen: Any,  # noqa: ANN401 - as `Settings` has them
+) -> Bottlenecks:
+    """Find and explain the bottlenecks of a trace that is open already."""
+    settings = make_settings(**chosen)
+    if compatible is not None:
+        settings = settings.like_wisio(trace_format=trace.format)
+    known = rules(*rule_files)
+    looked_at = PreparedView(trace, main_view(trace, settings, engine), settings)
+    return looked_at.bottlenecks(known, top=top, page=page)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Traces by their paths, and where their main view is kept, if anywhere."""
+
+    paths: tuple[Path, ...]
+    format_name: str | None = None
+    stages: Path | None = None
+
+    def stage(self, settings: Settings, engine: Engine, *, like_wisio: bool) -> PreparedView:
+        """Return the main view, from the store if it has it."""
+        store = None if self.stages is None else StageStore(self.stages)
+        # WisIO's settings depend on the format, so the trace has to be opened for them.
+        trace = read_trace(*self.paths, format_name=self.format_name) if like_wisio else None
+        if trace is not None:
+            settings = settings.like_wisio(trace_format=trace.format)
+        if store is None:
+            opened = trace or read_trace(*self.paths, format_name=self.format_name)
+            return PreparedView(opened, main_view(opened, settings, engine), settings)
+        layout = "compatible" if settings.compatible else ""
+        key = stage_key(self.paths, settings.main_view, format_name=self.format_name, layout=layout)
+        stored = store.load(key, paths=self.paths)
+        if stored is None:
+            opened = trace or read_trace(*self.paths, format_name=self.format_name)
+            stored = Stage(opened, main_view(opened, settings, engine))
+            store.save(key, stored)
+        return PreparedView(stored.trace, stored.main, settings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedView:
+    """A trace and its main view."""
+
+    trace: Trace
+    main: pl.DataFrame
+    settings: Settings
+
+    def bottlenecks(
+        self, known: Sequence[Rule], *, top: int | None = None, page: int = 1
+    ) -> Bottlenecks:
+        """Find and explain bottlenecks."""
+        found = bottlenecks_of(self.main, self.trace, self.settings)
+        return explained(found, known, top=top, page=page, settings=self.settings.shown())
+
+    def inspect(
+        self, identifier: str, known: Sequence[Rule], engine: Engine, source: Source
+    ) -> Inspection:
+        """Take one bottleneck apart; a stored stage's trace is opened for its calls.
+
+        Raises:
+            UsageError: there is no bottleneck of this name.
+        """
+        found = bottlenecks_of(self.main, self.trace, self.settings)
+        rows = rows_behind(found, identifier)
+        alone = replace(found, table=found.table.filter(pl.col("id") == identifier))
+        (bottleneck,) = explained(alone, known).bottlenecks
+        trace = self.trace
+        if not trace.partitions:
+            trace = read_trace(*source.paths, format_name=source.format_name)
+        return inspected(bottleneck, rows, trace, engine, self.settings)

@@ -1,0 +1,46 @@
+"""Everything that was found out about a job, ready to be told in any form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism.analyses.characterise import Characteristics
+from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.phases import Phases
+from ioprism.model.finding import Finding, Severity
+from ioprism.model.trace import Trace
+from ioprism.rules.registry import NotChecked
+from ioprism.views.picture.timeline import Timeline
+
+SERIOUS = (Severity.HIGH, Severity.WARN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A job's story; None where the trace cannot tell."""
+
+    trace: Trace
+    characteristics: Characteristics
+    findings: tuple[Finding, ...]  # of all analyses, worst first
+    not_checked: tuple[NotChecked, ...]
+    phases: Phases | None
+    bottlenecks: Bottlenecks | None
+    rhythm: Rhythm | None
+    rhythm_of: str  # read, write, both: whose rhythm it is
+    timeline: Timeline
+    by_file: pl.DataFrame  # see analyses/breakdown.py
+    by_rank: pl.DataFrame
+    notes: tuple[str, ...] = ()  # analyses that could not answer, and why
+
+    @property
+    def serious(self) -> tuple[Finding, ...]:
+        """The findings that cost time."""
+        return tuple(f for f in self.findings if f.severity in SERIOUS)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is missing from the trace or from the answer."""
+        return (*self.trace.completeness.warnings, *self.notes)

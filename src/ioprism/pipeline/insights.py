@@ -1,0 +1,187 @@
+"""From paths to insights: one job, or the many of a folder on all cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
+from ioprism.errors import (
+    BrokenTraceError,
+    IoprismError,
+    NoSuchTraceError,
+    TraceError,
+    UnknownFormatError,
+)
+from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.model.trace import Job, Progress
+from ioprism.rules.registry import Insights, judge
+from ioprism.settings import Thresholds
+
+FEW = 8  # so few logs are not worth starting processes for
+CHUNK = 8  # logs that a process takes at a time
+
+Group = tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One job and what was found in it."""
+
+    paths: Group
+    format: str
+    job: Job
+    warnings: tuple[str, ...]
+    insights: Insights
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A log that cannot be read, and why."""
+
+    message: str
+
+
+def judge_group(
+    group: Group,
+    *,
+    thresholds: Thresholds,
+    format_name: str | None = None,
+    servers: Path | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Judge one job: a log with counters only without loading a table library.
+
+    Args:
+        group: the logs of the job.
+        thresholds: when rules fire.
+        format_name: of the logs, if it is not to be recognised.
+        servers: a store of counters of the servers that the job used.
+        progress: is told how many events were read.
+    """
+    if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
+        log = read_plain(group[0])
+        if not log.has_calls:
+            return _judged_log(log, thresholds, servers)
+    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
+    from ioprism.formats.registry import read_trace
+
+    trace = read_trace(*group, format_name=format_name)
+    held = in_memory(trace, progress=progress)
+    evidence = evidence_of_trace(held, LocalEngine(progress), thresholds)
+    found = judge(with_background_load(evidence, servers))
+    return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
+
+
+def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
+    found = judge(with_background_load(evidence_of_log(log, thresholds), servers))
+    return Judged(log.paths, log.format, log.job, log.completeness.warnings, found)
+
+
+def with_background_load(evidence: Evidence, servers: Path | None) -> Evidence:
+    """Add what the servers moved while the job ran, where both are known."""
+    job = evidence.job
+    if servers is None or job.start_time is None or job.end_time is None:
+        return evidence
+    from ioprism.analyses.background_load import background_load
+    from ioprism.storage.counter_store import open_store
+
+    seen = background_load(open_store(servers), start=job.start_time, end=job.end_time)
+    return replace(evidence, background_load=seen)
+
+
+def groups(paths: Sequence[Path], *, format_name: str | None) -> list[Group]:
+    """Return the logs of each job: those of a folder one by one, ranks of a killed job together.
+
+    Raises:
+        NoSuchTraceError: there is nothing at a path.
+        UnknownFormatError: there is no trace in a folder.
+    """
+    found: list[Group] = []
+    for path in paths:
+        if not path.exists():
+            raise NoSuchTraceError(path)
+        found += [(path,)] if path.is_file() else _in_folder(path, format_name)
+    return found
+
+
+def _in_folder(folder: Path, format_name: str | None) -> list[Group]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    logs = [path for path in files if is_log(path)]
+    if not logs or format_name not in (None, "darshan"):
+        return [(folder,)]
+    others = [path for path in files if path not in set(logs)]
+    return [*_jobs(logs), *((path,) for path in others if _recognised(path))]
+
+
+def _jobs(logs: Sequence[Path]) -> list[Group]:
+    """Join the logs that the ranks of a killed job left."""
+    found: dict[object, list[Path]] = {}
+    for path in logs:
+        found.setdefault(_killed_job(path) or path, []).append(path)
+    return [tuple(paths) for paths in found.values()]
+
+
+def _killed_job(path: Path) -> object | None:
+    try:
+        job = read_plain(path).job if "mmap" in path.name else None
+    except TraceError:
+        return None
+    if job is None or job.end_time is not None or (job.ranks or 1) < 2:
+        return None
+    return path.parent, job.user, job.executable, job.ranks, int(job.start_time or 0)
+
+
+def _recognised(path: Path) -> bool:
+    from ioprism.formats.registry import find_reader
+
+    try:
+        find_reader(path)
+    except (UnknownFormatError, BrokenTraceError):
+        return False
+    return True
+
+
+def judge_many(
+    jobs: Sequence[Group],
+    *,
+    thresholds: Thresholds,
+    format_name: str | None,
+    servers: Path | None = None,
+    progress: Callable[[int], None],
+) -> Iterator[Judged | Failed]:
+    """Judge many jobs in order, on all cores."""
+    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
+    for number, result in enumerate(_mapped(work, jobs), start=1):
+        progress(number)
+        yield result
+
+
+def _attempt(
+    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: Path | None
+) -> Judged | Failed:
+    try:
+        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+    except (IoprismError, OSError) as error:
+        return Failed(str(error).partition("\n")[0])
+
+
+def _mapped(
+    work: Callable[[Group], Judged | Failed], jobs: Sequence[Group]
+) -> Iterator[Judged | Failed]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if len(jobs) <= FEW or (cores or 1) < 2:
+        yield from map(work, jobs)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # A table library's threads do not survive a fork, so processes start afresh.
+    context = multiprocessing.get_context("spawn")
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+        yield from pool.map(work, jobs, chunksize=CHUNK)

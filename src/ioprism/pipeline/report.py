@@ -1,0 +1,114 @@
+"""From a trace to its report: the order of the analyses, and only the order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism.analyses.breakdown import by_file, by_rank
+from ioprism.analyses.characterise import characterise
+from ioprism.analyses.evidence import Evidence, evidence_of_trace
+from ioprism.analyses.periodicity.detect import rhythm
+from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.sampling import sample
+from ioprism.analyses.phases import Phases, phases
+from ioprism.engine.base import Engine
+from ioprism.engine.local import LocalEngine
+from ioprism.engine.memory import in_memory
+from ioprism.errors import AnalysisError
+from ioprism.model.trace import Trace
+from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
+from ioprism.pipeline.document import Document
+from ioprism.pipeline.ranking import ranked
+from ioprism.rules.registry import judge
+from ioprism.settings import Thresholds
+from ioprism.views.picture.timeline import MOST_MARKS, timeline
+from ioprism.views.time.bandwidth import bandwidth
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSettings:
+    """What a report looks at."""
+
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    views: tuple[str, ...] = ("process", "file", "time")
+    top: int = 50  # bottlenecks of each view
+    most_marks: int = MOST_MARKS  # on the page; more calls are drawn as runs
+
+
+def document_of(
+    trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
+) -> Document:
+    """Run every analysis that the trace has enough detail for."""
+    chosen, engine = settings or ReportSettings(), engine or LocalEngine()
+    held = in_memory(trace)
+    notes: list[str] = []
+    evidence = evidence_of_trace(held, engine, chosen.thresholds)
+    insights = judge(evidence)
+    rhythmic, direction = _rhythm(held, engine)
+    bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
+    return Document(
+        trace=held,
+        characteristics=characterise(held, engine),
+        findings=ranked(
+            insights.findings,
+            bottlenecks,
+            rhythmic,
+            direction=direction,
+            floor=_negligible(trace, chosen.thresholds),
+        ),
+        not_checked=insights.not_checked,
+        phases=_attempt(lambda: _phases(held, engine, evidence), []),
+        bottlenecks=bottlenecks,
+        rhythm=rhythmic,
+        rhythm_of=direction,
+        timeline=timeline(held, engine, most=chosen.most_marks),
+        by_file=by_file(held, engine),
+        by_rank=by_rank(held, engine),
+        notes=tuple(notes),
+    )
+
+
+def _rhythm(trace: Trace, engine: Engine) -> tuple[Rhythm | None, str]:
+    """The rhythm of all I/O, or of one direction where only that has one."""
+    found: dict[str, Rhythm] = {}
+    for direction in ("both", "write", "read"):
+        answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
+        if answer is not None and answer.period is not None:
+            return answer, direction
+        if answer is not None:
+            found[direction] = answer
+    return next(((answer, name) for name, answer in found.items()), (None, "both"))
+
+
+def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:
+    return rhythm(sample(bandwidth(trace, engine, direction=direction)))
+
+
+def _negligible(trace: Trace, limits: Thresholds) -> float:
+    share = limits.negligible_share * (trace.job.runtime or 0.0)
+    return max(share, limits.negligible_seconds)
+
+
+def _bottlenecks(trace: Trace, engine: Engine, chosen: ReportSettings) -> Bottlenecks | None:
+    if not trace.partitions:
+        return None
+    return find_bottlenecks(trace, engine, top=chosen.top, views=chosen.views)
+
+
+def _phases(trace: Trace, engine: Engine, evidence: Evidence) -> Phases:
+    return phases(trace, engine) if evidence.phases is None else Phases(evidence.phases)
+
+
+def _attempt(question: Callable[[], Result], notes: list[str]) -> Result | None:
+    """Ask; a question that the trace cannot answer leaves a note instead."""
+    try:
+        return question()
+    except AnalysisError as error:
+        notes.append(str(error).partition("\n")[0])
+        return None

@@ -1,1 +1,0 @@
-"""From bytes to traces: knows formats, nothing else."""

@@ -1,0 +1,61 @@
+"""A job's story as one object that knows every form it can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ioprism.model.finding import Finding
+from ioprism.pipeline.document import Document
+from ioprism.reports.sheets import Sheet, sheets
+from ioprism.reports.to_notebook import Figure, display, figures, summary
+from ioprism.storage.atomic import atomic_write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A job's story, in every form."""
+
+    document: Document
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all analyses, worst first."""
+        return self.document.findings
+
+    @property
+    def tables(self) -> dict[str, Sheet]:
+        """The tables by title; each shows itself in a notebook."""
+        return {sheet.title: sheet for sheet in sheets(self.document)}
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The pictures by name; each shows itself in a notebook."""
+        return figures(self.document)
+
+    def to_json(self) -> str:
+        """Return one JSON document."""
+        from ioprism.reports import to_json
+        from ioprism.reports.to_json import report as form
+
+        return to_json.document(self.document.trace, form.body(self.document))
+
+    def to_html(self, path: str | Path | None = None, *, replace: bool = True) -> str:
+        """Return the page, and write it where `path` says."""
+        from ioprism.reports.to_html import report as form
+
+        text = form.page(self.document)
+        if path is not None:
+            with atomic_write(Path(path), replace=replace) as aside:
+                aside.write_text(text, encoding="utf-8")
+        return text
+
+    def show(self) -> None:
+        """Tell the story in the terminal, or in a notebook's cell."""
+        from ioprism.reports.to_terminal import report as form
+
+        if not display(self):
+            form.show(self.document, form.plain_console())
+
+    def _repr_html_(self) -> str:
+        return summary(self.document)

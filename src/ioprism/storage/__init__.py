@@ -1,0 +1,1 @@
+"""What ioprism keeps on disk: atomic writes, the trace store, the counter store, measured runs."""

@@ -1,0 +1,229 @@
+"""A trace kept as a folder of Parquet files, opened again in milliseconds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from isal import isal_zlib
+
+from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.model.schema import EVENTS, FILES, PROCESSES
+from ioprism.model.trace import (
+    Completeness,
+    Job,
+    LazyTables,
+    Mount,
+    Progress,
+    Trace,
+    Warn,
+)
+from ioprism.storage.atomic import atomic_write
+
+VERSION = 2
+MANIFEST = "ioprism-trace.json"
+EVENTS_PER_FILE = 2_000_000  # about half a gigabyte while they are sorted and written
+EVENTS_PER_ROW_GROUP = 262_144
+MANIFEST_BYTES = 64 * 2**20
+WINDOW = 2**20  # bytes read at once
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPartition:
+    """The events of one Parquet file."""
+
+    path: Path
+    checksum: int
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
+        """Yield the file once, lazily: polars reads only what is asked for."""
+        _verify(self.path, self.checksum)
+        events = pl.scan_parquet(self.path, glob=False)
+        if events.collect_schema() != EVENTS.schema:
+            raise _broken(self.path, "its columns are not those of events")
+        yield events
+
+
+def write_store(
+    trace: Trace, folder: Path, *, replace: bool = False, progress: Progress | None = None
+) -> None:
+    """Write a trace as a store; the folder appears only when it is complete.
+
+    Raises:
+        OutputError: the folder exists and is not to be replaced, or is no store.
+    """
+    if folder.exists() and replace and not (folder / MANIFEST).is_file():
+        raise OutputError(
+            f"{folder} exists and is not an ioprism store, so it is not replaced.\n"
+            "Hint: choose another name."
+        )
+    with atomic_write(folder, replace=replace) as aside:
+        aside.mkdir()
+        _write_tables(trace, aside, progress)
+
+
+def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None:
+    events = [
+        _write_parquet(table.sort("start"), folder / f"events-{number:05d}.parquet")
+        for number, table in enumerate(_blocks(trace, progress))
+    ]
+    counters = {
+        name: _write_parquet(table, folder / f"counters-{number:02d}.parquet")
+        for number, (name, table) in enumerate(trace.counters.items())
+    }
+    _write_parquet(trace.files, folder / "files.parquet")
+    _write_parquet(trace.processes, folder / "processes.parquet")
+    manifest = {
+        "ioprism_store": VERSION,
+        "format": trace.format,
+        "paths": [str(path) for path in trace.paths],
+        "job": asdict(trace.job),
+        "warnings": trace.completeness.warnings,
+        "events": events,
+        "counters": counters,
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def _blocks(trace: Trace, progress: Progress | None) -> Iterator[pl.DataFrame]:
+    """Collect batches into tables of about `EVENTS_PER_FILE` rows."""
+    held: list[pl.DataFrame] = []
+    rows = 0
+    for number, batch in enumerate(trace.batches(), start=1):
+        table = batch.collect()
+        if progress is not None:
+            progress(number)
+        held.append(table)
+        rows += table.height
+        if rows >= EVENTS_PER_FILE:
+            yield pl.concat(held)
+            held, rows = [], 0
+    if rows:
+        yield pl.concat(held)
+
+
+def _write_parquet(table: pl.DataFrame, path: Path) -> str:
+    table.write_parquet(path, compression="zstd", row_group_size=EVENTS_PER_ROW_GROUP)
+    return path.name
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while window := file.read(WINDOW):
+            checksum = isal_zlib.crc32(window, checksum)
+    return checksum
+
+
+def _verify(path: Path, checksum: int) -> None:
+    """Parquet files do not notice a changed byte, and would tell wrong numbers."""
+    try:
+        sound = _checksum(path) == checksum
+    except OSError as error:
+        raise _broken(path, f"it cannot be read ({error.strerror})") from error
+    if not sound:
+        raise _broken(path, "its content was changed")
+
+
+class StoreReader:
+    """Reads the folders that `ioprism convert` writes."""
+
+    name = "store"
+    title = "ioprism's own Parquet store (a folder)"
+    tells = frozenset(
+        {"calls", "metadata", "offsets", "ranks", "threads", "hosts", "files", "counters",
+         "heatmap", "targets", "collective", "layers"}
+    )  # fmt: skip
+
+    def recognises(self, source: Path) -> bool:
+        """Whether the folder has a store's manifest. Never raises."""
+        try:
+            return (source / MANIFEST).is_file()
+        except OSError:
+            return False
+
+    def read(self, source: Path) -> Trace:
+        """Read the manifest; tables are read when asked for."""
+        manifest = _manifest(source)
+        completeness = Completeness()
+        try:
+            sums: dict[str, int] = manifest["checksums"]
+            files, processes = (
+                partial(_read_table, source / name, sums[name])
+                for name in ("files.parquet", "processes.parquet")
+            )
+            for message in manifest["warnings"]:
+                completeness.warn(str(message))
+            return Trace(
+                format=str(manifest["format"]),
+                paths=(source,),
+                job=_job(manifest["job"]),
+                partitions=tuple(
+                    ParquetPartition(_inside(source, name), sums[name])
+                    for name in manifest["events"]
+                ),
+                counters=LazyTables(
+                    {
+                        name: partial(_read_table, _inside(source, file), sums[file])
+                        for name, file in manifest["counters"].items()
+                    }
+                ),
+                load_files=lambda: FILES.conform(files()),
+                load_processes=lambda: PROCESSES.conform(processes()),
+                completeness=completeness,
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise _broken(source, f"its manifest lacks something ({error})") from error
+
+
+def _manifest(source: Path) -> dict[str, Any]:
+    path = source / MANIFEST
+    try:
+        if path.stat().st_size > MANIFEST_BYTES:
+            raise _broken(source, "its manifest is implausibly large")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest["ioprism_store"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _broken(source, f"its manifest cannot be read ({error})") from error
+    if version != VERSION:
+        raise BrokenTraceError(
+            f"this store has version {version}; this ioprism reads version {VERSION}.\n"
+            "Hint: convert the original trace again.",
+            source=source,
+        )
+    return dict(manifest)
+
+
+def _job(facts: dict[str, Any]) -> Job:
+    mounts = tuple(Mount(str(m["path"]), str(m["filesystem"])) for m in facts.pop("mounts"))
+    return Job(**facts, mounts=mounts)
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Return a file of this folder; a manifest must not point elsewhere."""
+    if Path(name).name != name:
+        raise ValueError(f"{name!r} is not a plain file name")
+    path = folder / name
+    if not path.is_file():
+        raise _broken(folder, f"{name} is missing")
+    return path
+
+
+def _read_table(path: Path, checksum: int) -> pl.DataFrame:
+    _verify(path, checksum)
+    try:
+        return pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _broken(path, "it is no readable Parquet file") from error
+
+
+def _broken(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"the store is damaged: {why}.\nHint: convert the original trace again.", source=source
+    )

@@ -1,0 +1,108 @@
+"""The calls of a burst: data, and what surrounds them, in every layer they pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.synthetic.calls import Calls
+from ioprism.synthetic.placement import Placement
+from ioprism.synthetic.schedule import (
+    CLOSE,
+    INNER,
+    OUTER,
+    SEEK,
+    SYNC,
+    Floats,
+    Schedule,
+    aggregators,
+)
+from ioprism.synthetic.truth import Integers
+from ioprism.synthetic.workload import Burst, Workload
+
+
+def burst_calls(
+    burst: Burst,
+    ranks: npt.NDArray[np.int64],
+    files: Integers,
+    plan: Schedule,
+    placed: Placement,
+    workload: Workload,
+) -> Iterator[Calls]:
+    """Yield the calls of all phases: the MPI-IO layer first, if there is one."""
+    rank, file = ranks[None, :, None], files[:, :, None]
+    below = "posix" if burst.layer == "mpiio" else burst.layer
+    workers = aggregators(burst, len(ranks)) if burst.collective else np.arange(len(ranks))
+    shown = partial(Calls, rank=rank, file=file)
+    hidden = partial(Calls, rank=rank[:, workers], file=file)
+    if burst.layer == "mpiio":
+        start, end = _outer(burst, plan)
+        yield shown("mpiio", burst.direction, start, end, offset=placed.offsets,
+                    size=placed.sizes, collective=burst.collective)  # fmt: skip
+    if burst.collective:
+        offsets, lengths = file_domains(burst, placed)
+        start, end = _inner_of_aggregators(ranks[workers], plan, workload)
+        yield hidden("posix", burst.direction, start, end, offset=offsets, size=lengths)
+    else:
+        start, end = plan.within(INNER)
+        if burst.seeks:
+            yield hidden(below, "seek", *plan.within(SEEK))
+        yield hidden(below, burst.direction, start, end, offset=placed.offsets, size=placed.sizes)
+    yield from _frame(burst, plan, shown, hidden, workers)
+
+
+def _outer(burst: Burst, plan: Schedule) -> tuple[Floats, Floats]:
+    start, end = plan.within(OUTER)
+    if not burst.collective:
+        return start, end
+    # Ranks come one after the other and leave together.
+    ranks = plan.begin.shape[1]
+    late = 0.005 * (np.arange(ranks) / ranks)[None, :, None] * plan.widths
+    return start + late, np.broadcast_to(end, (len(start), ranks, end.shape[2]))
+
+
+def _inner_of_aggregators(
+    workers: npt.NDArray[np.int64], plan: Schedule, workload: Workload
+) -> tuple[Floats, Floats]:
+    factors = np.array([workload.factor(rank) for rank in workers.tolist()])
+    share = (factors / factors.max())[None, :, None]
+    start, end = plan.within(INNER)
+    start = np.broadcast_to(start, (len(start), len(workers), start.shape[2]))
+    return start, start + (end - start) * share
+
+
+def file_domains(burst: Burst, placed: Placement) -> tuple[Integers, Integers]:
+    """What each aggregator moves in each collective call: offsets, and (A, n) lengths."""
+    ranks = placed.offsets.shape[1]
+    total = ranks * placed.sizes
+    share = -(-total // burst.aggregators)
+    before = np.minimum(np.arange(burst.aggregators)[:, None] * share, total)
+    lengths = np.minimum(share, total - before)
+    return placed.offsets[:, :1] + before[None], lengths
+
+
+def _frame(
+    burst: Burst,
+    plan: Schedule,
+    shown: partial[Calls],
+    hidden: partial[Calls],
+    workers: npt.NDArray[np.int64],
+) -> Iterator[Calls]:
+    """The calls around the data: open, sync, close; once, or in each phase with a new file."""
+    below = "posix" if burst.layer == "mpiio" else burst.layer
+    all_phases = slice(None)
+    first = all_phases if burst.per_phase else slice(0, 1)
+    last = all_phases if burst.per_phase else slice(-1, None)
+    around = [("open", 0.0, first), ("close", CLOSE, last)]
+    if burst.sync:
+        around.append(("sync", SYNC, all_phases))
+    for operation, share, phases in around:
+        start, end = (time[phases, :, None] for time in plan.call(share))
+        if burst.layer == "mpiio":
+            yield shown("mpiio", operation, start, end, collective=True)
+        margin = (0.1 if burst.layer == "mpiio" else 0.0) * (end - start)
+        inside = (start + margin)[:, workers], (end - margin)[:, workers]
+        yield hidden(below, operation, *inside)

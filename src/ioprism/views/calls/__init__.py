@@ -1,0 +1,1 @@
+"""What calls add up to: totals, sizes, access order, the longest of them."""

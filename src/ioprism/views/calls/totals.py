@@ -1,0 +1,48 @@
+"""Operations, bytes and seconds by any key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ioprism.views.calls.sizes import size_bin
+
+SUMS = ("operations", "bytes", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many calls, how many bytes moved, how many seconds spent, for each key."""
+
+    by: tuple[str, ...]  # columns of the event table
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Sum some of the events."""
+        return events.group_by(self.by).agg(
+            pl.len().cast(pl.Int64).alias("operations"),
+            pl.col("bytes").sum(),
+            (pl.col("end") - pl.col("start")).sum().alias("seconds"),
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add sums of the same key."""
+        return partials.group_by(self.by).agg(pl.col(SUMS).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSizes:
+    """How many reads and writes fall into each size bin, for each key."""
+
+    by: tuple[str, ...]
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Count some of the events."""
+        moves = events.filter(pl.col("operation").is_in(["read", "write"]))
+        return moves.group_by(*self.by, size_bin(pl.col("bytes")).alias("bin")).agg(
+            pl.len().cast(pl.Int64).alias("count")
+        )
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add counts of the same key and bin."""
+        return partials.group_by(*self.by, "bin").agg(pl.col("count").sum())

@@ -1,0 +1,1 @@
+"""Darshan's counters in the shape of event totals and of usage."""

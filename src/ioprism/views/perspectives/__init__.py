@@ -1,0 +1,1 @@
+"""Who did what to which file when: the main view, and the records of every perspective."""

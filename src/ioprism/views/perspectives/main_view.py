@@ -1,0 +1,217 @@
+"""Who did what to which file when: the main view, from which every perspective is derived.
+
+One row per process, file, time bucket, class of call and function. It is small, made in one
+pass, and everything later is sums and maxima over its rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import TooManyPiecesError
+from ioprism.views.calls.access_order import Flags, Walk, Whole, walk
+from ioprism.views.calls.call_class import WRITE, call_class
+
+Assignment = Literal["split", "start", "middle"]
+
+VERSION = 2  # changes with the meaning of the columns, so that stored stages are not mistaken
+KEYS = ("process", "file", "time", "class", "function")
+SUMS = ("count", "bytes", "seconds")
+MAXIMA = ("slowest", "reach")
+# More pieces than this come from times that are wrong or buckets that are far too short.
+MOST_PIECES = 20_000_000
+
+_READ = ("start", "end", "process", "file", "layer", "operation", "function", "offset", "bytes")
+_MAIN = pl.Schema(
+    {
+        "process": pl.UInt32(),
+        "file": pl.UInt32(),
+        "time": pl.Int64(),
+        "class": pl.UInt16(),
+        "function": pl.Categorical(),
+        "count": pl.Float64(),
+        "bytes": pl.Int64(),
+        "seconds": pl.Float64(),
+        "slowest": pl.Float64(),
+        "reach": pl.Int64(),
+    }
+)
+# Single requests at the edges of a piece, which say how it goes on from the piece before.
+_EDGES = pl.Schema(
+    {
+        "start": pl.Float64(),
+        "end": pl.Float64(),
+        "gap": pl.Int64(),  # bytes from the end of the request before, if that is known
+        "waits": pl.Boolean(),  # not yet judged, and so not yet in the sums; null: no edge
+    }
+)
+_PIECE = pl.Schema({**_MAIN, **_EDGES})
+
+
+@dataclass(frozen=True, slots=True)
+class MainView:
+    """Calls, bytes and seconds by process, file, time bucket, class of call and function."""
+
+    bucket: float = 1.0  # seconds
+    # split: a call is shared out among the buckets it spans, by duration.
+    # start, middle: the whole call counts in one bucket, as WisIO does.
+    assignment: Assignment = "split"
+    after: float | None = None  # leave out calls that begin at or before this time
+    origin: float = 0.0  # where bucket 0 begins, in seconds
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Sum some of the events; requests that only earlier events can judge wait."""
+        wanted = events if self.after is None else events.filter(pl.col("start") > self.after)
+        return wanted.select(_READ).map_batches(self._piece, schema=_PIECE)
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add rows of the same key, and judge the requests at the edges between pieces."""
+        return partials.map_batches(self._joined, schema=_PIECE)
+
+    def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Combine all there are: what waits still is the beginning of its stream."""
+        return partials.map_batches(self._settled, schema=_MAIN)
+
+    def _piece(self, events: pl.DataFrame) -> pl.DataFrame:
+        calls = events.select(
+            "start",
+            "end",
+            "process",
+            "file",
+            "function",
+            pl.col("bytes").fill_null(0),
+            call_class(pl.lit(0)).alias("class"),
+            reach=pl.col("offset") + pl.col("bytes"),
+            slowest=pl.col("end") - pl.col("start"),
+        )
+        order = walk(calls, _placed_requests(events))
+        judged = calls.with_columns(pl.col("class") + pl.Series(order.random))
+        sums = _summed(self._shared_out(judged, pl.Series(~order.undecided)))
+        return _with_edges(sums, _edges(calls, order, order.undecided))
+
+    def _joined(self, pieces: pl.DataFrame) -> pl.DataFrame:
+        sums, edges = _apart(pieces)
+        order = walk(edges, np.arange(edges.height))
+        waited = edges["waits"].to_numpy()
+        waits = waited & order.undecided
+        judged = self._judged(edges, order, waited & ~waits)
+        return _with_edges(_summed(pl.concat([sums, judged])), _edges(edges, order, waits))
+
+    def _settled(self, pieces: pl.DataFrame) -> pl.DataFrame:
+        sums, edges = _apart(pieces)
+        order = walk(edges, np.arange(edges.height))
+        judged = self._judged(edges, order, edges["waits"].to_numpy())
+        return _summed(pl.concat([sums, judged]))
+
+    def _judged(self, edges: pl.DataFrame, order: Walk, wanted: Flags) -> pl.DataFrame:
+        """Turn requests that waited into rows of the main view, not yet summed."""
+        requests = edges.with_columns(
+            pl.col("class") + pl.Series(order.random), slowest=pl.col("end") - pl.col("start")
+        )
+        return self._shared_out(requests, pl.Series(wanted, dtype=pl.Boolean))
+
+    def _shared_out(self, calls: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
+        """Turn the wanted calls into rows of the main view, not yet summed."""
+        if self.assignment != "split":
+            return self._whole(calls, self._bucket_of(self.assignment)).filter(wanted)
+        return self._split(calls, wanted)
+
+    def _bucket_of(self, assignment: Assignment) -> pl.Expr:
+        if assignment == "start":
+            return self._bucket(pl.col("start")).floor()
+        # WisIO numbers midpoints from 0, each bucket with its right edge.
+        middle = (pl.col("start") + pl.col("end")) / 2
+        return self._bucket(middle).ceil()
+
+    def _bucket(self, moment: pl.Expr) -> pl.Expr:
+        return (moment - self.origin) / self.bucket
+
+    def _whole(self, calls: pl.DataFrame, bucket: pl.Expr) -> pl.DataFrame:
+        return calls.select(
+            *_CARRIED,
+            time=bucket.cast(pl.Int64, strict=False),
+            count=pl.lit(1.0),
+            seconds=pl.col("slowest"),
+        ).select(_MAIN.names())
+
+    def _split(self, calls: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
+        first = calls.select(self._bucket(pl.col("start")).floor()).to_series()
+        last = calls.select(self._bucket(pl.col("end")).ceil() - 1).to_series()
+        spans = (last > first) & wanted
+        bucket = first.cast(pl.Int64, strict=False)  # null where a damaged time says nothing
+        whole = self._whole(calls, pl.lit(bucket))
+        if not spans.any():
+            return whole.filter(wanted)
+        pieces = float((last - first).filter(spans).sum())
+        if not pieces <= MOST_PIECES:
+            raise TooManyPiecesError(pieces, self.bucket)
+        edges = {"first": bucket.filter(spans), "last": last.filter(spans).cast(pl.Int64)}
+        across = calls.filter(spans).with_columns(**edges)
+        return pl.concat([whole.filter(wanted & ~spans), self._pieces(across)])
+
+    def _pieces(self, calls: pl.DataFrame) -> pl.DataFrame:
+        """Share calls out among the buckets they span, by duration."""
+        duration = pl.col("slowest")
+        begin = pl.max_horizontal("start", pl.col("time") * self.bucket + self.origin)
+        finish = pl.min_horizontal("end", (pl.col("time") + 1) * self.bucket + self.origin)
+        is_first, is_last = (pl.col("time") == pl.col(name) for name in ("first", "last"))
+        before = pl.when(is_first).then(0.0).otherwise((begin - pl.col("start")) / duration)
+        until = pl.when(is_last).then(1.0).otherwise((finish - pl.col("start")) / duration)
+        shared = calls.with_columns(
+            time=pl.int_ranges("first", pl.col("last") + 1, dtype=pl.Int64)
+        ).explode("time")
+        return shared.with_columns(before=before, until=until).select(
+            *(name for name in _CARRIED if name != "bytes"),
+            "time",
+            count=pl.col("until") - pl.col("before"),
+            seconds=(pl.col("until") - pl.col("before")) * duration,
+            bytes=_part(pl.col("until")) - _part(pl.col("before")),
+        ).select(_MAIN.names())  # fmt: skip
+
+
+_CARRIED = ("process", "file", "class", "function", "bytes", "slowest", "reach")
+
+
+def _part(share: pl.Expr) -> pl.Expr:
+    """Whole bytes moved up to a share of the call; the parts add up to all of them."""
+    exact = pl.when(share >= 1).then(pl.col("bytes")).otherwise(pl.col("bytes") * share)
+    return exact.cast(pl.Int64)
+
+
+def _placed_requests(events: pl.DataFrame) -> Whole:
+    """Return the rows of reads and writes whose place in the file is known."""
+    moves = pl.col("operation").to_physical() <= WRITE
+    known = moves & pl.col("offset").is_not_null() & pl.col("bytes").is_not_null()
+    return np.flatnonzero(events.select(known).to_series().to_numpy())
+
+
+def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+    sums = rows.lazy().group_by(KEYS).agg(pl.col(SUMS).sum(), pl.col(MAXIMA).max())
+    return sums.collect()
+
+
+def _edges(calls: pl.DataFrame, order: Walk, waits: Flags) -> pl.DataFrame:
+    """Return the requests that are needed when the piece is joined with its neighbours."""
+    wanted = waits | order.last
+    return calls.filter(wanted).with_columns(
+        gap=order.gaps(wanted), waits=pl.Series(waits[wanted], dtype=pl.Boolean)
+    )
+
+
+def _with_edges(sums: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([sums, edges], how="diagonal").select(_PIECE.names())
+
+
+def _apart(pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the sums, and the requests at the edges of the pieces."""
+    is_edge = pieces["waits"].is_not_null()
+    return pieces.filter(~is_edge).select(_MAIN.names()), pieces.filter(is_edge)
+
+
+def empty_main_view() -> pl.DataFrame:
+    """Return the main view of a trace without events."""
+    return _MAIN.to_frame()

@@ -1,0 +1,1 @@
+"""Calls as marks on a picture, at any zoom."""

@@ -1,0 +1,125 @@
+"""Marks as compact bytes: whole numbers, differences, byte planes, deflated.
+
+Neighbours in a sorted table differ little, so differences are small; their high bytes are
+nearly all zero and lie together, so deflate makes them vanish.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from isal import isal_zlib
+
+from ioprism.views.picture.timeline import Timeline
+
+Words = npt.NDArray[np.uint32]
+Whole = npt.NDArray[np.int64]
+
+LARGEST = 2**53 - 1  # the last whole number that a script can tell from its neighbour
+TICKS = 2**31
+MANY = 100_000  # from so many marks on, a microsecond is fine enough
+LEVEL = 2  # of deflate: the best that is still quick
+HAS_BYTES, HAS_PLACE = 1, 2
+# The order in which columns stand in the bytes, and how many bytes a value takes.
+EXACT = {"start": 4, "duration": 4, "rank": 4, "file": 4, "bytes": 8, "offset": 8, "kind": 1,
+         "flags": 1}  # fmt: skip
+RUNS = {**EXACT, "calls": 4, "busy": 4, "extent": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The bytes, and what is needed to read them."""
+
+    planes: bytes
+    count: int  # marks
+    origin: float  # seconds of tick 0
+    tick: float  # seconds
+    columns: tuple[tuple[str, int], ...]  # name and bytes of a value, in order
+
+    def deflated(self) -> bytes:
+        """Return the planes as small as they get without taking long."""
+        return bytes(isal_zlib.compress(self.planes, LEVEL))
+
+    def header(self) -> dict[str, Any]:
+        """What a script needs to read the bytes."""
+        return {
+            "count": self.count,
+            "origin": self.origin,
+            "tick": self.tick,
+            "columns": [list(column) for column in self.columns],
+        }
+
+
+def pack(shown: Timeline) -> Packed:
+    """Return a timeline's marks as bytes."""
+    marks = shown.marks
+    tick = tick_of(shown.end - shown.start, marks.height)
+    columns = RUNS if _needs_sums(marks) else EXACT
+    values = _values(marks, shown.start, tick)
+    planes = b"".join(_planes(values[name], width) for name, width in columns.items())
+    return Packed(planes, marks.height, shown.start, tick, tuple(columns.items()))
+
+
+def tick_of(span: float, marks: int) -> float:
+    """Return the unit of time: a power of ten that cuts the span into at most `TICKS`."""
+    finest = span / TICKS if span > 0 else 1e-9
+    power = 10.0 ** math.ceil(math.log10(max(finest, 1e-9)))
+    return max(power, 1e-6) if marks > MANY else power
+
+
+def _needs_sums(marks: pl.DataFrame) -> bool:
+    return bool(marks.height) and not bool((marks["calls"] == 1).all())
+
+
+def _values(marks: pl.DataFrame, origin: float, tick: float) -> dict[str, Whole]:
+    begin, end = (_ticks(marks[name], origin, tick) for name in ("start", "end"))
+    size, offset, reach = (_bounded(marks[name]) for name in ("bytes", "offset", "reach"))
+    # Where a rank reads on, an offset is the previous one's end: nothing to store.
+    expected = np.concatenate(([0], (offset + size)[:-1])) if len(offset) else offset
+    layer, operation = (marks[name].to_physical().to_numpy() for name in ("layer", "operation"))
+    has_place = _present(marks["offset"])
+    return {
+        "start": np.diff(begin, prepend=0),
+        "duration": end - begin,
+        "rank": np.diff(marks["rank"].to_numpy().astype(np.int64), prepend=0),
+        "file": np.diff(_numbered(marks["file"]), prepend=0),
+        "bytes": size,
+        "offset": offset - expected,
+        "kind": layer.astype(np.int64) * 16 + operation,
+        "flags": HAS_BYTES * _present(marks["bytes"]) + HAS_PLACE * has_place,
+        "calls": marks["calls"].to_numpy().astype(np.int64),
+        "busy": _ticks(marks["seconds"], 0.0, tick),
+        "extent": np.where(has_place > 0, np.maximum(reach - offset, 0), 0),
+    }
+
+
+def _ticks(seconds: pl.Series, origin: float, tick: float) -> Whole:
+    ticks = np.rint((seconds.fill_null(0.0).to_numpy() - origin) / tick)
+    whole: Whole = np.clip(np.nan_to_num(ticks), 0, 2**32 - 1).astype(np.int64)
+    return whole
+
+
+def _bounded(sizes: pl.Series) -> Whole:
+    whole: Whole = np.clip(sizes.fill_null(0).to_numpy(), 0, LARGEST).astype(np.int64)
+    return whole
+
+
+def _numbered(files: pl.Series) -> Whole:
+    numbers: Whole = (files.cast(pl.Int64) + 1).fill_null(0).to_numpy()
+    return numbers
+
+
+def _present(values: pl.Series) -> Whole:
+    present: Whole = values.is_not_null().to_numpy().astype(np.int64)
+    return present
+
+
+def _planes(values: Whole, width: int) -> bytes:
+    """All lowest bytes first, then the next, as many as a value is wide."""
+    raw = np.ascontiguousarray(values, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    return np.ascontiguousarray(raw[:, :width].T).tobytes()

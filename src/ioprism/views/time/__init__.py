@@ -1,0 +1,1 @@
+"""Calls over time: bandwidth, busy intervals, heat maps."""

@@ -1,0 +1,138 @@
+"""Bandwidth over time, whole or by key, from whatever tells it: requests, heat maps, series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ioprism.engine.base import Engine
+from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.formats.signals.build import IntervalPartition, Intervals
+from ioprism.model.signal import StepFunction
+from ioprism.model.trace import Trace
+from ioprism.views.time.steps import steps_of_intervals, sum_of_steps
+
+SYSTEM_LAYERS = ("posix", "stdio", "daos")
+EVENT_KEYS = ("file", "rank", "process", "layer")
+# Keys that are looked up: which event column leads to which table's column.
+DERIVED_KEYS = {
+    "directory": ("file", "directory"),
+    "pattern": ("file", "pattern"),
+    "application": ("process", "application"),
+    "host": ("process", "host"),
+}
+KEYS = (*EVENT_KEYS, *DERIVED_KEYS)
+
+
+def bandwidth(
+    trace: Trace, engine: Engine, *, direction: str = "both", layer: str | None = None
+) -> StepFunction:
+    """Return the bandwidth of a job over time, in bytes per second.
+
+    It comes from single requests where the trace has them, else from heat maps, else from the
+    series that the trace gives.
+
+    Raises:
+        NotEnoughDetailError: nothing in the trace tells bandwidth over time.
+    """
+    found = _of_intervals(trace, direction) if layer is None else None
+    if found is None and trace.partitions:
+        found = _of_calls(trace, engine, direction, layer, None).get(None)
+    if found is None and "HEATMAP" in trace.counters:
+        found = _of_heat_map(trace, direction, layer)
+    if found is None:
+        found = _of_series(trace, direction)
+    if found is None:
+        raise _lacks_calls()
+    return found
+
+
+def bandwidth_by(
+    trace: Trace, engine: Engine, *, key: str, direction: str = "both", layer: str | None = None
+) -> Mapping[object, StepFunction]:
+    """Return the bandwidth over time of every file, rank, directory or application.
+
+    Raises:
+        UsageError: there is no such key.
+        NotEnoughDetailError: the trace has no single requests.
+    """
+    if key not in KEYS:
+        raise UsageError(f"no key {key!r}.\nHint: there are {', '.join(KEYS)}.")
+    found = _of_calls(trace, engine, direction, layer, key) if trace.partitions else {}
+    if not found:
+        raise _lacks_calls()
+    return found
+
+
+def metric(trace: Trace, name: str) -> StepFunction:
+    """Return a series of this name, or the only one whose name contains it.
+
+    Raises:
+        UsageError: there is none, or there are several.
+    """
+    like = [name] if name in trace.series else [n for n in trace.series if name in n]
+    if len(like) != 1:
+        known = ", ".join(like or trace.series) or "none"
+        raise UsageError(f"{len(like)} series are called {name!r}.\nHint: there are {known}.")
+    return trace.series[like[0]].steps
+
+
+def deepest(layers: Sequence[str]) -> str:
+    """The layer whose requests no deeper one repeats; `system` for all that reach the system."""
+    if set(layers) & set(SYSTEM_LAYERS):
+        return "system"
+    return next((name for name in ("dfs", "mpiio") if name in layers), layers[0])
+
+
+def _of_calls(
+    trace: Trace, engine: Engine, direction: str, layer: str | None, key: str | None
+) -> Mapping[object, StepFunction]:
+    # Loaded late: a small signal needs no tables, and loading them costs more than its analysis.
+    from ioprism.views.time.bandwidth_changes import call_bandwidths
+
+    return call_bandwidths(trace, engine, direction=direction, layer=layer, key=key)
+
+
+def _of_intervals(trace: Trace, direction: str) -> StepFunction | None:
+    """The bandwidth of a trace whose requests are arrays already."""
+    parts: list[Intervals] = []
+    for partition in trace.partitions:
+        if not isinstance(partition, IntervalPartition):
+            return None
+        parts += [p for p in partition.intervals if direction in ("both", p.operation)]
+    if not parts:
+        return None
+    start = np.concatenate([part.start for part in parts])
+    end = np.concatenate([part.end for part in parts])
+    moved = np.concatenate([part.bytes for part in parts])
+    moving = moved > 0
+    return steps_of_intervals(start[moving], end[moving], moved[moving]) if moving.any() else None
+
+
+def _of_series(trace: Trace, direction: str) -> StepFunction | None:
+    fitting = [s.steps for s in trace.series.values() if direction in ("both", s.direction)]
+    return sum_of_steps(fitting) if len(fitting) > 1 else fitting[0] if fitting else None
+
+
+def _of_heat_map(trace: Trace, direction: str, layer: str | None) -> StepFunction | None:
+    """The bandwidth that heat maps give: bytes in each bin, over its width."""
+    table = trace.counters["HEATMAP"]
+    chosen = layer or deepest(table["layer"].drop_nulls().unique().to_list() or ["posix"])
+    layers = SYSTEM_LAYERS if chosen == "system" else (chosen,)
+    directions = ("read", "write") if direction == "both" else (direction,)
+    parts = []
+    for own, width, *bins in table.select("layer", "bin_width", *directions).iter_rows():
+        moved = np.sum(np.array(bins, dtype=np.float64), axis=0)
+        if own in layers and moved.any():
+            edges = width * np.arange(len(moved) + 1, dtype=np.float64)
+            parts.append(StepFunction(edges, moved / width))
+    return sum_of_steps(parts) if parts else None
+
+
+def _lacks_calls() -> NotEnoughDetailError:
+    return NotEnoughDetailError(
+        needed="reads or writes with their times",
+        has="none in this direction and layer",
+        hint="trace with DXT enabled (DXT_ENABLE_IO_TRACE=1) or another tracer that keeps calls.",
+    )

@@ -1,0 +1,242 @@
+"""DFTracer traces add up to what a slow parser finds, in every version, whole or damaged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.dftracer import events
+from ioprism.formats.dftracer.columns import Columns, parse
+from ioprism.formats.dftracer.digits import MARGIN
+from ioprism.formats.dftracer.reader import DftracerReader
+from ioprism.formats.registry import read_trace
+from ioprism.model.trace import Trace
+from tests.conftest import ROOT
+from tests.formats.dftracer.slow_parser import slow_totals
+
+DATA = ROOT / "tests/data/dftracer"
+WITH_CALLS = sorted(path for path in DATA.glob("*.pfw*") if "agg" not in path.name)
+
+
+def check_against_slow_parser(trace: Trace, path: Path) -> None:
+    expected = slow_totals(path)
+    posix = trace.events().filter(pl.col("layer") == "posix")
+    calls = dict(posix.group_by(pl.col("function").cast(pl.String)).len().iter_rows())
+    moved = dict(
+        posix.group_by(pl.col("operation").cast(pl.String)).agg(pl.sum("bytes")).iter_rows()
+    )
+    named = posix.join(trace.files.select("file", "path"), on="file")
+
+    assert calls == dict(expected.calls)
+    assert moved.get("read", 0) == expected.bytes["read"]
+    assert moved.get("write", 0) == expected.bytes["write"]
+    assert (posix["end"] - posix["start"]).sum() == pytest.approx(expected.seconds)
+    assert dict(named.group_by("path").len().iter_rows()) == dict(expected.paths)
+
+
+@pytest.mark.parametrize("path", WITH_CALLS, ids=lambda p: p.name)
+def test_totals_are_those_of_a_slow_parser(path: Path) -> None:
+    check_against_slow_parser(read_trace(path), path)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "name", ["small/test.pfw", "dlio/trace-3-of-8.pfw", "example/test-trace.pfw.gz"]
+)
+def test_totals_of_public_traces_are_those_of_a_slow_parser(shared_data: Path, name: str) -> None:
+    path = shared_data / "dftracer" / name
+
+    check_against_slow_parser(read_trace(path), path)
+
+
+@pytest.mark.corpus
+def test_two_million_events_add_up(shared_data: Path) -> None:
+    truth = json.loads((shared_data / "dftracer/TRUTH.json").read_text())["gen-large-v22"]
+    trace = read_trace(shared_data / "dftracer/gen-large-v22")
+    sums = pl.concat(
+        batch.group_by("operation").agg(pl.len(), pl.col("bytes").sum()).collect()
+        for batch in trace.batches()
+    )
+    found = {op: (n, b) for op, n, b in sums.group_by("operation").sum().iter_rows()}
+
+    assert found["read"] == (truth["reads"], truth["bytes_read"])
+    assert found["write"] == (truth["writes"], truth["bytes_written"])
+    assert sum(n for n, _ in found.values()) == truth["posix"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    monkeypatch.setattr(events, "WORKERS", workers)
+    whole = DATA / "v2.2.0-md1-plain.pfw"
+    columns = parse(MARGIN + whole.read_bytes() + MARGIN)
+
+    def task(number: int) -> list[Columns]:
+        time.sleep(0.01 * (7 - number))
+        return [replace(columns, damaged=number)]
+
+    found = events.in_order(partial(task, number) for number in range(7))
+    assert [one.damaged for one in found] == list(range(7))
+
+
+def test_a_folder_is_one_workflow() -> None:
+    trace = read_trace(DATA)
+
+    assert trace.format == "dftracer"
+    assert trace.job.ranks == 6
+    assert set(trace.processes["host"]) == {"vm"}
+    assert trace.processes["application"].drop_nulls().unique().to_list() == ["small.py"]
+    assert (trace.events()["start"] >= 0).all()
+    assert any("sums instead of calls" in warning for warning in trace.completeness.warnings)
+
+
+def test_nanoseconds_and_microseconds_give_seconds() -> None:
+    slow, fast = (read_trace(DATA / f"v2.2.0-{kind}.pfw") for kind in ("md1-plain", "ns"))
+
+    assert slow.job.runtime == pytest.approx(0.1, abs=0.1)
+    assert fast.job.runtime == pytest.approx(0.17, abs=0.1)
+
+
+def test_a_trace_without_arguments_says_what_to_record() -> None:
+    trace = read_trace(DATA / "v2.2.0-md0.pfw.gz")
+    events = trace.events()
+
+    assert events["bytes"].null_count() == events.height
+    assert any("DFTRACER_INC_METADATA=1" in warning for warning in trace.completeness.warnings)
+
+
+def test_the_aggregated_mode_gives_counters() -> None:
+    trace = read_trace(DATA / "v2.2.0-agg.pfw")
+    counters = trace.counters["POSIX"]
+
+    assert trace.detail == {"counters", "heatmap"}
+    assert counters["POSIX_READS"].sum() == 38
+    assert counters["POSIX_BYTES_READ"].sum() == 131_869
+    assert counters["POSIX_BYTES_WRITTEN"].sum() == 8_487_617
+    assert trace.counters["HEATMAP"]["read"].list.sum().sum() == 131_869
+
+
+def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.pfw"
+    sums = (DATA / "v2.2.0-agg.pfw").read_text().splitlines()
+    sums = [line for line in sums if "dft_cnt" in line]
+    path.write_text("\n".join([(DATA / "v2.2.0-md1-plain.pfw").read_text(), *sums, ""]))
+    trace = read_trace(path)
+
+    assert trace.events().height == read_trace(DATA / "v2.2.0-md1-plain.pfw").events().height
+    assert f"a.pfw: {len(sums)} lines hold sums" in " ".join(trace.completeness.warnings)
+
+
+def event(name: str, **arguments: Any) -> dict[str, Any]:
+    return {
+        "id": 1, "name": name, "cat": "POSIX", "pid": 7, "tid": 7,
+        "ts": 1_700_000_000_000_000, "dur": 5, "ph": "X", "args": arguments,
+    }  # fmt: skip
+
+
+def metadata(name: str, text: str, value: Any) -> dict[str, Any]:
+    arguments = {"name": text, "value": value}
+    return {"name": name, "cat": "dftracer", "pid": 7, "tid": 7, "ph": "M", "args": arguments}
+
+
+def written(path: Path, *objects: Any) -> Path:
+    text = "\n".join(json.dumps(one, separators=(",", ":")) for one in objects)
+    path.write_text("[\n" + text + "\n]")
+    return path
+
+
+def test_a_hash_may_be_used_before_it_is_defined_even_elsewhere(tmp_path: Path) -> None:
+    written(
+        tmp_path / "a.pfw", event("read", fhash="ab12", ret=5), metadata("FH", "/later", "ab12")
+    )
+    written(tmp_path / "b.pfw", event("read", fhash="ab12", ret=5))
+    trace = read_trace(tmp_path)
+    named = trace.events().join(trace.files, on="file", how="left")
+
+    assert named["path"].to_list() == ["/later", "/later"]
+
+
+def test_a_hash_that_means_two_files_is_resolved_by_the_file_that_uses_it(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        written(
+            tmp_path / f"{name}.pfw", metadata("FH", f"/{name}", 33084), event("read", fhash=33084)
+        )
+    trace = read_trace(tmp_path)
+    named = trace.events().join(trace.files, on="file", how="left")
+
+    assert sorted(named["path"].to_list()) == ["/a", "/b"]
+
+
+def test_offsets_follow_the_file_pointer(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.pfw",
+        metadata("FH", "/f", "f"),
+        event("open64", fhash="f", flags=0, ret=3),
+        event("read", fhash="f", ret=10),
+        event("pread64", fhash="f", ret=4, offset=100),
+        event("read", fhash="f", ret=10),
+        event("lseek64", fhash="f", ret=50, whence=0, offset=50),
+        event("write", fhash="f", ret=1),
+        event("open64", fhash="f", flags=0o2001, ret=4),
+        event("write", fhash="f", ret=1),
+    )
+    events = read_trace(path).events().filter(pl.col("operation").is_in(["read", "write"]))
+
+    assert events["offset"].to_list() == [0, 100, 10, 50, None]
+
+
+def test_application_events_are_a_layer_of_their_own(tmp_path: Path) -> None:
+    step = event("train") | {"cat": "ai_framework"}
+    events = read_trace(written(tmp_path / "a.pfw", step, event("close"))).events()
+
+    assert events["layer"].to_list() == ["application", "posix"]
+    assert events["operation"].to_list() == ["other", "close"]
+
+
+def test_odd_lines_are_read_and_damaged_ones_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.pfw"
+    odd = json.dumps(event("read", fname='/a,"b\\c', ret=3)) + "\n"
+    nested = json.dumps(event("write", extra={"ret": 9}, ret=4), separators=(",", ":")) + "\n"
+    plain = json.dumps(event("read", fname="/p", ret=1), separators=(",", ":")) + "\n"
+    path.write_text(plain + odd + nested + '{"name":"read","cat":"POS\n' + "nonsense\n")
+    trace = read_trace(path)
+    events = trace.events()
+
+    assert events["bytes"].to_list() == [1, 3, 4]
+    assert '/a,"b\\c' in trace.files["path"].to_list()
+    assert trace.completeness.warnings == ("a.pfw: 2 damaged lines left out",)
+
+
+def test_what_a_cut_file_still_holds_is_read(tmp_path: Path) -> None:
+    whole = (DATA / "v2.2.0-md1-plain.pfw").read_bytes()
+    path = tmp_path / "cut.pfw.gz"
+    path.write_bytes(gzip.compress(whole)[:-700])
+    trace = read_trace(path)
+
+    assert 0 < trace.events().height < 105
+    assert any("cut short" in warning for warning in trace.completeness.warnings)
+
+
+def test_a_bomb_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.pfw.gz"
+    start = json.dumps(event("read"), separators=(",", ":")).encode() + b"\n"
+    path.write_bytes(gzip.compress(start + b"x" * (70 * 2**20), 9))
+    trace = read_trace(path)
+
+    assert trace.events().height == 1
+    assert any("longer than any real one" in warning for warning in trace.completeness.warnings)
+
+
+def test_a_trace_without_calls_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.pfw", metadata("HH", "host", "1"))
+
+    with pytest.raises(BrokenTraceError, match="no call could be read"):
+        DftracerReader().read(path)

@@ -1,0 +1,144 @@
+"""Each form of job list is recognised and read, with what is left out counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ioprism.errors import BrokenTraceError, UnknownFormatError, UsageError
+from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
+from ioprism.formats.jobs.registry import read_jobs
+from ioprism.formats.jobs.server_map import read_server_map, through_map
+from ioprism.model.counters import SECOND, ReadingOptions, Tally
+
+SACCT = """JobIDRaw|JobID|User|Account|Partition|NodeList|Start|End|State|JobName
+1706861|1706861|ann|a1|short|None assigned|Unknown|Unknown|PENDING|fig5
+605547|605547|bob|a2|long|node[01-03,7],login1|2017-01-04T16:57:11|2017-01-08T01:21:15|COMPLETED|cm1|old
+22118|22103_0|bob|a2|long|node1|1483549031|1483549091|CANCELLED by 1234|array
+22118.batch|22103_0.batch|||||1483549031|1483549091|COMPLETED|batch
+1|1|x|y|z|node[1-|1483549031|1483549091|FAILED|broken nodes
+1|1|x
+"""
+
+
+def read(path: Path, text: str, **options: object) -> tuple[pl.DataFrame, Tally]:
+    path.write_text(text)
+    tally = Tally()
+    return read_jobs(path, ReadingOptions(**options), tally), tally  # type: ignore[arg-type]
+
+
+def test_slurm_jobs_with_nodes_zones_and_separators_in_names(tmp_path: Path) -> None:
+    found, tally = read(tmp_path / "jobs", SACCT, timezone="Europe/Berlin")
+
+    jobs = {row["job"]: row for row in found.to_dicts()}
+    assert jobs.keys() == {"605547", "22118"}
+    assert jobs["605547"]["servers"] == ["node01", "node02", "node03", "node7", "login1"]
+    assert jobs["605547"]["start_us"] == 1483545431 * SECOND
+    assert jobs["605547"]["name"] == "cm1|old"
+    assert jobs["22118"]["state"] == "CANCELLED"
+    assert tally.left_out == {
+        "job without a start or end": 1,
+        "job with a damaged list of nodes": 1,
+        "damaged line": 1,
+    }
+
+
+def test_slurm_times_in_the_hour_that_comes_twice_are_the_first(tmp_path: Path) -> None:
+    text = "JobIDRaw|NodeList|Start|End\n1|n1|2021-10-31T02:30:00|2021-10-31T03:30:00\n"
+
+    found, _ = read(tmp_path / "jobs", text, timezone="Europe/Berlin")
+
+    assert found["end_us"][0] - found["start_us"][0] == 2 * 3600 * SECOND
+
+
+def test_slurm_with_the_old_parsable_option(tmp_path: Path) -> None:
+    text = "JobID|NodeList|Start|End|\n7|n1|1483549031|1483549091|\n"
+
+    found, _ = read(tmp_path / "jobs", text)
+
+    assert found["job"].to_list() == ["7"]
+
+
+def test_local_times_without_a_zone_are_told(tmp_path: Path) -> None:
+    _, tally = read(tmp_path / "jobs", SACCT)
+
+    assert any("--timezone" in warning for warning in tally.warnings())
+    with pytest.raises(UsageError, match="no time zone is called"):
+        read(tmp_path / "jobs", SACCT, timezone="../../etc/passwd")
+
+
+def test_pbs_records_of_ended_jobs(tmp_path: Path) -> None:
+    text = (
+        "04/05/2017 13:05:07;S;45.master23;user=vsc\n"
+        '04/05/2017 13:06:53;E;45.master23;user=vsc group=g queue=short jobname="a = b" '
+        "ctime=1491390300 start=1491390307 exec_host=node2801/0-1+node2803/0-1*2 "
+        "end=1491390413 Exit_status=271 resources_used.walltime=00:01:46\n"
+        "broken\n"
+    )
+
+    found, tally = read(tmp_path / "jobs", text)
+
+    row = found.to_dicts()[0]
+    assert row["servers"] == ["node2801", "node2803"]
+    assert (row["user"], row["partition"], row["name"]) == ("vsc", "short", "a = b")
+    assert row["end_us"] - row["start_us"] == 106 * SECOND
+    assert tally.left_out == {"damaged line": 1}
+
+
+def test_the_plain_table_keeps_each_run_once(tmp_path: Path) -> None:
+    text = (
+        "job_id,start,end,servers,user\na,0,100,ion0 ion1,ann\na,0,200,ion0 ion1,ann\n"
+        "a,500,600,ion[2-3],ann\nb,5,5,ion0,bob\nc,1\n"
+    )
+
+    found, tally = read(tmp_path / "jobs", text)
+
+    assert found["end_us"].to_list() == [200 * SECOND, 600 * SECOND]
+    assert found["servers"].to_list() == [["ion0", "ion1"], ["ion2", "ion3"]]
+    assert tally.left_out["job that ends when it starts, or before"] == 1
+
+
+def test_what_is_no_job_list_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownFormatError, match="tried slurm, pbs, job-table"):
+        read(tmp_path / "jobs", "hello\n")
+
+
+def test_nodes_are_replaced_by_the_servers_behind_them(tmp_path: Path) -> None:
+    jobs, _ = read(tmp_path / "jobs", "job_id,start,end,servers\na,0,9,n[1-4]\nb,0,9,n9\n")
+    path = tmp_path / "map.csv"
+    path.write_text("node,server\nn[1-2],ion0\nn3,ion1\n")
+
+    found = through_map(jobs, read_server_map(path))
+
+    assert found["servers"].to_list() == [["ion0", "ion1"], []]
+    path.write_text("hello\n")
+    with pytest.raises(BrokenTraceError, match="no map from nodes to servers"):
+        read_server_map(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("n1", ["n1"]),
+        ("n[1-3]", ["n1", "n2", "n3"]),
+        ("n[08-11]", ["n08", "n09", "n10", "n11"]),
+        ("n[9-11]", ["n9", "n10", "n11"]),
+        ("a[1-2]b[1,3]", ["a1b1", "a1b3", "a2b1", "a2b3"]),
+        ("n1,n1,n2", ["n1", "n2"]),
+        ("None assigned", []),
+        ("(null)", []),
+        ("", []),
+    ],
+)
+def test_short_lists_of_hosts_are_expanded(text: str, hosts: list[str]) -> None:
+    assert list(expand_hosts(text)) == hosts
+
+
+@pytest.mark.parametrize(
+    "text", ["n[1-", "n]1[", "n[3-1]", "n[x]", "n[[1]]", "n[0-999999999999]", "a[1-999]b[1-999]"]
+)
+def test_impossible_lists_of_hosts_are_refused_before_memory_is_taken(text: str) -> None:
+    with pytest.raises(HostlistError):
+        expand_hosts(text)

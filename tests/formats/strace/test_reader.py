@@ -1,0 +1,121 @@
+"""strace's calls are followed through files, copies, children and interruptions."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.registry import read_trace
+from ioprism.formats.strace.reader import StraceReader
+from ioprism.model.trace import Trace
+from tests.conftest import ROOT
+
+DATA = ROOT / "tests/data/strace"
+
+
+def read_text(tmp_path: Path, text: str) -> Trace:
+    path = tmp_path / "a.strace"
+    path.write_text(text)
+    return read_trace(path)
+
+
+def moves(trace: Trace) -> list[tuple[str, int | None, int | None]]:
+    events = trace.events().filter(pl.col("operation").is_in(["read", "write"]))
+    named = events.join(trace.files.select("file", "path"), on="file", maintain_order="left")
+    return named.select("path", "offset", "bytes").rows()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_each_rank_reads_what_the_program_counted(tmp_path: Path, packed: bool) -> None:
+    path = DATA / "randread_np2.strace"
+    if packed:
+        path = tmp_path / "a.gz"
+        path.write_bytes(gzip.compress((DATA / "randread_np2.strace").read_bytes()))
+    trace = read_trace(path)
+    counted = json.loads((DATA / "randread_np2.truth.json").read_text())["ranks"]
+    named = trace.events().join(trace.files.select("file", "path"), on="file")
+    reads = named.filter(pl.col("path").str.ends_with("shared_in.dat"), operation="read")
+    found = reads.group_by("rank").agg(pl.len(), pl.sum("bytes")).sort("rank").rows()
+
+    assert [row[1:] for row in found] == [(r["data_ops"], r["bytes"]) for r in counted]
+    assert reads["offset"].null_count() == 0
+    assert trace.processes["application"].unique().sort().to_list() == [
+        "hydra_pmi_proxy", "iob", "mpirun",
+    ]  # fmt: skip
+
+
+def test_descriptors_are_followed_without_paths_in_the_text(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        """7 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDWR|O_CREAT, 0644) = 3 <0.000010>
+7 1700000000.100000 write(3, "x"..., 100) = 100 <0.000010>
+7 1700000000.200000 dup(3) = 4 <0.000001>
+7 1700000000.300000 write(4, "x", 1) = 1 <0.000010>
+7 1700000000.400000 lseek(3, 0, SEEK_SET) = 0 <0.000001>
+7 1700000000.500000 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) = 8 <0.000100>
+8 1700000000.600000 read(3, "x", 10) = 10 <0.000010>
+7 1700000000.700000 read(3, "x", 10) = 10 <0.000010>
+7 1700000000.800000 close(3) = 0 <0.000001>
+7 1700000000.850000 pipe2([5, 6], O_CLOEXEC) = 0 <0.000001>
+7 1700000000.900000 write(6, "x", 1) = 1 <0.000001>
+7 1700000000.950000 openat(AT_FDCWD, "/data/b", O_WRONLY|O_APPEND) = 3 <0.000001>
+7 1700000000.960000 write(3, "x", 5) = 5 <0.000001>
+""",
+    )
+
+    assert moves(trace) == [
+        ("/data/a", 0, 100), ("/data/a", 100, 1), ("/data/a", 0, 10), ("/data/a", 10, 10),
+        ("/data/b", None, 5),
+    ]  # fmt: skip
+    assert trace.job.ranks == 2
+
+
+def test_interrupted_calls_are_put_together(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        """7 1700000000.000000 openat(AT_FDCWD</w>, "a", O_RDONLY) = 3</w/a> <0.000010>
+[pid 7] 1700000001.000000 pread64(3</w/a>,  <unfinished ...>
+[pid 8] 1700000001.500000 close(9</w/b>) = 0 <0.000010>
+[pid 7] 1700000003.000000 <... pread64 resumed>"abc"..., 4096, 512) = 100 <2.000000>
+7 1700000004.000000 read(3</w/a>, 0x7ff, 10) = -1 EIO (Input/output error) <0.000001>
+7 1700000005.000000 fsync(3</w/a> <unfinished ...>
+""",
+    )
+    events = trace.events()
+
+    assert moves(trace) == [("/w/a", 512, 100), ("/w/a", 0, 0)]
+    assert events.filter(function="pread64").select("start", "end").row(0) == pytest.approx(
+        (1.0, 3.0)
+    )
+    assert any("never returned" in warning for warning in trace.completeness.warnings)
+
+
+def test_threads_share_the_files_and_the_rank_of_their_process(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        """7 10:00:00.000000 openat(AT_FDCWD, "/a", O_RDONLY) = 3
+7 10:00:00.100000 clone3({flags=CLONE_VM|CLONE_FILES|CLONE_THREAD, stack=0x1}, 88) = 9
+9 10:00:00.200000 read(3, "x", 4) = 4
+7 10:00:00.300000 newfstatat(AT_FDCWD, "b", {st_size=1}, 0) = 0
+""",
+    )
+
+    assert moves(trace) == [("/a", 0, 4)]
+    assert trace.events()["rank"].unique().to_list() == [0]
+    assert trace.processes.select("pid", "tid").rows() == [(7, 7), (7, 9)]
+    assert "strace ran without -T: calls have no duration" in trace.completeness.warnings
+    assert trace.job.start_time is None
+
+
+def test_a_text_without_calls_on_files_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("1700000000.000000 getpid() = 5 <0.000001>\n")
+
+    assert StraceReader().recognises(path)
+    with pytest.raises(BrokenTraceError, match="strace -f -ttt -T -yy"):
+        read_trace(path)

@@ -1,0 +1,113 @@
+"""Tables are read by ioprism's column names, or by those that a TOML file gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.registry import read_trace
+from ioprism.formats.tables.writer import write_csv
+from tests.conftest import ROOT
+
+SAMPLE = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
+KEPT = ["start", "end", "rank", "layer", "operation", "function", "offset", "bytes", "collective"]
+
+
+def write_table(table: pl.DataFrame, path: Path, suffix: str) -> None:
+    if suffix == "csv":
+        table.write_csv(path)
+    elif suffix == "jsonl":
+        table.write_ndjson(path)
+    else:
+        table.write_parquet(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_events_written_as_a_table_come_back(tmp_path: Path, suffix: str) -> None:
+    trace = read_trace(SAMPLE)
+    csv, path = tmp_path / "a.csv", tmp_path / f"b[1].{suffix}"
+    write_csv(trace, csv)
+    table = pl.read_csv(csv)
+    write_table(table, path, suffix)
+    again = read_trace(path)
+
+    assert again.format == "table"
+    assert again.events().select(KEPT).equals(trace.events().select(KEPT))
+    assert sorted(again.files["path"]) == sorted(trace.files["path"])
+    assert again.job.ranks == 4
+
+
+def described(
+    tmp_path: Path, toml: str, table: str = "t0,dt,op,name,n\n1,2,R,/a,5\n3,4,W,,6\n"
+) -> Path:
+    (tmp_path / "data.csv").write_text(table)
+    path = tmp_path / "data.toml"
+    path.write_text(toml)
+    return path
+
+
+GOOD = """
+[table]
+path = "data.csv"
+time_unit = "ms"
+[columns]
+start = "t0"
+duration = "dt"
+operation = "op"
+file = "name"
+bytes = "n"
+[operations]
+R = "read"
+W = "write"
+"""
+
+
+def test_a_description_names_columns_units_and_words(tmp_path: Path) -> None:
+    trace = read_trace(described(tmp_path, GOOD))
+    events = trace.events()
+
+    assert events["start"].to_list() == pytest.approx([0.001, 0.003])
+    assert events["end"].to_list() == pytest.approx([0.003, 0.007])
+    assert events["operation"].to_list() == ["read", "write"]
+    assert events["file"].to_list() == [0, None]
+    assert events["bytes"].to_list() == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('time_unit = "ms"', 'time_unit = "weeks"', "is none of s, ms"),
+        ('R = "read"', 'R = "reading"', "'reading' is none of read"),
+        ('file = "name"', 'fiel = "name"', "'fiel' is none of start"),
+        ('path = "data.csv"', 'path = "other.csv"', "does not exist"),
+        ('start = "t0"', 'start = "t1"', "it has only the columns"),
+    ],
+)
+def test_a_wrong_description_says_what_is_wrong(
+    tmp_path: Path, old: str, new: str, why: str
+) -> None:
+    with pytest.raises(BrokenTraceError, match=why):
+        read_trace(described(tmp_path, GOOD.replace(old, new)))
+
+
+def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("start,end,function,bytes\n0,1,read,4\n5,2,read,4\nx,9,read,4\n1,2,write,-7\n")
+    trace = read_trace(path)
+    events = trace.events()
+
+    assert events["bytes"].to_list() == [4, None]
+    assert events["operation"].to_list() == ["read", "write"]
+    assert trace.completeness.warnings == ("a.csv: 2 rows without sound times left out",)
+
+
+def test_times_since_1970_begin_at_zero(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("start,duration,operation,pid\n1700000000,1,read,5\n1700000002,1,write,6\n")
+    trace = read_trace(path)
+
+    assert trace.events()["start"].to_list() == [0.0, 2.0]
+    assert trace.job.ranks == 2

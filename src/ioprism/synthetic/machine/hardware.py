@@ -34,7 +34,7 @@ class Noise:
         if self.kind == "uniform":
             width = min(0.95, self.spread * 3**0.5)
             return rng.uniform(1 - width, 1 + width, count)
-        drawn = rng.lognormal(-self.spread**2 / 2, self.spread, count)
+        drawn = rng.lognormal(-(self.spread**2) / 2, self.spread, count)
         if self.kind == "spikes":
             drawn[rng.random(count) < SPIKE_SHARE] *= SPIKE_LENGTH
         return drawn

@@ -29,9 +29,7 @@ class Builder:
         self, path: str, layout: Callable[[int], Sequence[int]], stripe_size: int = MiB
     ) -> list[int]:
         """Add one file for each rank."""
-        return [
-            self.file(path.format(rank=r), layout(r), stripe_size) for r in range(self.ranks)
-        ]
+        return [self.file(path.format(rank=r), layout(r), stripe_size) for r in range(self.ranks)]
 
     def step(
         self, scripts: Mapping[int, Script], compute: float | Sequence[float], **more: object
@@ -49,9 +47,7 @@ def stripes(first: int, count: int, targets: int) -> tuple[int, ...]:
     return tuple((first + place) % targets for place in range(count))
 
 
-def transfer(
-    file: int, direction: Direction, offset: int, total: int, size: int
-) -> list[Call]:
+def transfer(file: int, direction: Direction, offset: int, total: int, size: int) -> list[Call]:
     """Move bytes in order, in requests of one size; the last may be shorter."""
     return [
         Call(direction, file, offset + done, min(size, total - done))
@@ -120,11 +116,6 @@ class CollectiveWrite:
             Call(self.direction, self.file, base + i * stride + rank * self.piece, self.piece)
             for i in range(self.pieces)
         ]
-
-    def sieved_pieces(self, step: int, rank: int, buffer: int) -> list[Call]:
-        """Data sieving: the extent of the rank's pieces is read, changed, and written back."""
-        base = step * self.step_bytes
-        return _sieved(transfer(self.file, self.direction, base, self.step_bytes, buffer))
 
     def one_per_host(self) -> list[int]:
         """The first rank of each node."""

@@ -13,7 +13,7 @@ from ioprism.synthetic.machine.program import Call, Program, Script
 from ioprism.synthetic.machine.queues import Fifo, Sharing
 from ioprism.synthetic.machine.storage import Costs, Placement
 
-NOISES = 4096  # factors drawn for each rank; its calls take them in turn
+NOISES = 8192  # factors drawn for a run; each rank takes them in turn from its own place on
 ISSUE, ARRIVE, DEPART = 0, 1, 2
 METADATA = frozenset({"open", "close", "stat"})
 
@@ -93,16 +93,12 @@ class Player:
             hash_of(file.path) % systems[self.system_of[number]].metadata_servers
             for number, file in enumerate(program.files)
         ]
-        self.noise = self._noise(program.ranks, seed)
-        self.drawn = [0] * program.ranks
+        # Each rank takes its own numbers, so that a change of one rank's calls leaves the others'.
+        kind = systems[0].noise
+        self.noise: list[float] = kind.factors(np.random.default_rng([seed, 2]), NOISES).tolist()
+        first = np.random.default_rng([seed, 3]).integers(0, NOISES, program.ranks)
+        self.drawn: list[int] = first.tolist()
         self.order = 0
-
-    def _noise(self, ranks: int, seed: int) -> list[list[float]]:
-        # Each rank has its own numbers, so that a change of one rank's calls leaves the others'.
-        kind = self.machine.file_systems[0].noise
-        block = kind.factors(np.random.default_rng([seed, 2]), NOISES)
-        shifts = np.random.default_rng([seed, 3]).integers(0, NOISES, ranks)
-        return [np.roll(block, shift).tolist() for shift in shifts]
 
     def play(self, scripts: Mapping[int, Script], starts: Mapping[int, float]) -> dict[int, float]:
         """Run every rank's script from its start; return when each is done."""
@@ -111,7 +107,7 @@ class Player:
     def factor(self, rank: int) -> float:
         """The next factor on a service time of a rank's call."""
         self.drawn[rank] += 1
-        return self.noise[rank][self.drawn[rank] % NOISES]
+        return self.noise[self.drawn[rank] % NOISES]
 
     def metadata(self, call: Call, rank: int, now: float) -> float:
         """When a metadata call returns."""

@@ -15,7 +15,7 @@ class Fifo:
 
     def serve(self, now: float, work: float) -> float:
         """Take a request of so many seconds; return when it is done."""
-        self.free = (self.free if self.free > now else now) + work
+        self.free = max(now, self.free) + work
         return self.free
 
 

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-import numpy as np
-
-from ioprism.synthetic.machine.hardware import (
-    Discipline,
-    FileSystem,
-    Floats,
-    Machine,
-    MiB,
-    Noise,
-    NoiseKind,
-)
+from ioprism.synthetic.machine.hardware import Machine
 from ioprism.synthetic.machine.program import Program
 from ioprism.synthetic.machine.simulate import Run, run
 
 Setting = tuple[Program, Machine]
 Truth = dict[str, object]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +31,7 @@ class Case:
 
     run: Run
     truth: Truth
+    savings: tuple[float, ...] = ()  # of each planted cause alone
 
 
 def play(scenario: Scenario, *, seed: int) -> Case:
@@ -52,90 +41,29 @@ def play(scenario: Scenario, *, seed: int) -> Case:
     def saved(setting: Setting) -> float:
         return round(done.runtime - run(*setting, seed=seed).runtime, 3)
 
+    saving = saved(scenario.without) if scenario.without else 0.0
+    each = {code: saved(setting) for code, setting in scenario.each.items()}
     truth: Truth = {
         "causes": list(scenario.causes),
-        "culprit": dict(scenario.culprit),
+        "culprit": dict(scenario.culprit) | _window(done, scenario.culprit),
         "runtime": round(done.runtime, 3),
-        "saving": saved(scenario.without) if scenario.without else 0.0,
+        "saving": saving,
         "in_io": round(done.in_io, 3),
         "ranks": scenario.program.ranks,
         "calls": done.calls,
     }
-    if scenario.each:
-        truth["savings"] = {code: saved(setting) for code, setting in scenario.each.items()}
-    return Case(done, truth)
+    if each:
+        truth["savings"] = each
+    return Case(done, truth, tuple(each.values()) or (saving,))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Draw:
-    """Random numbers and sizes that a scenario is made from."""
-
-    rng: np.random.Generator
-    machine: Machine
-    ranks: int
-    steps: int
-    compute: float
-
-    @property
-    def system(self) -> FileSystem:
-        """The file system for the job's data."""
-        return self.machine.file_systems[0]
-
-    @property
-    def targets(self) -> int:
-        """How many targets the job's data may lie on."""
-        return self.system.targets
-
-    @property
-    def hosts(self) -> int:
-        """How many nodes the job runs on."""
-        return self.machine.host_of(self.ranks - 1) + 1
-
-    def choose(self, *options: T) -> T:
-        """Take one of the options."""
-        return options[int(self.rng.integers(len(options)))]
-
-    def whole(self, low: int, high: int) -> int:
-        """A whole number, the ends included."""
-        return int(self.rng.integers(low, high + 1))
-
-    def real(self, low: float, high: float) -> float:
-        """A number whose logarithm is evenly spread."""
-        return float(np.exp(self.rng.uniform(np.log(low), np.log(high))))
-
-    def pauses(self) -> Floats:
-        """Computing time of each rank: equal but for a little."""
-        return self.compute * (1 + 0.004 * self.rng.random(self.ranks))
-
-
-def draw(seed: int, kind: str) -> Draw:
-    """Draw a machine and the size of a job."""
-    rng = np.random.default_rng([seed, *kind.encode()])
-    pick = lambda *options: options[int(rng.integers(len(options)))]  # noqa: E731 - options differ
-    real = lambda low, high: float(np.exp(rng.uniform(np.log(low), np.log(high))))  # noqa: E731
-    per_host, hosts = pick(4, 6, 8), pick(2, 3, 4, 6)
-    ranks = per_host * hosts
-    kinds: tuple[NoiseKind, ...] = ("lognormal", "gamma", "uniform", "spikes")
-    disciplines: tuple[Discipline, ...] = ("fifo", "fifo", "sharing")
-    rate = real(150, 1500) * MiB
-    system = FileSystem(
-        mount=pick("/scratch", "/lustre/work", "/p/fast"),
-        targets=pick(*[n for n in (4, 6, 8, 12, 16, 24) if ranks % n == 0]),
-        rate=rate,
-        read_rate=rate * float(rng.uniform(0.8, 1.5)),
-        request_cost=real(8e-5, 6e-4),
-        seek_cost=real(1.5e-3, 8e-3),
-        lock_cost=real(1e-3, 5e-3),
-        sync_cost=real(2e-3, 1e-2),
-        metadata_cost=real(1e-4, 6e-4),
-        stat_cost=real(5e-5, 3e-4),
-        metadata_servers=pick(1, 1, 1, 2, 4),
-        discipline=pick(*disciplines),
-        noise=Noise(pick(*kinds), real(0.03, 0.2)),
-        unsteady=pick(0.0, 0.03, 0.06),
-    )
-    home = FileSystem("/home", "nfs", 1, rate=200 * MiB, metadata_servers=1)
-    machine = Machine(
-        ranks_per_host=per_host, link_rate=real(1500, 8000) * MiB, file_systems=(system, home)
-    )
-    return Draw(rng, machine, ranks, int(rng.integers(3, 8)), real(0.6, 4.0))
+def _window(done: Run, culprit: Mapping[str, object]) -> dict[str, object]:
+    """When the application that is to blame made its calls."""
+    if "application" not in culprit:
+        return {}
+    names = done.program.applications
+    blamed = {rank for rank, name in names.items() if name == culprit["application"]}
+    calls = done.recorded
+    own = [place for place, rank in enumerate(calls.rank) if rank in blamed]
+    first, last = min(calls.start[i] for i in own), max(calls.end[i] for i in own)
+    return {"from": round(first, 3), "to": round(last, 3)}

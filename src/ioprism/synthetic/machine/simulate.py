@@ -59,10 +59,25 @@ class Run:
         return Trace(
             format="synthetic",
             paths=(),
-            job=_job(self, start_time, job_id),
-            partitions=(MemoryPartition(events(self)),),
+            job=self.job(start_time=start_time, job_id=job_id),
+            partitions=(MemoryPartition(events(self.recorded)),),
             load_files=partial(_files, self.program, self.machine),
             load_processes=partial(_processes, self.program, self.machine),
+        )
+
+    def job(self, *, start_time: float = START_TIME, job_id: str = "4711") -> Job:
+        """Return the facts about the job."""
+        mounts = [Mount(system.mount, system.kind) for system in self.machine.file_systems]
+        return Job(
+            ranks=self.program.ranks,
+            start_time=start_time,
+            end_time=start_time + self.runtime,
+            runtime=self.runtime,
+            executable=self.program.executable,
+            user=1000,
+            job_id=job_id,
+            mounts=(Mount("/", "rootfs"), *mounts),
+            metadata=self.program.metadata,
         )
 
 
@@ -123,9 +138,8 @@ def _exchange(machine: Machine, step: Step, ranks: int) -> float:
     return step.exchanged / (step.receivers * machine.link_rate) + machine.latency * log2(ranks)
 
 
-def events(done: Run) -> pl.DataFrame:
+def events(recorded: Recorded) -> pl.DataFrame:
     """Return one row per call, by start (see `schema.EVENTS`)."""
-    recorded = done.recorded
     names = [f"{layer},{name}" for (layer, name) in FUNCTIONS]
     table = pl.DataFrame(
         {
@@ -148,25 +162,12 @@ def events(done: Run) -> pl.DataFrame:
     return EVENTS.conform(table).sort("start", maintain_order=True)
 
 
-def _job(done: Run, start_time: float, job_id: str) -> Job:
-    mounts = [Mount(system.mount, system.kind) for system in done.machine.file_systems]
-    return Job(
-        ranks=done.program.ranks,
-        start_time=start_time,
-        end_time=start_time + done.runtime,
-        runtime=done.runtime,
-        executable=done.program.executable,
-        user=1000,
-        job_id=job_id,
-        mounts=(Mount("/", "rootfs"), *mounts),
-        metadata=done.program.metadata,
-    )
-
-
 def _files(program: Program, machine: Machine) -> pl.DataFrame:
     mounts = [Mount(system.mount, system.kind) for system in machine.file_systems]
     table = file_table([file.path for file in program.files], mounts)
-    targets = [_targets(machine, file.path, file.targets, n) for n, file in enumerate(program.files)]
+    targets = [
+        targets_of(machine, file.path, file.targets, n) for n, file in enumerate(program.files)
+    ]
     known = pl.Series(targets, dtype=pl.List(pl.Int64))
     striped = table.with_columns(
         stripe_size=pl.when(known.is_not_null()).then(
@@ -178,9 +179,10 @@ def _files(program: Program, machine: Machine) -> pl.DataFrame:
     return FILES.conform(striped)
 
 
-def _targets(
+def targets_of(
     machine: Machine, path: str, targets: tuple[int, ...], number: int
 ) -> list[int] | None:
+    """The targets that a log names for a file, where it names any."""
     system = machine.file_systems[machine.file_system_of(path)]
     if not system.has_layout:
         return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ioprism.synthetic.machine.draw import Draw
 from ioprism.synthetic.machine.hardware import FileSystem, Machine, MiB, Window
 from ioprism.synthetic.machine.patterns import Builder, Direction, session, stripes, transfer
 from ioprism.synthetic.machine.program import Program
-from ioprism.synthetic.machine.scenario import Draw, Scenario
+from ioprism.synthetic.machine.scenario import Scenario
 
 
 def with_system(machine: Machine, **changes: object) -> Machine:
@@ -34,7 +35,7 @@ def checkpoints(d: Draw, *, direction: Direction, per_rank: int, size: int) -> P
             )
             for rank, file in enumerate(files)
         }
-        builder.step(scripts, d.pauses().tolist())
+        builder.step(scripts, d.pauses())
     return builder.program()
 
 
@@ -51,7 +52,7 @@ def shared_parts(d: Draw, *, direction: Direction, targets: tuple[int, ...], nam
             rank: session(file, transfer(file, direction, base + rank * part, part, size))
             for rank in range(d.ranks)
         }
-        builder.step(scripts, d.pauses().tolist())
+        builder.step(scripts, d.pauses())
     return builder.program()
 
 
@@ -69,7 +70,10 @@ def healthy(d: Draw) -> Scenario:
 def healthy_shared(d: Draw) -> Scenario:
     """A shared file over all targets, aligned parts, large requests."""
     program = shared_parts(
-        d, direction=d.choose("write", "read"), targets=stripes(0, d.targets, d.targets), name="all.h5"
+        d,
+        direction=d.choose("write", "read"),
+        targets=stripes(0, d.targets, d.targets),
+        name="all.h5",
     )
     return Scenario(program, d.machine)
 
@@ -78,9 +82,7 @@ def slow_target(d: Draw) -> Scenario:
     """One target is slow; files per process."""
     target, program = d.whole(0, d.targets - 1), _plain(d)
     machine = with_system(d.machine, slow={target: d.real(2.0, 9.0)})
-    return Scenario(
-        program, machine, ("slow-target",), {"target": target}, (program, d.machine)
-    )
+    return Scenario(program, machine, ("slow-target",), {"target": target}, (program, d.machine))
 
 
 def slow_targets(d: Draw) -> Scenario:
@@ -89,9 +91,7 @@ def slow_targets(d: Draw) -> Scenario:
     factor = d.real(2.5, 8.0)
     pair = [first, first + 1]
     machine = with_system(d.machine, slow=dict.fromkeys(pair, factor))
-    return Scenario(
-        program, machine, ("slow-target",), {"targets": pair}, (program, d.machine)
-    )
+    return Scenario(program, machine, ("slow-target",), {"targets": pair}, (program, d.machine))
 
 
 def slow_target_shared(d: Draw) -> Scenario:
@@ -102,9 +102,7 @@ def slow_target_shared(d: Draw) -> Scenario:
     )
     target = d.choose(*everywhere)
     machine = with_system(d.machine, slow={target: d.real(2.5, 9.0)})
-    return Scenario(
-        program, machine, ("slow-target",), {"target": target}, (program, d.machine)
-    )
+    return Scenario(program, machine, ("slow-target",), {"target": target}, (program, d.machine))
 
 
 def slow_node(d: Draw) -> Scenario:
@@ -128,7 +126,7 @@ def slow_rank(d: Draw) -> Scenario:
             rank: session(file, transfer(file, "write", 0, size * pieces, size))
             for rank, file in enumerate(files)
         }
-        builder.step(scripts, d.pauses().tolist())
+        builder.step(scripts, d.pauses())
     rank, program = d.whole(0, d.ranks - 1), builder.program()
     machine = replace(d.machine, slow_ranks={rank: d.real(40.0, 150.0)})
     return Scenario(program, machine, ("slow-rank",), {"ranks": [rank]}, (program, d.machine))
@@ -168,7 +166,9 @@ def few_targets(d: Draw) -> Scenario:
     program = shared_parts(d, direction=d.choose("write", "read"), targets=(target,), name=name)
     wide = replace(
         program,
-        files=[replace(file, targets=stripes(target, d.targets, d.targets)) for file in program.files],
+        files=[
+            replace(file, targets=stripes(target, d.targets, d.targets)) for file in program.files
+        ],
     )
     # Other files show that the system has more targets.
     culprit = {"file": program.files[0].path, "target": target}
@@ -183,7 +183,9 @@ def _beside(d: Draw, program: Program) -> Program:
     files = builder.file_per_rank(
         d.system.mount + "/in/part.{rank:04d}", lambda rank: (rank % d.targets,)
     )
-    builder.step({r: session(f, transfer(f, "read", 0, MiB, MiB)) for r, f in enumerate(files)}, 0.2)
+    builder.step(
+        {r: session(f, transfer(f, "read", 0, MiB, MiB)) for r, f in enumerate(files)}, 0.2
+    )
     return replace(program, files=builder.files, steps=[*builder.steps, *program.steps])
 
 
@@ -202,9 +204,7 @@ def interference(d: Draw) -> Scenario:
 
 def second_file_system(d: Draw) -> Scenario:
     """Two Lustre file systems with targets of the same numbers; one target of one is slow."""
-    other = FileSystem(
-        "/archive", targets=d.targets, rate=d.system.rate / 2, noise=d.system.noise
-    )
+    other = FileSystem("/archive", targets=d.targets, rate=d.system.rate / 2, noise=d.system.noise)
     machine = replace(d.machine, file_systems=(*d.machine.file_systems, other))
     builder = Builder(d.ranks)
     size, pieces = d.choose(1, 2) * MiB, d.whole(6, 12)
@@ -218,7 +218,7 @@ def second_file_system(d: Draw) -> Scenario:
             ]
             for rank in range(d.ranks)
         }
-        builder.step(scripts, d.pauses().tolist())
+        builder.step(scripts, d.pauses())
     target, program = d.whole(0, d.targets - 1), builder.program()
     return Scenario(
         program, with_system(machine, slow={target: d.real(2.5, 8.0)}), ("slow-target",),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioprism.synthetic.machine.draw import Draw
 from ioprism.synthetic.machine.hardware import MiB
 from ioprism.synthetic.machine.patterns import Builder, CollectiveWrite, stripes
 from ioprism.synthetic.machine.program import Call, Program
-from ioprism.synthetic.machine.scenario import Draw, Scenario
+from ioprism.synthetic.machine.scenario import Scenario
 
 KiB = 1 << 10
 
@@ -24,7 +25,7 @@ def _collective(
     builder = Builder(write.ranks)
     path = f"{d.system.mount}/run/state.nc"
     file = builder.file(path, stripes(0, d.targets, d.targets))
-    builder.step(dict.fromkeys(range(write.ranks), [Call("open", file)]), 0.0)
+    builder.step({rank: [Call("open", file)] for rank in range(write.ranks)}, 0.0)
     hosts = len({d.machine.host_of(rank) for rank in aggregators or range(write.ranks)})
     for step in range(d.steps):
         scripts = (

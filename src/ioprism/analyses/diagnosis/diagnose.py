@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
 from ioprism.analyses.diagnosis import layers, overheads, requests, slow_parts, uneven_load
@@ -10,7 +13,10 @@ from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
-from ioprism.analyses.diagnosis.situation import Situation, situation
+from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
+from ioprism.analyses.diagnosis.stages import stages
+from ioprism.analyses.diagnosis.training import find as find_no_prefetch
+from ioprism.analyses.diagnosis.training import training
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
@@ -22,26 +28,33 @@ def diagnose(trace: Trace) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
-    seen = observe(trace)
+    run = training(trace)
+    seen = observe(trace if run is None else run.uncovered(trace))
     if not seen.has_calls:
         return diagnose_counters(trace)
-    return of_situation(situation(seen))
+    at = situation(seen)
+    if run is None:
+        return of_situation(at)
+    found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
+    return replace(found, stages=stages(run.stages))
 
 
-def of_situation(at: Situation) -> Diagnosis:
+def of_situation(
+    at: Situation, *, first: Iterable[Candidate] = (), how: str = "phases"
+) -> Diagnosis:
     """Find the causes in a prepared situation."""
     runtime = at.seen.runtime
     held = float(at.held.sum())
     share = held / runtime if runtime > 0 else 0.0
-    how = HeldUp(held, share, "phases")
+    held_up = HeldUp(held, share, how)
     if share < WORTH:
-        return Diagnosis(runtime, how, ledger=ledger((), held, held))
-    candidates = [candidate for family in FAMILIES for candidate in family.find(at)]
+        return Diagnosis(runtime, held_up, ledger=ledger((), held, held))
+    candidates = [*first, *(one for family in FAMILIES for one in family.find(at))]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
     return Diagnosis(
         runtime,
-        how,
+        held_up,
         causes=found.causes,
         ledger=ledger(found.causes, left, float(_transfer(at).sum())),
         opportunities=_opportunities(left, runtime - held, runtime),

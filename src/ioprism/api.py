@@ -17,6 +17,7 @@ from ioprism.settings import PhaseSettings, Thresholds
 from ioprism.storage.trace_store import write_store
 
 if TYPE_CHECKING:
+    from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.phases import Phases
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
@@ -36,6 +37,24 @@ def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # 
 def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristics:
     """Return how much I/O a job did, by whom, through which interface."""
     return _characterise(trace, engine or LocalEngine())
+
+
+def diagnose(
+    trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
+) -> Diagnosis:
+    """Return what holds a job up, and what removing each cause would save.
+
+    Args:
+        trace: what `read` returns.
+        layout: a file with the storage targets of files, where the trace does not say.
+        engine: where to compute; by default here.
+    """
+    from ioprism.formats.layouts import read_layout
+    from ioprism.pipeline.diagnosis import DiagnosisOptions
+    from ioprism.pipeline.diagnosis import diagnose as find_causes
+
+    options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
+    return find_causes(trace, options=options, engine=engine)
 
 
 def convert(trace: Trace, folder: str | Path, *, replace: bool = False) -> None:

@@ -13,6 +13,7 @@ from ioprism.text import printable
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
     "compare": "What a change did: metrics, findings gone, new and kept.",
+    "diagnose": "What holds the job up, and what removing each cause would save.",
     "explore": "The same page over a trace of any size, from a local server.",
     "report": "Everything about a job: the story here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",

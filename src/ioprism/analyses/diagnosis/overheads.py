@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterator
 
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import METADATA, SYNC, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
-
-MOST_PATHS = 20_000  # that a common directory is looked for in
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -66,7 +64,7 @@ def _metadata(at: Situation) -> Iterator[Candidate]:
     saved, low, high = without(at, some, kept)
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     culprit: dict[str, object] = {"operation": "open"}
-    directory = _directory(at, files)
+    directory = common_directory(at.seen.files["path"].gather(files.tolist()).to_list())
     if directory and len(files) > 2 * at.ranks:
         culprit["directory"] = directory
     yield Candidate(
@@ -75,31 +73,3 @@ def _metadata(at: Situation) -> Iterator[Candidate]:
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
-
-
-def _directory(at: Situation, files: np.ndarray) -> str:  # type: ignore[type-arg]
-    """The directory that nine of ten of these files lie below."""
-    paths = at.seen.files["path"].gather(files[:MOST_PATHS].tolist()).to_list()
-    if not paths:
-        return ""
-    directories = [os.path.dirname(path) for path in paths]  # noqa: PTH120 - names, not files
-    best = os.path.commonpath(directories) if all(d.startswith("/") for d in directories) else ""
-    while True:
-        below = _children(directories, best)
-        if not below:
-            return best
-        name = max(below, key=lambda child: below[child])
-        if below[name] < 0.9 * len(directories):
-            return best
-        best = name
-
-
-def _children(directories: list[str], parent: str) -> dict[str, int]:
-    """How many lie below each sub-directory of a directory."""
-    found: dict[str, int] = {}
-    prefix = parent.rstrip("/") + "/"
-    for name in directories:
-        if name.startswith(prefix):
-            child = prefix + name[len(prefix) :].split("/", 1)[0]
-            found[child] = found.get(child, 0) + 1
-    return found

@@ -101,6 +101,11 @@ class Diagnosis:
     not_checked: tuple[NotChecked, ...] = ()
     stages: tuple[Stage, ...] = ()  # of a training run, where the application tells them
 
+    @property
+    def share(self) -> float:
+        """What all causes together cost, as a share of the run time."""
+        return sum(cause.saving.share for cause in self.causes)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
         return {

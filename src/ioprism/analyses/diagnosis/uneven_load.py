@@ -129,13 +129,15 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
 
 def _hot_target(at: Situation) -> Iterator[Candidate]:
     """More files of one rank each lie on one target than on the others."""
-    if len(at.pieces.targets) < 2:
+    users = _users(at)
+    private = _data(at) & (at.calls.file >= 0) & (users[np.maximum(at.calls.file, 0)] <= 1)
+    if len(at.pieces.targets) < 2 or not private.any():
         return
-    work = at.by_target(np.where(_data(at), at.queues.held, 0.0))
+    work = at.by_target(np.where(private, at.queues.held, 0.0))
     total = work.sum(axis=0)
     hot = int(np.argmax(total))
-    even = work.sum(axis=1) / len(at.pieces.targets)
-    ideal = max(float(even.sum()), _one_file(at))
+    even = work.sum(axis=1) / at.targets_known
+    ideal = even_placement(float(total.sum()), _one_file(at), at.targets_known)
     limited = work[:, hot] >= SATURATED * at.held
     if total[hot] < UNEVEN * ideal or not limited.any():
         return
@@ -149,8 +151,8 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
     saved, low, high = _saved(at, after)
     on_it = np.zeros(len(at.calls), np.bool_)
     on_it[at.pieces.call[at.pieces.target == hot]] = True
-    users = [len(np.unique(at.calls.rank[at.pieces.call[at.pieces.target == t]]))
-             for t in range(len(at.pieces.targets))]  # fmt: skip
+    each = [len(np.unique(at.calls.rank[at.pieces.call[at.pieces.target == t]]))
+            for t in range(len(at.pieces.targets))]  # fmt: skip
     yield Candidate(
         "hot-target",
         {"target": at.pieces.targets[hot]},
@@ -159,9 +161,16 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         high,
         rank_test(work[:, hot], np.delete(work, hot, axis=1).ravel()),
         contrast_of(at, on_it, _data(at) & ~on_it, "hot-target"),
-        {"ranks_on_target": users[hot], "ranks_elsewhere": float(np.median(np.delete(users, hot))),
+        {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip
+
+
+def even_placement(total: float, single: float, targets: int) -> float:
+    """The most that any target has to do when files, none larger than `single`, are spread."""
+    if single <= 0:
+        return total / targets
+    return max(total / targets, single * np.ceil(total / single / targets - 1e-6))
 
 
 def _one_file(at: Situation) -> float:
@@ -198,7 +207,7 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
     mine = data & (at.calls.file == file)
     used = np.unique(at.pieces.target[mine[at.pieces.call]])
     available = at.targets_known
-    if available < 2 * len(used):
+    if not len(used) or available < 2 * len(used):
         return
     held = np.where(mine, at.queues.held, 0.0)
     work = at.by_target(held)[:, used].max(axis=1)

@@ -34,7 +34,7 @@ def diagnose(trace: Trace) -> Diagnosis:
         return diagnose_counters(trace)
     at = situation(seen)
     if run is None:
-        return of_situation(at)
+        return of_situation(at, how="phases" if seen.waits else "ranks")
     found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
     return replace(found, stages=stages(run.stages))
 

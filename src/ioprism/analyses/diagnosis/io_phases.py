@@ -29,6 +29,10 @@ class IoPhases:
         """Return the phase that each moment lies in, or the one before it."""
         return np.maximum(0, np.searchsorted(self.start, moments, side="right") - 1)
 
+    def as_one(self) -> IoPhases:
+        """Return one phase from the first call to the last, for ranks that never wait."""
+        return IoPhases(self.start[:1], self.end[-1:])
+
     def joined_across(self, seconds: float) -> IoPhases:
         """Return phases joined across the shortest gaps that together last so long.
 

@@ -20,6 +20,7 @@ from ioprism.analyses.diagnosis.calls import (
 )
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
+from ioprism.analyses.diagnosis.waiting import ranks_wait
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
 
@@ -44,6 +45,7 @@ class Observations:
     counters: Mapping[str, pl.DataFrame]
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
+    waits: bool = True  # whether ranks wait for each other between phases
 
     @property
     def has_calls(self) -> bool:
@@ -68,6 +70,8 @@ def observe(trace: Trace) -> Observations:
     everything = np.concatenate((calls.start, above["start"].to_numpy()))
     phases = io_phases(everything, np.concatenate((calls.end, above["end"].to_numpy())))
     phases = phases.joined_across(_hidden(calls, phases, counted))
+    waits = ranks_wait(calls)
+    phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
@@ -84,6 +88,7 @@ def observe(trace: Trace) -> Observations:
         counters=trace.counters,
         unplaced=unplaced,
         filesystem=_filesystem(trace, calls),
+        waits=waits,
     )
 
 

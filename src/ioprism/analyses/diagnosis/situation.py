@@ -110,7 +110,7 @@ def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
     """Seconds that each phase holds the job up, and those only inside calls of higher layers.
 
     From the first call's start to the last call's end, less what the latest rank spent outside
-    calls.
+    calls; where ranks do not wait for each other, what the rank with most I/O spent inside.
     """
     above = _as_calls(seen.above)
     every = joined(seen.calls, above)
@@ -120,7 +120,7 @@ def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
     inside = np.bincount(key, covered, minlength=count * ranks).reshape(count, ranks)
     last = np.full((count, ranks), -np.inf)
     np.maximum.at(last.reshape(-1), key, every.end)
-    latest = np.argmax(last, axis=1)
+    latest = np.argmax(last if seen.waits else inside, axis=1)
     each = np.arange(count)
     length = seen.phases.end - seen.phases.start
     held = np.minimum(length, inside[each, latest])

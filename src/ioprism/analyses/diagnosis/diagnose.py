@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.diagnosis import layers, overheads, requests, slow_parts, uneven_load
+from ioprism.analyses.diagnosis import (
+    layers,
+    overheads,
+    requests,
+    slow_parts,
+    slow_sessions,
+    uneven_load,
+)
 from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
@@ -21,7 +28,7 @@ from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, requests, and calls that move no data.
-FAMILIES = (slow_parts, uneven_load, layers, requests, overheads)
+FAMILIES = (uneven_load, layers, requests, overheads)
 
 
 def diagnose(trace: Trace) -> Diagnosis:
@@ -49,7 +56,8 @@ def of_situation(
     held_up = HeldUp(held, share, how)
     if share < WORTH:
         return Diagnosis(runtime, held_up, ledger=ledger((), held, held))
-    candidates = [*first, *(one for family in FAMILIES for one in family.find(at))]
+    others = (one for family in FAMILIES for one in family.find(at))
+    candidates = [*first, *_slow(at), *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
     return Diagnosis(
@@ -60,6 +68,14 @@ def of_situation(
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
+
+
+def _slow(at: Situation) -> Iterator[Candidate]:
+    """Parts whose single calls are slower; where there are none, whose calls are together."""
+    found = list(slow_parts.find(at))
+    yield from found
+    if all(not candidate.code.startswith("slow-") for candidate in found):
+        yield from slow_sessions.find(at)
 
 
 def _transfer(at: Situation) -> np.ndarray:  # type: ignore[type-arg]

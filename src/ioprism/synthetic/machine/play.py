@@ -14,7 +14,7 @@ from ioprism.synthetic.machine.queues import Fifo, Sharing
 from ioprism.synthetic.machine.storage import Costs, Placement
 
 NOISES = 8192  # factors drawn for a run; each rank takes them in turn from its own place on
-ISSUE, ARRIVE, DEPART = 0, 1, 2
+ISSUE, SEND, ARRIVE, DEPART = range(4)
 METADATA = frozenset({"open", "close", "stat"})
 
 
@@ -117,16 +117,19 @@ class Player:
         if not cost:
             return now + own
         server = self.servers[self.system_of[call.file]][self.server_of[call.file]]
-        return server.serve(now + own, cost * self.factor(rank)) + self.machine.latency
+        return server.serve(now, cost * self.factor(rank)) + own + self.machine.latency
+
+    def ready(self, call: Call, rank: int, now: float) -> float:
+        """When a process has handed its bytes to its node."""
+        own = self.machine.call_cost + call.bytes / self.machine.copy_rate
+        return now + own * self.machine.slow_ranks.get(rank, 1.0)
 
     def sent(self, call: Call, rank: int, now: float) -> float:
-        """When a data call's bytes have passed the process and its node's link."""
+        """When the node's link has passed a call's bytes on."""
         machine = self.machine
         host = machine.host_of(rank)
-        own = machine.call_cost + call.bytes / machine.copy_rate
-        ready = now + own * machine.slow_ranks.get(rank, 1.0)
         passing = call.bytes / machine.link_rate * machine.slow_hosts.get(host, 1.0)
-        return self.links[host].serve(ready, passing) + machine.latency
+        return self.links[host].serve(now, passing) + machine.latency
 
 
 def hash_of(path: str) -> int:
@@ -135,7 +138,7 @@ def hash_of(path: str) -> int:
 
 
 class _Scene:
-    """One step: an event queue of calls to issue, arrivals at targets and ends of service."""
+    """One step: an event queue of calls to issue and send, arrivals at targets, ends of service."""
 
     def __init__(
         self, player: Player, scripts: Mapping[int, Script], starts: Mapping[int, float]
@@ -157,6 +160,9 @@ class _Scene:
             now, _, kind, first, second = heappop(self.events)
             if kind == ISSUE:
                 self._issue(now, first)
+            elif kind == SEND:
+                one = self.pending[first]
+                self._push(self.player.sent(one.call, one.rank, now), ARRIVE, first, 0)
             elif kind == ARRIVE:
                 self._arrive(now, first)
             else:
@@ -177,7 +183,7 @@ class _Scene:
             self.player.order += 1
             token = self.player.order
             self.pending[token] = _Pending(rank, call, now)
-            self._push(self.player.sent(call, rank, now), ARRIVE, token, 0)
+            self._push(self.player.ready(call, rank, now), SEND, token, 0)
 
     def _arrive(self, now: float, token: int) -> None:
         player, pending = self.player, self.pending[token]

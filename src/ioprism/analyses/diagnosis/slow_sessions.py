@@ -7,14 +7,17 @@ sync and the close do: single calls do not tell which target is slow, their sum 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
 from ioprism.analyses.diagnosis.slow_parts import (
     SLOWER,
+    SPREAD,
     Cells,
     Part,
     _chance,
@@ -25,6 +28,9 @@ from ioprism.analyses.diagnosis.slow_parts import (
 
 CHANCE = 0.01  # that a difference so large means nothing, after all parts were tried
 MOST_PARTS = 8  # that may be slow together
+REPEATED = 4  # a part seen so often is judged by that alone
+FEWEST_PEERS = 4  # to say what is usual
+MOST_CALLS = 100_000  # compared one by one
 ALIKE = 4  # classes of work for each factor of two in bytes
 
 
@@ -60,8 +66,34 @@ def slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, f
     explained = [_explained(cells, part.member) for part in slower]
     near = [p for p, e in zip(slower, explained, strict=True) if e >= 0.98 * max(explained)]
     part = min(near, key=lambda one: one.preference)
-    p_value = min(1.0, _chance(cells, part, parts) * len(parts))
+    own = cells.level[part.member]
+    chance = _chance if len(own) >= REPEATED else partial(_chance_once, at)
+    p_value = min(1.0, chance(cells, part, parts) * len(parts))
     return (part, p_value) if p_value <= CHANCE else None
+
+
+def _chance_once(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float:
+    """The chance that a part looks slow in one phase: it must stand out, and most of its calls."""
+    alike = [one for one in parts if one.code == part.code and not (one.member & part.member).any()]
+    levels = np.array([float(np.median(cells.level[one.member])) for one in alike])
+    if len(levels) < FEWEST_PEERS:
+        return 1.0
+    value = float(np.median(cells.level[part.member]))
+    return max(outlier_test(value, levels, floor=SPREAD), _chance_of_calls(at, cells, part.member))
+
+
+def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
+    """Compare members' calls with others of the same phase, kind and size."""
+    inside = np.zeros((at.phases, at.ranks), np.bool_)
+    inside[cells.phase[member], cells.rank[member]] = True
+    slow = inside[at.seen.phase, at.calls.rank]
+    beside = np.isin(at.seen.phase, cells.phase[member])
+    some = np.flatnonzero(beside)[:MOST_CALLS]
+    kind = at.seen.phase[some] * 8192 + at.queues.classes[some]
+    log = np.log(np.maximum(at.calls.duration[some], 1e-9))
+    names, middle = medians_by(kind, log)
+    level = log - middle[np.searchsorted(names, kind)]
+    return rank_test(level[slow[some]], level[~slow[some]])
 
 
 def _step(cells: Cells, member: Flags) -> float:

@@ -13,6 +13,7 @@ from ioprism.analyses.diagnosis.significance import SIGNIFICANT
 from ioprism.analyses.diagnosis.situation import Candidate
 
 WORTH = 0.01  # of the run time: less is no cause
+DOUBT = 0.07  # no saving is known better than this: the next run has its own noise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ def attributed(candidates: Iterable[Candidate], held: Floats, runtime: float) ->
 
 def _cause(candidate: Candidate, seconds: float, held: float, runtime: float) -> Cause:
     scale = seconds / max(candidate.saving, 1e-12)
-    low = min(seconds, max(0.0, candidate.low * scale))
-    high = min(held, max(seconds, candidate.high * scale))
+    low = max(0.0, min((1 - DOUBT) * seconds, candidate.low * scale))
+    high = min(held, max((1 + DOUBT) * seconds, candidate.high * scale))
     width = (high - low) / max(high, 1e-12)
     return Cause(
         code=candidate.code,

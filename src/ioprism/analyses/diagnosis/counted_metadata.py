@@ -42,7 +42,7 @@ def counted_times(trace: Trace, numbers: Ints, calls: Calls) -> CountedTimes:
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:
-    """Opens and closes of files opened once; and rank and metadata seconds of the others."""
+    """Opens and closes of files opened once; and rank and other metadata seconds of records."""
     begin, finish = "POSIX_F_OPEN_START_TIMESTAMP", "POSIX_F_OPEN_END_TIMESTAMP"
     closing, closed = "POSIX_F_CLOSE_START_TIMESTAMP", "POSIX_F_CLOSE_END_TIMESTAMP"
     rank = np.array([places[int(number)] for number in own["rank"].to_list()], np.int64)
@@ -50,12 +50,14 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
     opened, ready, shut, gone = (own[name].to_numpy() for name in (begin, finish, closing, closed))
     once = (own["POSIX_OPENS"].to_numpy() == 1) & (ready >= opened) & (opened > 0)
     # Time in stat calls and the like has no moment of its own: it lies behind the open, where
-    # the next call of the file leaves room.
+    # the next call of the file leaves room, and then before the close.
     writes, reads = (own[f"POSIX_F_{k}_START_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ"))
     follows = np.minimum.reduce([np.where(t > 0, t, np.inf) for t in (writes, reads, shut)])
     rest = np.maximum(0.0, meta - (ready - opened) - np.maximum(0.0, gone - shut))
     until = np.where(once, np.minimum(ready + rest, np.maximum(ready, follows)), 0.0)
-    closes = once & (shut >= until) & (gone >= shut)
+    done = np.maximum.reduce([own[f"POSIX_F_{k}_END_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ")])
+    shut = np.maximum(np.maximum(until, done), shut - (rest - (until - ready)))
+    closes = once & (gone > shut)
     file = own["file"].cast(pl.Int64).to_numpy()
     exact = _metadata_calls(
         np.concatenate((opened[once], shut[closes])),
@@ -63,7 +65,8 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
         np.concatenate((rank[once], rank[closes])),
         np.concatenate((file[once], file[closes])),
     )
-    return exact, (rank[~once], meta[~once])
+    placed = np.where(once, until - opened, 0.0) + np.where(closes, gone - shut, 0.0)
+    return exact, (rank, np.maximum(0.0, meta - placed))
 
 
 def _sync(

@@ -13,17 +13,19 @@ from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.counter_records import CounterRecords, counter_records
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast, Diagnosis, HeldUp
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate
-from ioprism.analyses.diagnosis.slow_parts import SLOWER, SPREAD
+from ioprism.analyses.diagnosis.slow_parts import FEWEST_PEERS, SLOWER, SPREAD
 from ioprism.analyses.diagnosis.uneven_load import HEAVY, MANY, SERIAL, UNEVEN, even_placement
 from ioprism.model.trace import Trace
 
 BLOCK = 2**20  # bytes: one request of a file system
 COPIES = 3.0
+REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual storage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +173,7 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
     if some.sum() < 4:
         return
     names = np.unique(target[some])
-    if len(names) < 4:
+    if len(names) < 2:
         return
     loads = np.array([at.records.moved[some & (target == name)].sum() for name in names])
     levels = np.array([np.median(level[some & (target == name)]) for name in names])
@@ -181,15 +183,16 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
     others = np.delete(levels - waits, slow)
     excess = float(levels[slow] - waits[slow] - np.median(others))
     inside = some & (target == names[slow])
-    test = max(
-        outlier_test(float(levels[slow] - waits[slow]), others, floor=SPREAD) * len(names),
-        rank_test(level[inside], level[some & ~inside]) if inside.sum() > 1 else 0.0,
+    test = len(names) * (
+        outlier_test(float(levels[slow] - waits[slow]), others, floor=SPREAD)
+        if len(others) >= FEWEST_PEERS
+        else rank_test(level[inside], level[some & ~inside])
     )
     if excess < np.log(SLOWER):
         return
     after = _slowest_without(at, inside, np.exp(-excess))
     yield at.candidate(
-        "slow-target", _targets_culprit(at, inside), (after, 0.9 * after, 1.3 * after), inside,
+        "slow-target", _targets_culprit(at, inside), (after, 0.6 * after, 1.4 * after), inside,
         some & ~inside, p_value=min(1.0, test),
     )  # fmt: skip
 
@@ -364,10 +367,10 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     some = found["syncs"] > 1
     if not some.any():
         return
-    # A write takes at most what the longest took; half of it is a fair guess.
-    writes = np.where(some, np.minimum(found["write_time"],
-                                       0.5 * found["longest_write"] * found["writes"]),
-                      found["write_time"])  # fmt: skip
+    # A write takes at most what the longest took, and at least its bytes at a usual rate.
+    least = REQUEST * found["writes"] + found["bytes_written"] / USUAL
+    likely = np.sqrt(np.maximum(0.5 * found["longest_write"] * found["writes"], least) * least)
+    writes = np.where(some, np.minimum(found["write_time"], likely), found["write_time"])
     busy = writes + found["read_time"]
     left = _work_left(at, busy)
     meta = float(at.records.by_rank(found["meta_time"]).max())
@@ -385,7 +388,7 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
     some = found["meta_time"] > 0
     if not some.any():
         return
-    busy = found["read_time"] + found["write_time"]
+    busy = np.where(_tiny(found), 0.0, found["read_time"] + found["write_time"])
     left = _work_left(at, busy)
     calls = float(found.by_rank(found["opens"] + found["stats"]).max())
     kept = float(found.by_rank(found["meta_time"]).max()) / max(1.0, calls)
@@ -399,6 +402,12 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
         "metadata", culprit, (left[0] + kept, left[1] + kept, left[2] + kept), some,
         files=len(np.unique(files)), calls=float(found["opens"].sum() + found["stats"].sum()),
     )  # fmt: skip
+
+
+def _tiny(found: CounterRecords) -> Flags:
+    """Records of files that hold next to nothing, where there are many for each rank."""
+    some = (found.moved > 0) & (found.moved < TINY) & ~found.shared
+    return some if some.sum() >= 10 * found.ranks else np.zeros(len(found), np.bool_)
 
 
 def _small(at: Counted) -> Iterator[Candidate]:

@@ -27,8 +27,8 @@ from ioprism.analyses.diagnosis.training import training
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
-# work that is spread badly, what libraries do, requests, and calls that move no data.
-FAMILIES = (uneven_load, layers, requests, overheads)
+# work that is spread badly, what libraries do, calls that move no data, and requests.
+FAMILIES = (uneven_load, layers, overheads, requests)
 
 
 def diagnose(trace: Trace) -> Diagnosis:

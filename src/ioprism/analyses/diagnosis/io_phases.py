@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.diagnosis.calls import Floats, Ints
+from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.views.time.intervals import unite
 
 # Short and long gaps are two kinds where they differ by this factor.
 CLEAR = 4.0
 # A gap below this share of the busy time is a pause inside a phase, whatever the others are.
 SHORTEST = 0.002
+# Ranks that leave a stretch of calls at once, by chance: less likely the more they are.
+FEWEST_TOGETHER = 3
+MOST_PHASES = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +49,33 @@ class IoPhases:
         return IoPhases(self.start[first], self.end[last]) if len(self) else self
 
 
-def io_phases(start: Floats, end: Floats) -> IoPhases:
-    """Join calls to phases."""
+def io_phases(start: Floats, end: Floats, rank: Ints) -> IoPhases:
+    """Join calls to phases.
+
+    Where most ranks are in calls together and all of them have left, a phase ends, however short
+    the pause: they waited for each other. Other pauses end a phase if they are not negligible.
+    """
     begins, finishes = unite(start, end)
+    if not len(begins):
+        return IoPhases(begins, finishes)
+    together = _together(begins, start, rank)
     gaps = begins[1:] - finishes[:-1]
-    breaks = np.flatnonzero(gaps > longest_pause(gaps, finishes - begins))
-    first = np.concatenate(([0], breaks + 1))[: len(begins)]
-    last = np.concatenate((breaks, [len(begins) - 1]))[: len(begins)]
+    apart = gaps > longest_pause(gaps, finishes - begins)
+    if int((together[1:] | together[:-1]).sum()) <= MOST_PHASES:
+        apart |= together[1:] | together[:-1]
+    breaks = np.flatnonzero(apart)
+    first = np.concatenate(([0], breaks + 1))
+    last = np.concatenate((breaks, [len(begins) - 1]))
     return IoPhases(begins[first], finishes[last])
+
+
+def _together(begins: Floats, start: Floats, rank: Ints) -> Flags:
+    """In which stretches most of the ranks that do I/O take part."""
+    stretch = np.searchsorted(begins, start, side="right") - 1
+    ranks = int(rank.max()) + 1
+    pairs = np.unique(stretch * ranks + rank)
+    taking_part = np.bincount(pairs // ranks, minlength=len(begins))
+    return taking_part >= max(FEWEST_TOGETHER, 0.5 * len(np.unique(rank)))
 
 
 def longest_pause(gaps: Floats, busy: Floats) -> float:

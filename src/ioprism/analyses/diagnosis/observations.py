@@ -67,8 +67,11 @@ def observe(trace: Trace) -> Observations:
     calls = _calls(below)
     counted = counted_times(trace, numbers, calls)
     calls = joined(calls, counted.exact)
-    everything = np.concatenate((calls.start, above["start"].to_numpy()))
-    phases = io_phases(everything, np.concatenate((calls.end, above["end"].to_numpy())))
+    phases = io_phases(
+        np.concatenate((calls.start, above["start"].to_numpy())),
+        np.concatenate((calls.end, above["end"].to_numpy())),
+        np.concatenate((calls.rank, above["unit"].to_numpy())),
+    )
     phases = phases.joined_across(_hidden(calls, phases, counted))
     waits = ranks_wait(calls)
     phases = phases if waits else phases.as_one()

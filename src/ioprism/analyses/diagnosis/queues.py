@@ -59,17 +59,21 @@ def fit_queues(calls: Calls, phase: Ints, pieces: TargetPieces) -> QueueFit:
     for name in np.unique(classes):
         some = classes == name
         duration = calls.duration[some]
-        lone[some], held[some], known = _class_costs(duration, service[some], idle[some])
+        lone[some], held[some], known = _class_costs(
+            duration, service[some], idle[some], pieces.group[some]
+        )
         told += float(duration.sum()) if known else 0.0
     moved = calls.duration[calls.moves_data].sum()
     doubt = SURE if told >= 0.5 * moved else (LEAST / LIKELY, MOST / LIKELY)
     return QueueFit(service, idle, lone, held, doubt, classes)
 
 
-def _class_costs(duration: Floats, service: Floats, idle: Flags) -> tuple[float, float, bool]:
+def _class_costs(
+    duration: Floats, service: Floats, idle: Flags, group: Ints
+) -> tuple[float, float, bool]:
     """Seconds of a lone call, seconds that it holds its targets, and whether that is known."""
     waited = ~idle & np.isfinite(service)
-    served = float(np.median(service[waited])) if waited.sum() >= ENOUGH else None
+    served = service_seconds(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
     if idle.sum() >= ENOUGH:
         alone = float(np.median(duration[idle]))
         return alone, min(alone, served) if served is not None else LIKELY * alone, served is not None
@@ -77,3 +81,14 @@ def _class_costs(duration: Floats, service: Floats, idle: Flags) -> tuple[float,
         return served / LIKELY, served, True
     alone = float(np.quantile(duration, 0.1))
     return alone, LIKELY * alone, False
+
+
+def service_seconds(service: Floats, group: Ints) -> float:
+    """Seconds that a call holds its targets: the mean at each set of targets, the median of all.
+
+    The mean, as targets may serve several calls at a time: then those end together, and only
+    all seconds over all calls tell what one call costs.
+    """
+    names, place, counts = np.unique(group, return_inverse=True, return_counts=True)
+    means = np.bincount(place, service) / counts
+    return float(np.median(np.repeat(means, counts))) if len(names) > 1 else float(means[0])

@@ -22,6 +22,7 @@ from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.result import Contrast
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
+from ioprism.views.time.intervals import unite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class Situation:
     seen: Observations
     own: Floats  # seconds by which each call prolongs its rank's I/O
     held: Floats  # seconds that each phase holds the job up
-    waiting: Floats  # of them, seconds inside calls of the layers above only: exchange
+    waiting: Floats  # of them, seconds in which the busiest rank makes no call
     pieces: TargetPieces
     queues: QueueFit
 
@@ -107,28 +108,31 @@ def situation(seen: Observations) -> Situation:
 
 
 def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each phase holds the job up, and those only inside calls of higher layers.
+    """Seconds that each phase holds the job up, and those outside calls of the lowest layer.
 
-    From the first call's start to the last call's end, less what the latest rank spent outside
-    calls; where ranks do not wait for each other, what the rank with most I/O spent inside.
+    The latter are, for the busiest rank, exchange inside a library, or ranks that come one after
+    another.
+    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call;
+    where they do not wait for each other, the rank with most I/O counts.
     """
     above = _as_calls(seen.above)
-    every = joined(seen.calls, above)
-    covered = own_time(every)
-    count, ranks = len(seen.phases), max(1, len(seen.rank_numbers))
-    key = seen.phases.of(every.start) * ranks + every.rank
-    inside = np.bincount(key, covered, minlength=count * ranks).reshape(count, ranks)
-    last = np.full((count, ranks), -np.inf)
-    np.maximum.at(last.reshape(-1), key, every.end)
-    latest = np.argmax(last if seen.waits else inside, axis=1)
-    each = np.arange(count)
-    length = seen.phases.end - seen.phases.start
-    held = np.minimum(length, inside[each, latest])
+    if not seen.waits:
+        return _longest_rank(joined(seen.calls, above))
+    start, end = unite(
+        np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
+    )
+    held = np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases))
+    ranks = max(1, len(seen.rank_numbers))
     lowest = np.bincount(
-        seen.phase * ranks + seen.calls.rank, own, minlength=count * ranks
-    ).reshape(count, ranks)
-    waiting = np.maximum(0.0, held - lowest.max(axis=1)) if seen.above.height else np.zeros(count)
-    return held, waiting
+        seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
+    ).reshape(-1, ranks)
+    return held, np.maximum(0.0, held - lowest.max(axis=1))
+
+
+def _longest_rank(every: Calls) -> tuple[Floats, Floats]:
+    """What the rank with most I/O spends in calls, in the one phase there is."""
+    inside = np.bincount(every.rank, own_time(every))
+    return np.array([float(inside.max(initial=0.0))]), np.zeros(1)
 
 
 def _as_calls(above: pl.DataFrame) -> Calls:

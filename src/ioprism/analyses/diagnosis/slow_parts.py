@@ -10,12 +10,15 @@ import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
+from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
 
 SLOWER = 1.25  # a part that takes less than this many times its peers' time is one of them
 SPREAD = 0.05  # parts of a sound system differ at least so much, as logarithm of seconds
 MOST_PARTS = 8  # that may be slow together
+HOLDS = 2.5  # times the others' seconds, for one rank to be what a node waits for
+FEWEST_PEERS = 4  # parts of a kind, for their own differences to be known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,10 +121,10 @@ def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, 
     most = max(score for score, _, _ in scored)
     near = [entry for entry in scored if entry[0] >= most - 0.02 * abs(most)]
     part = max(near, key=lambda entry: (entry[1], entry[0]))[2]
-    p_value = _chance(cells, part, parts) * len(parts)
-    if p_value > 0.01 or (part.code == "slow-target" and not _serves_slower(at, part)):
+    p_value = _chance(at, cells, part, parts)
+    if p_value > SIGNIFICANT:
         return None
-    return part, min(1.0, p_value)
+    return (_holder(at, part) if part.code == "slow-node" else part), p_value
 
 
 def _explained(cells: Cells, member: Flags) -> float:
@@ -133,17 +136,53 @@ def _explained(cells: Cells, member: Flags) -> float:
     return float(total - rest) / max(float(total), 1e-12)
 
 
-def _chance(cells: Cells, part: Part, parts: list[Part]) -> float:
+def _chance(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float:
     """The likelier of two: chance between cells, chance between parts of this kind."""
-    test = rank_test(cells.level[part.member], cells.level[~part.member])
-    alike = [other for other in parts if other.code == part.code]
-    levels = np.array(
-        [float(np.median(cells.level[o.member])) for o in alike if not (o.member & part.member).any()]
-    )
-    if len(levels) < 4:
-        return test
-    value = float(np.median(cells.level[part.member]))
-    return max(test, outlier_test(value, levels, floor=SPREAD))
+    alike = [o for o in parts if o.code == part.code and not (o.member & part.member).any()]
+    peers = ~part.member & ~_equally_slow(cells, part, alike)
+    test = rank_test(cells.level[part.member], cells.level[peers]) * len(parts)
+    if part.code == "slow-target":
+        own, levels = _target_levels(at, part)
+        if own < np.median(levels) + np.log(SLOWER):
+            return 1.0  # its calls only wait longer: more lies on it
+    else:
+        own = float(np.median(cells.level[part.member]))
+        levels = np.array([float(np.median(cells.level[o.member])) for o in alike])
+    if len(levels) < FEWEST_PEERS:
+        return min(1.0, test)
+    return min(1.0, max(test, outlier_test(own, levels, floor=SPREAD) * (len(alike) + 1)))
+
+
+def _equally_slow(cells: Cells, part: Part, alike: list[Part]) -> Flags:
+    """Cells of other parts that are as slow: no peers to compare with, as long as they are few."""
+    level = float(np.median(cells.level[part.member])) - np.log(SLOWER)
+    found = np.zeros(len(cells.level), np.bool_)
+    slow = [other for other in alike if float(np.median(cells.level[other.member])) > level]
+    if len(slow) + 1 <= 0.5 * (len(alike) + 1):
+        for other in slow:
+            found |= other.member
+    return found
+
+
+def _target_levels(at: Situation, part: Part) -> tuple[float, Floats]:
+    """How long targets are busy for a byte, as logarithm: the part's, and the others'.
+
+    Work is conserved whatever the order in which a target serves: the time that it is busy over
+    what it does there tells its speed, and does not depend on how many calls wait.
+    """
+    pieces = at.pieces
+    order = np.lexsort((at.calls.end[pieces.call], pieces.target))
+    call, target = pieces.call[order], pieces.target[order]
+    before = np.concatenate(([-np.inf], at.calls.end[call][:-1]))
+    before[np.concatenate(([True], target[1:] != target[:-1]))] = -np.inf
+    busy = at.calls.end[call] - np.maximum(at.calls.start[call], before)
+    count = len(pieces.targets)
+    seconds = np.bincount(target, np.maximum(busy, 0.0), minlength=count)
+    expected = np.bincount(target, at.queues.held[call], minlength=count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = np.log(seconds / expected)
+    mine = [pieces.targets.index(name) for name in _target_names(part)]
+    return float(np.max(level[mine])), np.delete(level, mine)
 
 
 def _parts(at: Situation, cells: Cells) -> list[Part]:
@@ -189,16 +228,26 @@ def _single_ranks(at: Situation, cells: Cells) -> Iterator[Part]:
         yield Part("slow-rank", culprit, cells.rank == number, 2)
 
 
-def _serves_slower(at: Situation, part: Part) -> bool:
-    """Whether a target also serves slower, and not only has more calls waiting."""
-    places = [at.pieces.targets.index(name) for name in _target_names(part)]
-    own = np.isin(at.pieces.first, places)
-    service = at.queues.service
-    some = np.isfinite(service) & at.pieces.known
-    if not (some & own).any() or not (some & ~own).any():
-        return True
-    slow, peers = service[some & own], service[some & ~own]
-    return float(np.median(slow)) >= SLOWER * float(np.median(peers))
+def _holder(at: Situation, node: Part) -> Part:
+    """The one rank for which all others of a slow node wait, if there is one.
+
+    Ranks of a node share its way to storage: a call that holds it makes the others wait. Who is
+    served while others wait is told by the order in which calls of the node end.
+    """
+    host = at.seen.hosts.index(node.culprit["host"])
+    some = np.flatnonzero((at.seen.host_of[at.calls.rank] == host) & at.calls.moves_data)
+    order = some[np.argsort(at.calls.end[some], kind="stable")]
+    before = np.concatenate(([-np.inf], at.calls.end[order][:-1]))
+    alone = at.calls.end[order] - np.maximum(at.calls.start[order], before)
+    ranks, place = np.unique(at.calls.rank[order], return_inverse=True)
+    each = np.bincount(place, alone) / np.bincount(place, at.queues.lone[order])
+    if len(ranks) < 2:
+        return node
+    first = int(np.argmax(each))
+    if each[first] < HOLDS * np.max(np.delete(each, first)):
+        return node
+    culprit = {"ranks": [int(at.seen.rank_numbers[ranks[first]])], "host": node.culprit["host"]}
+    return Part("slow-rank", culprit, node.member, node.preference)
 
 
 def _target_names(part: Part) -> list[Any]:
@@ -237,7 +286,7 @@ def _candidate(
 ) -> Candidate:
     before, after = _phase_seconds(at, seconds), _phase_seconds(at, mended)
     # Sound targets may become the limit once nobody waits for the slow part.
-    work = _work(at, mended)
+    work = _work(at, mended, mended < seconds)
     likely = np.maximum(after, np.minimum(before, work * np.mean(at.queues.doubt)))
     low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
     saved = np.maximum(0.0, before - likely)
@@ -253,11 +302,17 @@ def _candidate(
     )
 
 
-def _work(at: Situation, mended: Floats) -> Floats:
+def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
     """The most that any one target must work in each phase, at the speed of sound ones."""
     if not len(at.pieces.targets):
         return np.zeros(at.phases)
     held = np.minimum(at.queues.held, mended)
+    sound = ~changed & ~at.queues.idle & np.isfinite(at.queues.service)
+    for name in np.unique(at.queues.classes[sound]):
+        some = at.queues.classes == name
+        if (some & sound).sum() >= ENOUGH:
+            typical = service_seconds(at.queues.service[some & sound], at.pieces.group[some & sound])
+            held[some] = np.minimum(held[some], typical)
     return at.by_target(held).max(axis=1)
 
 
@@ -278,7 +333,7 @@ def _slow_stretch(
     at: Situation, cells: Cells, seconds: Floats
 ) -> tuple[Candidate, Floats] | None:
     """The neighbouring phases that are slower than all others, for all ranks alike."""
-    present, level = medians_by(cells.phase, cells.level)
+    present, level = _phase_levels(at, seconds)
     if len(present) < 4:
         return None
     best = _best_run(level)
@@ -321,6 +376,18 @@ def _slow_stretch(
         contrast_of(at, changed, ~changed & at.calls.moves_data, "interference"),
     )
     return candidate, mended
+
+
+def _phase_levels(at: Situation, seconds: Floats) -> tuple[Ints, Floats]:
+    """Phases that move data, and how long their calls take against their class, as logarithm."""
+    data = at.calls.moves_data & (at.calls.bytes > 0)
+    names, middle = medians_by(at.queues.classes[data], seconds[data])
+    expected = middle[np.searchsorted(names, at.queues.classes[data])]
+    phase = at.seen.phase[data]
+    spent = np.bincount(phase, seconds[data], minlength=at.phases)
+    usual = np.bincount(phase, expected, minlength=at.phases)
+    present = np.flatnonzero((usual > 0.1 * np.median(usual[usual > 0])) & (spent > 0))
+    return present, np.log(spent[present] / usual[present])
 
 
 def _best_run(level: Floats) -> tuple[int, int] | None:

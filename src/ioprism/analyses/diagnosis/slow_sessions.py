@@ -7,7 +7,6 @@ sync and the close do: single calls do not tell which target is slow, their sum 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -20,8 +19,6 @@ from ioprism.analyses.diagnosis.slow_parts import (
     SPREAD,
     Cells,
     Part,
-    _chance,
-    _explained,
     _joint_culprit,
     _parts,
 )
@@ -63,23 +60,36 @@ def slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, f
     slower = [p for p in slower if p.code != "slow-target" or _slow_by_bytes(at, cells, p.member)]
     if not slower:
         return None
-    explained = [_explained(cells, part.member) for part in slower]
-    near = [p for p, e in zip(slower, explained, strict=True) if e >= 0.98 * max(explained)]
+    shares = [explained(cells, part.member) for part in slower]
+    near = [p for p, e in zip(slower, shares, strict=True) if e >= 0.98 * max(shares)]
     part = min(near, key=lambda one: one.preference)
     own = cells.level[part.member]
-    chance = _chance if len(own) >= REPEATED else partial(_chance_once, at)
-    p_value = min(1.0, chance(cells, part, parts) * len(parts))
+    chance = _chance(cells, part, parts)
+    if len(own) < REPEATED:
+        chance = max(chance, _chance_of_calls(at, cells, part.member))
+    p_value = min(1.0, chance * len(parts))
     return (part, p_value) if p_value <= CHANCE else None
 
 
-def _chance_once(at: Situation, cells: Cells, part: Part, parts: list[Part]) -> float:
-    """The chance that a part looks slow in one phase: it must stand out, and most of its calls."""
+def explained(cells: Cells, member: Flags) -> float:
+    """How much of the ranks' differences goes away when the part has a level of its own."""
+
+    def spread(level: Floats) -> float:
+        return float(np.abs(level - np.median(level)).sum())
+
+    total = spread(cells.level)
+    return (total - spread(cells.level[member]) - spread(cells.level[~member])) / max(total, 1e-12)
+
+
+def _chance(cells: Cells, part: Part, parts: list[Part]) -> float:
+    """The chance that a part stands out so far from others of its kind, and so often."""
     alike = [one for one in parts if one.code == part.code and not (one.member & part.member).any()]
     levels = np.array([float(np.median(cells.level[one.member])) for one in alike])
-    if len(levels) < FEWEST_PEERS:
-        return 1.0
     value = float(np.median(cells.level[part.member]))
-    return max(outlier_test(value, levels, floor=SPREAD), _chance_of_calls(at, cells, part.member))
+    alone = outlier_test(value, levels, floor=SPREAD) if len(levels) >= FEWEST_PEERS else 0.0
+    if int(part.member.sum()) < REPEATED:
+        return alone if len(levels) >= FEWEST_PEERS else 1.0
+    return max(alone, rank_test(cells.level[part.member], cells.level[~part.member]))
 
 
 def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.diagnosis.calls import Calls, Flags, Ints, first_of_each
+from ioprism.analyses.diagnosis.calls import SYNC, Calls, Flags, Ints
 
 MOST_PIECES = 8_000_000  # rows; calls beyond that are left out of what is told of targets
 
@@ -44,13 +44,15 @@ def target_pieces(calls: Calls, files: pl.DataFrame) -> TargetPieces:
     row_of = np.full(int(max(files.height, calls.file.max() + 1)), -1, np.int64)
     row_of[striped["file"].cast(pl.Int64).to_numpy()] = np.arange(striped.height)
     row = np.where(calls.file >= 0, row_of[np.maximum(calls.file, 0)], -1)
-    chosen = np.flatnonzero((row >= 0) & calls.moves_data & (calls.bytes > 0) & (calls.offset >= 0))
+    moves = calls.moves_data & (calls.bytes > 0) & (calls.offset >= 0)
+    chosen = np.flatnonzero((row >= 0) & (moves | (calls.kind == SYNC)))
     row = row[chosen]
     size = striped["stripe_size"].to_numpy()[row]
     count = counts_by_row[row]
-    low = calls.offset[chosen] // size
+    whole = calls.kind[chosen] == SYNC  # a sync concerns all targets of its file
+    low = np.where(whole, 0, calls.offset[chosen]) // size
     spans = (calls.offset[chosen] + calls.bytes[chosen] - 1) // size - low + 1
-    turns = np.minimum(spans, count)
+    turns = np.where(whole, count, np.minimum(spans, count))
     within = np.cumsum(turns) <= MOST_PIECES
     chosen, row, low, turns, count = (x[within] for x in (chosen, row, low, turns, count))
     step = np.arange(int(turns.sum())) - np.repeat(np.cumsum(turns) - turns, turns)
@@ -72,10 +74,3 @@ def _layouts(striped: pl.DataFrame) -> Ints:
     texts = striped["targets"].list.eval(pl.element().cast(pl.String)).list.join(",")
     return texts.rank("dense").cast(pl.Int64).to_numpy()
 
-
-def previous_of_each(keys: Ints, values: Ints) -> tuple[Ints, Flags]:
-    """The value before each one among equal, neighbouring keys; and whether there is one."""
-    before = np.concatenate(([0], values[:-1]))
-    has = np.ones(len(keys), np.bool_)
-    has[first_of_each(keys)] = False
-    return before, has

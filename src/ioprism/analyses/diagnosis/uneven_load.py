@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.analyses.diagnosis.calls import Flags, Floats
+from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.layers import collective_files
 from ioprism.analyses.diagnosis.significance import rank_test
@@ -17,6 +17,7 @@ HEAVY = 1.5  # ranks that move more than this many times the mean
 SERIAL = 0.9  # of all bytes by one rank
 SATURATED = 0.6  # share of a phase that a target works in, for it to be the limit
 MANY = 4  # ranks that share a file
+COPIES = 3.0  # times that the same bytes are read: then that is what costs
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -159,8 +160,8 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         saved,
         low,
         high,
-        rank_test(work[:, hot], np.delete(work, hot, axis=1).ravel()),
-        contrast_of(at, on_it, _data(at) & ~on_it, "hot-target"),
+        rank_test(at.calls.duration[on_it], at.calls.duration[private & ~on_it]),
+        contrast_of(at, on_it, private & ~on_it, "hot-target"),
         {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip
@@ -193,6 +194,16 @@ def _users(at: Situation) -> Floats:
     return np.bincount(pairs // at.ranks, minlength=files).astype(np.float64)
 
 
+def read_copies(at: Situation) -> Floats:
+    """How many times the bytes of each file are read by all ranks together."""
+    files = int(at.calls.file.max()) + 1
+    reads = (at.calls.kind == READ) & (at.calls.file >= 0) & (at.calls.offset >= 0)
+    moved = np.bincount(at.calls.file[reads], at.calls.bytes[reads], minlength=files)
+    extent = np.zeros(files)
+    np.maximum.at(extent, at.calls.file[reads], (at.calls.offset + at.calls.bytes)[reads])
+    return np.asarray(moved / np.maximum(extent, 1))
+
+
 def _few_targets(at: Situation) -> Iterator[Candidate]:
     """A file that many ranks share lies on fewer targets than there are."""
     if not len(at.pieces.targets):
@@ -200,7 +211,7 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
     users = _users(at)
     data = _data(at) & (at.calls.file >= 0)
     seconds = np.bincount(at.calls.file[data], at.own[data], minlength=len(users))
-    seconds[users < MANY] = 0.0
+    seconds[(users < MANY) | (read_copies(at)[: len(users)] >= COPIES)] = 0.0
     file = int(np.argmax(seconds))
     if not seconds[file]:
         return

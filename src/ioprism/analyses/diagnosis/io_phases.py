@@ -61,8 +61,8 @@ def io_phases(start: Floats, end: Floats, rank: Ints) -> IoPhases:
     together = _together(begins, start, rank)
     gaps = begins[1:] - finishes[:-1]
     apart = gaps > longest_pause(gaps, finishes - begins)
-    if int((together[1:] | together[:-1]).sum()) <= MOST_PHASES:
-        apart |= together[1:] | together[:-1]
+    if int((together[1:] & together[:-1]).sum()) <= MOST_PHASES:
+        apart |= together[1:] & together[:-1]
     breaks = np.flatnonzero(apart)
     first = np.concatenate(([0], breaks + 1))
     last = np.concatenate((breaks, [len(begins) - 1]))

@@ -52,7 +52,8 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     calls = at.by_rank(syncs.astype(np.float64))
     once = np.where(calls > 1, 1 / np.maximum(calls, 1), 1.0)
     kept = once[at.seen.phase, at.calls.rank]
-    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
+    fewer = (once < 1).any(axis=1)[at.seen.phase]
+    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data & fewer)
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):

@@ -29,6 +29,7 @@ from ioprism.model.trace import Trace
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, calls that move no data, and requests.
 FAMILIES = (uneven_load, layers, overheads, requests)
+WELL_ABOVE = 1.15  # times another saving: not the same
 
 
 def diagnose(trace: Trace) -> Diagnosis:
@@ -71,11 +72,21 @@ def of_situation(
 
 
 def _slow(at: Situation) -> Iterator[Candidate]:
-    """Parts whose single calls are slower; where there are none, whose calls are together."""
-    found = list(slow_parts.find(at))
-    yield from found
-    if all(not candidate.code.startswith("slow-") for candidate in found):
-        yield from slow_sessions.find(at)
+    """Parts whose single calls are slower, or whose calls are together.
+
+    Where both name the same part, the sum tells more if syncs and closes wait for it as well.
+    """
+    single = list(slow_parts.find(at))
+    summed = {_name(one): one for one in slow_sessions.find(at)}
+    for one in single:
+        other = summed.get(_name(one))
+        yield other if other and other.saving > WELL_ABOVE * one.saving else one
+    if all(not one.code.startswith("slow-") for one in single):
+        yield from summed.values()
+
+
+def _name(candidate: Candidate) -> str:
+    return f"{candidate.code} {sorted(candidate.culprit.items())}"
 
 
 def _transfer(at: Situation) -> np.ndarray:  # type: ignore[type-arg]

@@ -55,7 +55,7 @@ def find(at: Situation) -> Iterator[Candidate]:
 
 def slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, float] | None:
     """The part that explains most of what ranks differ in, if it is slower than chance."""
-    parts = [part for part in _parts(at, cells) if code in (None, part.code)]
+    parts = [p for p in _parts(at, cells) if code in (None, p.code) and p.member.any()]
     slower = [part for part in parts if _step(cells, part.member) >= np.log(SLOWER)]
     slower = [p for p in slower if p.code != "slow-target" or _slow_by_bytes(at, cells, p.member)]
     if not slower:
@@ -86,10 +86,17 @@ def _chance(cells: Cells, part: Part, parts: list[Part]) -> float:
     alike = [one for one in parts if one.code == part.code and not (one.member & part.member).any()]
     levels = np.array([float(np.median(cells.level[one.member])) for one in alike])
     value = float(np.median(cells.level[part.member]))
+    # Others that are as slow are no peers, as long as they are few.
+    as_slow = levels > value - np.log(SLOWER)
+    peers = ~part.member
+    if 0 < as_slow.sum() < len(alike) / 2:
+        slow = [one.member for one, too in zip(alike, as_slow, strict=True) if too]
+        peers = peers & ~np.any(slow, axis=0)
+        levels = levels[~as_slow]
     alone = outlier_test(value, levels, floor=SPREAD) if len(levels) >= FEWEST_PEERS else 0.0
     if int(part.member.sum()) < REPEATED:
         return alone if len(levels) >= FEWEST_PEERS else 1.0
-    return max(alone, rank_test(cells.level[part.member], cells.level[~part.member]))
+    return max(alone, rank_test(cells.level[part.member], cells.level[peers]))
 
 
 def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
@@ -181,10 +188,19 @@ def _candidate(
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
     return Candidate(
         code=found[0].code,
-        culprit=_joint_culprit(found),
+        culprit=_joint_culprit(found) | _own_files(at, changed),
         seconds=saved,
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),
         p_value=p_value,
         contrast=contrast_of(at, changed, ~changed, found[0].code),
     )
+
+
+def _own_files(at: Situation, slow: Flags) -> dict[str, list[str]]:
+    """Files that only the slow ranks use, where nobody says on which targets they lie."""
+    if len(at.pieces.targets):
+        return {}
+    known = at.calls.file >= 0
+    theirs = np.setdiff1d(at.calls.file[known & slow], at.calls.file[known & ~slow])
+    return {"files": [at.path(int(file)) for file in theirs[:MOST_PARTS]]} if len(theirs) else {}

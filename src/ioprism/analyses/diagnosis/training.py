@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.diagnosis.calls import READ, Floats
+from ioprism.analyses.diagnosis.calls import READ, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.observations import BELOW, NOT_IO
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
@@ -121,9 +121,8 @@ def find(at: Situation, run: Training) -> Iterator[Candidate]:
     """Samples that the training loop reads itself: a worker could read them while it computes."""
     if run.in_the_loop < IN_THE_LOOP:
         return
-    hidden = hideable(at, run)
-    first = _first_of_epochs(at, run)
-    saved = np.where(first, 0.0, hidden)
+    loads = hideable(at, run)
+    saved, hidden = loads.sum(first=False), loads.sum(first=True)
     reads = at.calls.where(at.calls.kind == READ)
     if not saved.any() or not len(reads):
         return
@@ -140,26 +139,64 @@ def find(at: Situation, run: Training) -> Iterator[Candidate]:
         high=float(hidden.sum()),  # workers that live on read the first batch ahead, too
         p_value=0.0,
         contrast=Contrast("reads in the training loop", slow),
-        facts={"batches": int((saved > 0).sum()), "epochs": int(first.sum())},
+        facts={"batches": loads.batches, "epochs": loads.epochs},
     )
 
 
-def hideable(at: Situation, run: Training) -> Floats:
-    """Seconds of each phase that the computing just before it could have covered.
+@dataclass(frozen=True, slots=True, eq=False)
+class Loads:
+    """What each rank reads between two stretches of computing; one row for each."""
 
-    The computing of the process that does least of it counts.
-    """
-    since = np.concatenate(([0.0], at.seen.phases.end[:-1]))
-    until = at.seen.phases.start
-    least = np.min([cover.within(since, until) for cover in run.computing.values()], axis=0)
-    return np.minimum(at.held, least)
+    held: Floats  # seconds that each phase holds the job up
+    ranks: int
+    phase: Ints
+    rank: Ints
+    seconds: Floats  # that the computing before could have covered
+    first: Flags  # of an epoch: nothing was computed before that could cover it
+
+    @property
+    def batches(self) -> int:
+        """How many of them each rank has."""
+        return len(self.rank) // max(1, self.ranks)
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs there are."""
+        return int(self.first.sum()) // max(1, self.ranks)
+
+    def sum(self, *, first: bool) -> Floats:
+        """Seconds by phase that the middle rank would not wait; with the first of epochs or not."""
+        some = slice(None) if first else ~self.first
+        key = self.phase[some] * self.ranks + self.rank[some]
+        size = len(self.held) * self.ranks
+        total = np.bincount(key, self.seconds[some], minlength=size).reshape(-1, self.ranks)
+        computing = np.isin(np.arange(self.ranks), self.rank)
+        middle: Floats = np.median(total[:, computing], axis=1)
+        return np.minimum(self.held, middle)
 
 
-def _first_of_epochs(at: Situation, run: Training) -> np.ndarray:  # type: ignore[type-arg]
-    """Whether a phase is the first in its epoch, or before all."""
-    epochs = run.stages.of("epoch").sort("start")["start"].to_numpy()
-    place = np.searchsorted(epochs, at.seen.phases.end, side="right")
-    return np.concatenate(([True], np.diff(place) > 0)) if len(place) else np.zeros(0, np.bool_)
+def hideable(at: Situation, run: Training) -> Loads:
+    """Set what each rank reads against what it computed just before."""
+    parts = []
+    epochs = run.stages.of("epoch").sort("start")
+    for place, number in enumerate(at.seen.rank_numbers.tolist()):
+        cover = run.computing.get(number)
+        own = np.flatnonzero(at.calls.rank == place)
+        if cover is None or not len(own):
+            continue
+        after = np.searchsorted(cover.start, at.calls.start[own], side="right")
+        names, begin = np.unique(after, return_index=True)
+        read = np.bincount(after, at.own[own])[names]
+        length = np.concatenate(([np.inf], cover.end - cover.start))[names]
+        start = at.calls.start[own][begin]
+        begins = epochs.filter(rank=number)["start"].to_numpy()
+        before = np.concatenate(([-np.inf], cover.start))[names]
+        first = np.searchsorted(begins, start) > np.searchsorted(begins, before)
+        first |= ~np.isfinite(before)
+        rank = np.full(len(names), place)
+        parts.append((at.seen.phase[own][begin], rank, np.minimum(read, length), first))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return Loads(at.held, at.ranks, *columns)
 
 
 def _stage(run: Training) -> str:

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.diagnosis.calls import READ, Flags, Floats, Ints
+from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
 from ioprism.analyses.diagnosis.observations import BELOW, NOT_IO
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
@@ -122,7 +122,7 @@ def find(at: Situation, run: Training) -> Iterator[Candidate]:
     if run.in_the_loop < IN_THE_LOOP:
         return
     loads = hideable(at, run)
-    saved, hidden = loads.sum(first=False), loads.sum(first=True)
+    saved, hidden = loads.saved(at, first=False), loads.saved(at, first=True)
     reads = at.calls.where(at.calls.kind == READ)
     if not saved.any() or not len(reads):
         return
@@ -145,58 +145,46 @@ def find(at: Situation, run: Training) -> Iterator[Candidate]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """What each rank reads between two stretches of computing; one row for each."""
+    """What ranks read between two stretches of computing, call by call."""
 
-    held: Floats  # seconds that each phase holds the job up
-    ranks: int
-    phase: Ints
-    rank: Ints
-    seconds: Floats  # that the computing before could have covered
-    first: Flags  # of an epoch: nothing was computed before that could cover it
+    covered: Floats  # seconds of each call that the computing before could have covered
+    first: Flags  # calls of the first load of an epoch: nothing was computed before it
+    batches: int  # loads of a rank
+    epochs: int
 
-    @property
-    def batches(self) -> int:
-        """How many of them each rank has."""
-        return len(self.rank) // max(1, self.ranks)
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs there are."""
-        return int(self.first.sum()) // max(1, self.ranks)
-
-    def sum(self, *, first: bool) -> Floats:
-        """Seconds by phase that the middle rank would not wait; with the first of epochs or not."""
-        some = slice(None) if first else ~self.first
-        key = self.phase[some] * self.ranks + self.rank[some]
-        size = len(self.held) * self.ranks
-        total = np.bincount(key, self.seconds[some], minlength=size).reshape(-1, self.ranks)
-        computing = np.isin(np.arange(self.ranks), self.rank)
-        middle: Floats = np.median(total[:, computing], axis=1)
-        return np.minimum(self.held, middle)
+    def saved(self, at: Situation, *, first: bool) -> Floats:
+        """Seconds by phase that the middle rank would not wait; with the first loads or not."""
+        covered = self.covered if first else np.where(self.first, 0.0, self.covered)
+        total = np.bincount(at.calls.rank, covered, minlength=at.ranks)
+        spent = np.bincount(at.calls.rank, at.own, minlength=at.ranks)
+        share = at.by_rank(covered).sum(axis=1) / np.maximum(at.by_rank(at.own).sum(axis=1), 1e-12)
+        by_phase = at.held * share
+        wanted = float(np.median(total[spent > 0]))
+        scale = wanted / max(float(by_phase.sum()), 1e-12)
+        saved: Floats = np.minimum(at.held, by_phase * scale)
+        return saved
 
 
 def hideable(at: Situation, run: Training) -> Loads:
     """Set what each rank reads against what it computed just before."""
-    parts = []
+    covered, first = np.zeros(len(at.calls)), np.zeros(len(at.calls), np.bool_)
     epochs = run.stages.of("epoch").sort("start")
+    batches = rounds = 0
     for place, number in enumerate(at.seen.rank_numbers.tolist()):
         cover = run.computing.get(number)
         own = np.flatnonzero(at.calls.rank == place)
         if cover is None or not len(own):
             continue
-        after = np.searchsorted(cover.start, at.calls.start[own], side="right")
-        names, begin = np.unique(after, return_index=True)
-        read = np.bincount(after, at.own[own])[names]
-        length = np.concatenate(([np.inf], cover.end - cover.start))[names]
-        start = at.calls.start[own][begin]
+        load = np.searchsorted(cover.start, at.calls.start[own], side="right")
+        read = np.bincount(load, at.own[own])
+        length = np.concatenate(([np.inf], cover.end - cover.start))[: len(read)]
+        covered[own] = at.own[own] * np.minimum(1.0, length / np.maximum(read, 1e-12))[load]
         begins = epochs.filter(rank=number)["start"].to_numpy()
-        before = np.concatenate(([-np.inf], cover.start))[names]
-        first = np.searchsorted(begins, start) > np.searchsorted(begins, before)
-        first |= ~np.isfinite(before)
-        rank = np.full(len(names), place)
-        parts.append((at.seen.phase[own][begin], rank, np.minimum(read, length), first))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    return Loads(at.held, at.ranks, *columns)
+        before = np.concatenate(([-np.inf], cover.start))[load]
+        first[own] = np.searchsorted(begins, at.calls.start[own]) > np.searchsorted(begins, before)
+        first[own] |= load == 0
+        batches, rounds = max(batches, len(np.unique(load))), max(rounds, len(begins))
+    return Loads(covered, first, batches, max(1, rounds))
 
 
 def _stage(run: Training) -> str:

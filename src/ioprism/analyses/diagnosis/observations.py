@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -22,6 +21,7 @@ from ioprism.analyses.diagnosis.calls import (
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
+from ioprism.analyses.diagnosis.waiting import ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
@@ -48,6 +48,7 @@ class Observations:
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
     share: float = 1.0  # of the job's I/O time that the calls stand for
+    waits: bool = True  # whether ranks wait for each other between phases
 
     @property
     def has_calls(self) -> bool:
@@ -78,6 +79,8 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         np.concatenate((calls.rank, above["unit"].to_numpy())),
     )
     phases = phases.joined_across(_hidden(calls, phases, counted))
+    waits = ranks_wait(calls)
+    phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
@@ -98,6 +101,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
         share=sample.share,
+        waits=waits,
     )
 
 

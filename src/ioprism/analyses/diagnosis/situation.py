@@ -15,6 +15,7 @@ from ioprism.analyses.diagnosis.calls import (
     Floats,
     Ints,
     first_of_each,
+    joined,
     own_time,
 )
 from ioprism.analyses.diagnosis.observations import Observations
@@ -107,12 +108,16 @@ def situation(seen: Observations) -> Situation:
 
 
 def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each phase holds the job up, and those in which the busiest rank is outside
-    the lowest layer: exchange inside a library, or ranks that come one after another.
+    """Seconds that each phase holds the job up, and those outside calls of the lowest layer.
 
-    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call.
+    The latter are, for the busiest rank, exchange inside a library, or ranks that come one after
+    another.
+    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call;
+    where they do not wait for each other, the rank with most I/O counts.
     """
     above = _as_calls(seen.above)
+    if not seen.waits:
+        return _longest_rank(joined(seen.calls, above))
     start, end = unite(
         np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
     )
@@ -122,6 +127,12 @@ def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
         seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
     ).reshape(-1, ranks)
     return held, np.maximum(0.0, held - lowest.max(axis=1))
+
+
+def _longest_rank(every: Calls) -> tuple[Floats, Floats]:
+    """What the rank with most I/O spends in calls, in the one phase there is."""
+    inside = np.bincount(every.rank, own_time(every))
+    return np.array([float(inside.max(initial=0.0))]), np.zeros(1)
 
 
 def _as_calls(above: pl.DataFrame) -> Calls:

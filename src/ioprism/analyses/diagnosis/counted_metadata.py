@@ -70,7 +70,9 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
     follows = np.minimum.reduce([np.where(t > 0, t, np.inf) for t in (writes, reads, shut)])
     rest = np.maximum(0.0, meta - (ready - opened) - np.maximum(0.0, gone - shut))
     until = np.where(once, np.minimum(ready + rest, np.maximum(ready, follows)), 0.0)
-    done = np.maximum.reduce([own[f"POSIX_F_{k}_END_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ")])
+    done = np.maximum.reduce(
+        [own[f"POSIX_F_{k}_END_TIMESTAMP"].to_numpy() for k in ("WRITE", "READ")]
+    )
     shut = np.maximum(np.maximum(until, done), shut - (rest - (until - ready)))
     closes = once & (gone > shut)
     file = own["file"].cast(pl.Int64).to_numpy()

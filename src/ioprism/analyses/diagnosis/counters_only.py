@@ -12,8 +12,8 @@ from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.counter_records import CounterRecords, counter_records
 from ioprism.analyses.diagnosis.directories import common_directory
-from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL

@@ -62,9 +62,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     sample = sampled_calls(trace, engine)
     events = _io_events(sample.events, files)
     numbers = np.unique(events["unit"].to_numpy())
-    events = events.with_columns(
-        unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64)
-    )
+    events = events.with_columns(unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64))
     layers = set(events["layer"].cast(pl.String).unique().to_list())
     lowest = [name for name in BELOW if name in layers] or sorted(layers)[:1]
     is_low = pl.col("layer").cast(pl.String).is_in(lowest)
@@ -95,9 +93,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         phase=phases.of(calls.start),
         files=files,
         counters=counters,
-        syncs=counted.syncs + np.bincount(
-            below_syncs(calls), minlength=len(numbers)
-        ),
+        syncs=counted.syncs + np.bincount(below_syncs(calls), minlength=len(numbers)),
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
         share=sample.share,
@@ -151,8 +147,10 @@ _EMPTY = pl.DataFrame(
 
 
 def _calls(events: pl.DataFrame) -> Calls:
-    kinds = pl.col("operation").cast(pl.String).replace_strict(
-        KINDS, default=METADATA, return_dtype=pl.Int64
+    kinds = (
+        pl.col("operation")
+        .cast(pl.String)
+        .replace_strict(KINDS, default=METADATA, return_dtype=pl.Int64)
     )
     table = events.select(
         "start", "end", "unit", kind=kinds,

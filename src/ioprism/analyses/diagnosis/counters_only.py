@@ -402,8 +402,12 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
         return
     busy = np.where(_tiny(found), 0.0, found["read_time"] + found["write_time"])
     left = _work_left(at, busy)
-    calls = float(found.by_rank(found["opens"] + found["stats"]).max())
-    kept = float(found.by_rank(found["meta_time"]).max()) / max(1.0, calls)
+    # One open for each file with data is needed, and none of those with next to nothing.
+    opens = found["opens"] + found["stats"]
+    needed = np.where((found.moved > 0) & ~_tiny(found), np.where(found.shared, found.ranks, 1), 0)
+    part = np.minimum(1.0, found.by_rank(needed.astype(np.float64)) /
+                      np.maximum(found.by_rank(opens), 1.0))  # fmt: skip
+    kept = float((found.by_rank(found["meta_time"]) * part).max())
     files = found.file[some]
     culprit: dict[str, object] = {"operation": "open"}
     if len(np.unique(files)) > 2 * found.ranks:

@@ -45,6 +45,7 @@ class Observations:
     files: pl.DataFrame
     counters: Mapping[str, pl.DataFrame]
     syncs: Floats  # number of sync calls of each rank
+    opens: Floats  # number of opens of each rank
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
     share: float = 1.0  # of the job's I/O time that the calls stand for
@@ -93,7 +94,8 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         phase=phases.of(calls.start),
         files=files,
         counters=counters,
-        syncs=counted.syncs + np.bincount(below_syncs(calls), minlength=len(numbers)),
+        syncs=counted.syncs + _number(below, "sync", len(numbers)),
+        opens=counted.opens + _number(below, "open", len(numbers)),
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
         share=sample.share,
@@ -216,9 +218,10 @@ def _pauses(calls: Calls, phases: IoPhases) -> tuple[Floats, Floats, Ints, Ints]
     return begin[some], calls.start[some], calls.rank[some], calls.file[some]
 
 
-def below_syncs(calls: Calls) -> Ints:
-    """The rank of each sync call that the trace itself has."""
-    return calls.rank[(calls.kind == KINDS["sync"]) & ~calls.inferred]
+def _number(below: pl.DataFrame, operation: str, ranks: int) -> Ints:
+    """How many calls of an operation each rank makes in the trace itself."""
+    some = below.filter(pl.col("operation").cast(pl.String) == operation)
+    return np.bincount(some["unit"].to_numpy(), minlength=ranks)
 
 
 def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:

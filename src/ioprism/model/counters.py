@@ -60,7 +60,8 @@ JOBS = Table(
         Column("job", pl.String(), "the scheduler's identifier"),
         Column("start_us", pl.Int64(), "when it began, since 1970", "µs"),
         Column("end_us", pl.Int64(), "when it ended; after `start_us`", "µs"),
-        Column("servers", pl.List(pl.String()), "the nodes or I/O servers it used"),
+        Column("servers", pl.List(pl.String()), "the I/O servers it used, once for each node"),
+        Column("nodes", pl.Int64(), "how many compute nodes it had", nullable=True),
         Column("user", pl.String(), "who ran it", nullable=True),
         Column("account", pl.String(), "who pays for it", nullable=True),
         Column("partition", pl.String(), "the partition or queue", nullable=True),
@@ -110,6 +111,10 @@ class CounterSource(Protocol):
 
     def per_job_servers(self) -> Sequence[str]:
         """Name the servers that keep counters for each job, sorted."""
+        ...
+
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
         ...
 
     def counters(

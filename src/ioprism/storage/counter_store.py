@@ -71,6 +71,16 @@ class CounterStore:
             for path in place.glob(f"month=*/{PER_JOB if per_job else PER_SERVER}")
         )
 
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
+        files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
+        months = [path.parent.name for path in files]
+        ends = [path for path in files if path.parent.name in (min(months), max(months))]
+        times = [read_table(path)["time_us"] for path in ends]
+        lows = [value for time in times if (value := time.min()) is not None]
+        highs = [value for time in times if (value := time.max()) is not None]
+        return (min(lows), max(highs)) if lows else None  # type: ignore[return-value]
+
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
     ) -> pl.DataFrame:

@@ -204,6 +204,7 @@ def _note_job(
         "start_us": round(start + EPOCH) * SECOND,
         "end_us": round(end + EPOCH) * SECOND,
         "servers": lane,
+        "nodes": len(lane),
         "user": user,
         "account": f"project-{'abcd'[int(user[-2:]) % 4]}",
         "partition": "large" if len(lane) > 4 else "small",

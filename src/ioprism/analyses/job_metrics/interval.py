@@ -13,8 +13,12 @@ from ioprism.model.counters import SECOND, SERIES_KEY
 NEARLY = 0.01  # sampling jitters: 119.8 s is meant to be 120 s
 
 
-def sampling_interval_us(tables: Iterable[pl.DataFrame]) -> int:
+def sampling_interval_us(tables: Iterable[pl.DataFrame], *, share: float = 0.5) -> int:
     """Return the usual step between samples of some servers, a whole number of seconds.
+
+    Args:
+        tables: samples of servers.
+        share: of the steps, how many are taken to be no longer than the usual one.
 
     Raises:
         NotEnoughDetailError: there are no two samples of any server.
@@ -31,7 +35,7 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame]) -> int:
             has="none",
             hint="ingest more raw files, or say --interval SECONDS.",
         )
-    seconds = float(np.median(positive)) / SECOND
+    seconds = float(np.quantile(positive, share, method="higher")) / SECOND
     whole = max(1, round(seconds))
     return (
         whole * SECOND

@@ -44,14 +44,17 @@ def _joined(text: str) -> str:
 
 
 def through_map(jobs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the jobs with the servers behind their nodes; unmapped nodes are left out."""
+    """Return the jobs with the servers behind their nodes; unmapped nodes are left out.
+
+    A server stands once for each of the job's nodes behind it: that is its weight there.
+    """
     numbered = jobs.with_row_index("row")
     servers = (
         numbered.select("row", node="servers")
         .explode("node")
         .join(pairs, on="node", how="inner")
         .group_by("row")
-        .agg(servers=pl.col("server").unique().sort())
+        .agg(servers=pl.col("server").sort())
     )
     joined = numbered.drop("servers").join(servers, on="row", how="left").sort("row")
     return joined.with_columns(pl.col("servers").fill_null([])).select(jobs.columns)

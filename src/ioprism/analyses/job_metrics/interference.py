@@ -1,0 +1,318 @@
+"""Who slows whom down: applications that used the same servers at the same time.
+
+An application is one user's jobs of one name. Where servers count for each job, its bandwidth
+while a neighbour moves data on its servers is compared with that of its own quiet times. Where
+they do not, its run times beside a neighbour are compared with those without it.
+
+Neighbouring samples resemble each other, so what is compared are episodes (all consecutive time
+in one state is one observation) or whole runs, by the rank-sum test of Wilcoxon, Mann and
+Whitney; Holm's correction accounts for the number of pairs that were looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ioprism.analyses.job_metrics.activity import BYTE_ROWS
+from ioprism.analyses.job_metrics.load import MachineLoad
+from ioprism.analyses.job_metrics.own_counters import own_counters
+from ioprism.analyses.job_metrics.series import Floats, Ints, locate
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.analyses.job_metrics.sharing import Occupancy, occupancies
+from ioprism.analyses.job_metrics.windows import Places, ranges
+from ioprism.model.counters import CounterSource
+
+MOST_APPLICATIONS = 16  # those with most bytes: pairs grow with the square
+MOST_BINS = 20_000
+FEWEST = 4  # episodes or runs in each state
+BESIDE, APART = 0.5, 0.1  # shares of a run that a neighbour is there
+NOTICEABLE = 0.1  # of its own rate: what others must move to count as neighbours
+LEVEL = 0.05
+SLOWER = 1.05
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """One user's jobs of one name."""
+
+    user: str | None
+    name: str | None
+    jobs: int
+    hours: float  # run time
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """How an application fares beside another, against its own quiet times."""
+
+    application: Application
+    neighbour: Application
+    measure: str  # bandwidth or run_time
+    slowdown: float  # 2: half as fast
+    beside: int  # observations with the neighbour
+    quiet: int  # and without
+    hours: float  # of the application beside the neighbour
+    probability: float  # that chance alone makes it seem so slow
+    adjusted: float  # the same, for all pairs looked at
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is slower by more than chance would make it."""
+        return self.adjusted < LEVEL and self.slowdown > SLOWER
+
+
+def interference(
+    source: CounterSource, load: MachineLoad, *, settings: MetricSettings
+) -> tuple[Disturbance, ...]:
+    """Return every pair of applications that met often enough, the most certain first."""
+    jobs, applications = _applications(load.jobs)
+    if len(applications) < 1:
+        return ()
+    found = [
+        *_by_bandwidth(source, load, jobs, applications, settings),
+        *_by_run_time(jobs, applications),
+    ]
+    return tuple(sorted(_corrected(found), key=lambda pair: (pair.adjusted, -pair.slowdown)))
+
+
+def _applications(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Application]]:
+    """Number the applications that moved most; other jobs have no number."""
+    moved = pl.sum_horizontal(pl.selectors.ends_with("_attributed", "_shared"))
+    hours = (pl.col("end_us") - pl.col("start_us")).sum() / 3.6e9
+    named = jobs.filter(pl.col("user").is_not_null() | pl.col("name").is_not_null())
+    largest = (
+        named.group_by("user", "name")
+        .agg(pl.len(), hours=hours, moved=moved.sum())
+        .sort("moved", "user", "name", descending=[True, False, False])
+        .head(MOST_APPLICATIONS)
+        .with_row_index("application")
+    )
+    numbered = jobs.join(
+        largest.select("user", "name", "application"), on=["user", "name"], how="left",
+        nulls_equal=True, maintain_order="left",
+    )  # fmt: skip
+    rows = largest.select("user", "name", "len", "hours").iter_rows()
+    return numbered.with_columns(pl.col("application").cast(pl.Int64)), [
+        Application(*row) for row in rows
+    ]
+
+
+def _corrected(pairs: Sequence[Disturbance]) -> list[Disturbance]:
+    """Correct by Holm: the smallest counts for all pairs, the next for all but one, and so on."""
+    corrected, highest = [], 0.0
+    for rank, pair in enumerate(sorted(pairs, key=lambda pair: pair.probability)):
+        highest = max(highest, min(1.0, (len(pairs) - rank) * pair.probability))
+        corrected.append(replace(pair, adjusted=highest))
+    return corrected
+
+
+def rank_sum(quiet: Floats, beside: Floats) -> float:
+    """Return how often chance alone makes the second sample so much smaller than the first."""
+    both = np.concatenate([beside, quiet])
+    values, place, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    m, n = len(beside), len(quiet)
+    total = m + n
+    ties = float((counts**3 - counts).sum()) / (total * (total - 1)) if len(values) else 0.0
+    spread = math.sqrt(m * n / 12 * (total + 1 - ties))
+    if spread == 0:
+        return 1.0
+    above = float(ranks[:m].sum()) - m * (total + 1) / 2 + 0.5
+    return 0.5 * math.erfc(-above / spread / math.sqrt(2))
+
+
+def _by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator[Disturbance]:
+    """Compare run times beside a neighbour with those apart from it."""
+    runs = jobs.filter(pl.col("application").is_not_null())
+    meeting = _meetings(jobs, len(applications))
+    hours = ((jobs["end_us"] - jobs["start_us"]) / 3.6e9).to_numpy()
+    of = runs.group_by("application", "nodes", maintain_order=True).agg("number")
+    for application, _, numbers in of.iter_rows():
+        mine = np.array(numbers)
+        for other in range(len(applications)):
+            if other == application:
+                continue
+            share = meeting[other, mine]
+            beside, quiet = mine[share >= BESIDE], mine[share <= APART]
+            if min(len(beside), len(quiet)) >= FEWEST:
+                yield Disturbance(
+                    applications[application],
+                    applications[other],
+                    "run_time",
+                    float(np.median(hours[beside]) / np.median(hours[quiet])),
+                    len(beside),
+                    len(quiet),
+                    float(hours[beside].sum()),
+                    rank_sum(-hours[quiet], -hours[beside]),
+                    1.0,
+                )
+
+
+def _meetings(jobs: pl.DataFrame, applications: int) -> Floats:
+    """Return the share of each job's time on its servers in which an application was there."""
+    of = jobs["application"].fill_null(-1).to_numpy()
+    met, there = np.zeros((applications, jobs.height)), np.zeros(jobs.height)
+    for _, occupancy in occupancies(jobs):
+        lengths = np.diff(occupancy.moments).astype(np.float64)
+        sums = _running(lengths)
+        first, last, numbers = occupancy.first, occupancy.last, occupancy.jobs
+        there[numbers] += sums[last] - sums[first]
+        if not occupancy.is_shared(np.arange(len(numbers))).any():
+            continue
+        for other in np.unique(of[numbers]):
+            if other >= 0:
+                sums = _running(lengths * _present(occupancy, of[numbers] == other))
+                met[other, numbers] += sums[last] - sums[first]
+    return np.asarray(met / np.maximum(there, 1.0))
+
+
+def _present(occupancy: Occupancy, chosen: Bools) -> Bools:
+    """Whether any of some uses covers a span."""
+    spans = len(occupancy.users)
+    begins = np.bincount(occupancy.first[chosen], minlength=spans + 1)
+    ends = np.bincount(occupancy.last[chosen], minlength=spans + 1)
+    return np.asarray(np.cumsum(begins - ends)[:spans] > 0)
+
+
+def _running(values: Floats) -> Floats:
+    return np.concatenate([[0.0], np.cumsum(values)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rates:
+    """What applications moved in each bin, and what others moved on their servers meanwhile."""
+
+    seconds: float
+    own: Floats  # (application, bin) bytes
+    runs: Floats  # (application, bin) jobs that moved some of them
+    beside: Floats  # (application, neighbour, bin) bytes on the application's servers
+    others: Floats  # (application, bin) of everybody else there
+
+
+def _by_bandwidth(
+    source: CounterSource,
+    load: MachineLoad,
+    jobs: pl.DataFrame,
+    applications: list[Application],
+    settings: MetricSettings,
+) -> Iterator[Disturbance]:
+    """Compare an application's rate while a neighbour is active with its quiet times."""
+    if not source.per_job_servers():
+        return
+    rates = _rates(source, load, jobs, len(applications), settings)
+    for number, application in enumerate(applications):
+        active = _inner(rates.own[number] > 0)
+        if active.sum() < 2 * FEWEST:
+            continue
+        own = rates.own[number] / np.maximum(rates.runs[number], 1.0)
+        noticeable = NOTICEABLE * float(np.median(rates.own[number][active]))
+        quiet = active & (rates.others[number] < noticeable)
+        for other, neighbour in enumerate(applications):
+            beside = active & (rates.beside[number, other] >= noticeable)
+            if other != number:
+                yield from _compared(application, neighbour, own, beside, quiet, rates.seconds)
+
+
+def _inner(active: Bools) -> Bools:
+    """Leave out bins at the edges of activity: they are filled in part only."""
+    inner = active.copy()
+    inner[1:] &= active[:-1]
+    inner[:-1] &= active[1:]
+    return inner if inner.sum() >= 2 * FEWEST else active
+
+
+def _compared(
+    application: Application,
+    neighbour: Application,
+    own: Floats,
+    beside: Bools,
+    quiet: Bools,
+    seconds: float,
+) -> Iterator[Disturbance]:
+    slow, fast = _episodes(own, beside), _episodes(own, quiet)
+    if min(len(slow), len(fast)) >= FEWEST:
+        yield Disturbance(
+            application,
+            neighbour,
+            "bandwidth",
+            float(np.exp(np.median(fast) - np.median(slow))),
+            len(slow),
+            len(fast),
+            float(beside.sum()) * seconds / 3600,
+            rank_sum(fast, slow),
+            1.0,
+        )
+
+
+def _episodes(own: Floats, state: Bools) -> Floats:
+    """Return the mean logarithm of the rate of each stretch of time in one state."""
+    begins = state & ~np.concatenate([[False], state[:-1]])
+    number = np.cumsum(begins)[state] - 1
+    logs = np.log(own[state])
+    return np.asarray(np.bincount(number, logs) / np.maximum(np.bincount(number), 1))
+
+
+def _rates(
+    source: CounterSource,
+    load: MachineLoad,
+    jobs: pl.DataFrame,
+    applications: int,
+    settings: MetricSettings,
+) -> _Rates:
+    start, end = int(load.edges_us[0]), int(load.edges_us[-1])
+    bins = int(np.clip((end - start) // settings.interval_us, 1, MOST_BINS))
+    edges = np.linspace(start, end, bins + 1).astype(np.int64)
+    own, runs = np.zeros((applications, bins)), np.zeros((applications, bins))
+    beside = np.zeros((applications, applications, bins))
+    others = np.zeros((applications, bins))
+    for server in source.per_job_servers():
+        samples = source.counters(server, start_us=start, end_us=end, per_job=True)
+        moved, count = _of_server(samples, jobs, edges, applications, settings)
+        used = moved[:-1].any(axis=1)
+        own += moved[:-1]
+        runs = np.maximum(runs, count[:-1])
+        beside[used] += moved[:-1]
+        everybody = moved.sum(axis=0)
+        others[used] += (everybody - moved[:-1])[used]
+    return _Rates((end - start) / bins / 1e6, own, runs, beside, others)
+
+
+def _of_server(
+    samples: pl.DataFrame,
+    jobs: pl.DataFrame,
+    edges: Ints,
+    applications: int,
+    settings: MetricSettings,
+) -> tuple[Floats, Floats]:
+    """Return bytes and active jobs of each application in each bin; the last row is the rest."""
+    bins = len(edges) - 1
+    sums, counts = np.zeros((2, applications + 1, bins))
+    found = own_counters(samples, jobs.with_columns(row=pl.col("number")), settings)
+    if found is None:
+        return sums, counts
+    numbers = found.placed.jobs
+    first, last = _bins_of(jobs, numbers, edges)
+    points = ranges(first, last - first + 1)
+    owner = np.repeat(np.arange(len(numbers)), last - first + 1)
+    place = locate(found.series, edges[points] + found.placed.shifts[owner])
+    left = np.flatnonzero(owner[1:] == owner[:-1])
+    moved = place.between(found.series.totals[BYTE_ROWS].sum(axis=0), left, left + 1)
+    of = jobs["application"].fill_null(applications).to_numpy()[numbers][owner[left]]
+    np.add.at(sums, (of, points[left]), moved)
+    np.add.at(counts, (of, points[left]), moved > 0)
+    return sums, counts
+
+
+def _bins_of(jobs: pl.DataFrame, numbers: Places, edges: Ints) -> tuple[Places, Places]:
+    starts, ends = (jobs[name].to_numpy()[numbers] for name in ("start_us", "end_us"))
+    first = np.clip(np.searchsorted(edges, starts, side="right") - 1, 0, len(edges) - 2)
+    last = np.clip(np.searchsorted(edges, ends), first + 1, len(edges) - 1)
+    return first, last

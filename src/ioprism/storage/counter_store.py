@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -98,12 +98,14 @@ class CounterStore:
                 .collect()
             )
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise _broken(files[0].parent, "it holds no readable Parquet file") from error
+            for path in files:
+                read_table(path)  # names the one that is damaged
+            raise _broken(files[0].parent, "its files do not fit together") from error
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
         path = self.folder / JOBS_FILE
-        return JOBS.conform(read_table(path)) if path.is_file() else JOBS.empty()
+        return read_table(path) if path.is_file() else JOBS.empty()
 
     def ledger(self) -> dict[str, Ingested]:
         """Return the raw files whose records are all here, by the digest of their content."""
@@ -154,8 +156,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             f"{folder} holds something else than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with _lock_file(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -166,6 +167,17 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
         if not (folder / MANIFEST).is_file():
             _write_json({"ioprism_server_store": VERSION}, folder / MANIFEST)
         yield open_store(folder)
+
+
+def _lock_file(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / ".lock").open("w")
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written to ({error.strerror}).\n"
+            "Hint: choose another folder for --store."
+        ) from error
 
 
 def _foreign(folder: Path) -> bool:
@@ -195,7 +207,7 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
     known = read_table(path) if path.is_file() else COUNTERS.empty()
     merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
     if merged.height != known.height or not merged.equals(known):
-        with atomic_write(path, replace=True) as aside:
+        with _writing(path) as aside:
             merged.write_parquet(aside, compression="zstd", compression_level=3)
 
 
@@ -208,7 +220,7 @@ def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
 def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
-    with atomic_write(store.folder / JOBS_FILE, replace=True) as aside:
+    with _writing(store.folder / JOBS_FILE) as aside:
         merged.write_parquet(aside, compression="zstd")
 
 
@@ -249,14 +261,29 @@ def read_table(path: Path) -> pl.DataFrame:
     Raises:
         BrokenTraceError: it cannot be read.
     """
+    wanted = JOBS if path.name == JOBS_FILE else COUNTERS
     try:
-        return pl.read_parquet(path, hive_partitioning=False, glob=False)
+        return wanted.conform(pl.read_parquet(path, hive_partitioning=False, glob=False))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; a disk that is full or refuses is one message."""
+    try:
+        with atomic_write(path, replace=True) as aside:
+            yield aside
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise OutputError(
+            f"{path}: cannot be written ({why}).\n"
+            "Hint: make room, then run the same command again: what is complete stays."
+        ) from error
+
+
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    with atomic_write(path, replace=True) as aside:
+    with _writing(path) as aside:
         aside.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
 
 

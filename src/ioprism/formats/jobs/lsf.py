@@ -49,9 +49,7 @@ class LsfReader:
 
 
 def _fields(line: str) -> list[str]:
-    return [
-        text.replace('""', '"') if word == "" else word for text, word in FIELD.findall(line)
-    ]
+    return [text.replace('""', '"') if word == "" else word for text, word in FIELD.findall(line)]
 
 
 def _add(fields: list[str], rows: JobRows, tally: Tally) -> None:

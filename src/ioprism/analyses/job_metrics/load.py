@@ -22,7 +22,7 @@ MOST_BINS = 360
 FEWEST_BINS = 48
 HALF_HOUR = 1800 * SECOND  # time zones differ by multiples of it
 # Mean request sizes of a sampling step, told apart at these bytes.
-SIZE_LIMITS = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20)
+SIZE_LIMITS = (4 * 2**10, 64 * 2**10, 512 * 2**10, 4 * 2**20)
 PARTS = ("attributed", "shared", "unattributed")
 
 

@@ -13,10 +13,14 @@ import polars as pl
 import pytest
 
 from ioprism.analyses.job_metrics.compute import job_metrics
-from ioprism.analyses.job_metrics.load import ServerLoad, server_load
-from ioprism.analyses.job_metrics.result import JobMetrics
+from ioprism.analyses.job_metrics.contacts import contacts
+from ioprism.analyses.job_metrics.fleet import fleet
+from ioprism.analyses.job_metrics.interference import interference
+from ioprism.analyses.job_metrics.load import machine_load
+from ioprism.analyses.job_metrics.profile import profile, trend
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import SECOND
+from ioprism.pipeline.servers import MachineReport
 from ioprism.reports.to_html import servers as html_form
 from tests.analyses.job_metrics.sources import Memory, one_job, samples
 
@@ -32,7 +36,7 @@ DANGERS = (
 )  # fmt: skip
 
 
-def hostile_machine() -> tuple[JobMetrics, ServerLoad]:
+def hostile_machine() -> MachineReport:
     tables = [samples(name, {120.0 * n: n << 22 for n in range(60)}) for name in HOSTILE]
     runs = [one_job(60 + n, 5000, name, job=f"{name}{n}") for n, name in enumerate(HOSTILE)]
     jobs = pl.concat(runs).with_columns(
@@ -41,7 +45,11 @@ def hostile_machine() -> tuple[JobMetrics, ServerLoad]:
     settings = MetricSettings(120 * SECOND)
     source = Memory(pl.concat(tables))
     metrics = job_metrics(source, jobs, settings=settings)
-    return metrics, server_load(source, start_us=0, end_us=5000 * SECOND, settings=settings)
+    load = machine_load(source, jobs, settings=settings)
+    return MachineReport(
+        metrics, load, fleet(metrics, load), profile(load), trend(load),
+        interference(source, load, settings=settings), contacts(metrics, ()), tuple(HOSTILE),
+    )  # fmt: skip
 
 
 class Elements(HTMLParser):
@@ -67,8 +75,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    metrics, load = hostile_machine()
-    return html_form.page(metrics, load, peaks={"read": None, "write": 1e9}, warnings=HOSTILE)
+    return html_form.page(hostile_machine(), peaks={"read": None, "write": 1e9})
 
 
 def test_names_stay_data(page: str) -> None:
@@ -113,8 +120,9 @@ def test_nothing_is_fetched_and_no_text_becomes_markup(page: str) -> None:
 
 
 def test_the_page_holds_the_numbers_that_were_measured() -> None:
-    metrics, load = hostile_machine()
-    text = html_form.page(metrics, load, peaks={"read": None, "write": None})
+    report = hostile_machine()
+    metrics, load = report.metrics, report.load
+    text = html_form.page(report, peaks={"read": None, "write": None})
     elements = Elements()
     elements.feed(text)
     data = json.loads(elements.texts["script"][0])
@@ -123,14 +131,14 @@ def test_the_page_holds_the_numbers_that_were_measured() -> None:
     assert data["jobs"]["write"]["bytes"] == pytest.approx(volumes, rel=1e-3)
     assert data["jobs"]["write"]["intensity"][0] == metrics.table["write_intensity_0"].to_list()
     assert sum(map(sum, data["load"]["write"])) == pytest.approx(load.bytes[1].sum(), rel=1e-2)
-    assert load.bytes[1].sum() == pytest.approx(5 * (5000 / 120) * 2**22)
+    assert load.bytes[1].sum() == pytest.approx(5 * 59 * 2**22)
+    totals = data["machine"]["write"]
+    assert totals["attributed"] + totals["shared"] + totals["unattributed"] == totals["bytes"]
 
 
 def test_of_too_many_jobs_the_largest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_form, "MOST_JOBS", 2)
-    metrics, load = hostile_machine()
-
-    text = html_form.page(metrics, load, peaks={})
+    text = html_form.page(hostile_machine(), peaks={})
 
     assert "the 2 that moved most are on this page" in text
 

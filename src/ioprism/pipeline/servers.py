@@ -53,8 +53,8 @@ STEPS_WITHIN_ACTIVITY = 0.25
 class Question:
     """Which jobs to look at, and how to measure them."""
 
-    jobs: Path | None = None  # a list of jobs; None: the store's, else those of the counters
-    server_map: Path | None = None  # CSV `node,server`
+    jobs: Path | str | None = None  # a list of jobs; None: the store's, else those of the counters
+    server_map: Path | str | None = None  # CSV `node,server`
     timezone: str = "UTC"  # of local times without a zone, and of the profile by hour
     min_runtime: float = 3600.0
     thresholds: tuple[int, ...] = THRESHOLDS
@@ -238,7 +238,7 @@ def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame
     """
     tally = Tally()
     if question.jobs is not None:
-        found = read_jobs(question.jobs, ReadingOptions(timezone=question.timezone), tally)
+        found = read_jobs(Path(question.jobs), ReadingOptions(timezone=question.timezone), tally)
     else:
         found = source.jobs()
         if not found.height:
@@ -250,7 +250,7 @@ def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame
             hint="say --jobs FILE (sacct, PBS, LSF, LoadLeveler or CSV), or ingest such a file.",
         )
     if question.server_map is not None:
-        found = through_map(found, read_server_map(question.server_map))
+        found = through_map(found, read_server_map(Path(question.server_map)))
     return found, [f"{question.jobs}: {warning}" for warning in tally.warnings()]
 
 

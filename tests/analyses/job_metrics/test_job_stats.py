@@ -29,13 +29,13 @@ def scrape(last: int, total: int, *, since: int | None = None, job: str = "77") 
     yield f"  write_bytes:     {{ {sizes} }}"
 
 
-def on_and_off(*, on: int, off: int, runs: int, step: int = 120, **facts: int) -> list[list[str]]:
+def on_and_off(*, on: int, off: int, runs: int, step: int = 120) -> list[list[str]]:
     """One answer every step: first a pause, then I/O to the end of every step of a run."""
     answers, last, total = [], 0, 0
     for time in range(step, runs * (on + off) + off + 1, step):
         if (time - 1) % (on + off) >= off:
             last, total = time, total + 10 * 2**20
-        answers.append(list(scrape(last, total, **facts)))
+        answers.append(list(scrape(last, total)))
     return answers
 
 

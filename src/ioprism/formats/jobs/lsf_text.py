@@ -102,12 +102,13 @@ def _add(paragraph: list[str], rows: JobRows, zone: ZoneInfo, tally: Tally) -> N
 def _moment(event: re.Match[str], zone: ZoneInfo) -> int | None:
     if event[2] not in MONTHS:
         return None
-    month, rest = MONTHS.index(event[2]) + 1, [int(event[place]) for place in range(3, 7)]
+    month = MONTHS.index(event[2]) + 1
+    day, hour, minute, second = (int(event[place]) for place in range(3, 7))
     now = datetime.now(zone)
     years = [int(event[7])] if event[7] else range(now.year, now.year - YEARS, -1)
     for year in years:
         try:
-            moment = datetime(year, month, *rest, tzinfo=zone)
+            moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
         except ValueError:
             continue
         if event[7] or (moment <= now and moment.weekday() == DAYS.index(event[1])):

@@ -139,7 +139,7 @@ def test_the_report_answers_what_administrators_ask(machine: Path) -> None:
     assert 0 <= said["machine"]["write"]["small_requests"]["share"] <= 1
     assert said["interference"] == []  # no two jobs used a server at the same time
     for contact in said["contacts"]:
-        assert 0 < contact["io_hours"] <= contact["job_hours"]
+        assert 0 < contact["hours_at_stake"] <= contact["job_hours"]
 
 
 def test_a_job_with_nearly_all_counters_has_no_gap(machine: Path) -> None:

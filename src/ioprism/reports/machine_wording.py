@@ -16,7 +16,7 @@ REASONS = {
 KNOWN_AS = {
     "exclusive": "had their servers to themselves",
     "measured": "were counted by the servers themselves",
-    "split": "shared servers: their part is split {split}",
+    "split": "shared servers: bytes are split {split}, intensities are the servers'",
     "marked": "shared servers: those bytes are given to nobody",
 }
 
@@ -94,10 +94,8 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
     if not pairs:
         return "No two applications met on the same servers often enough to compare."
     certain = sum(pair.certain for pair in pairs)
-    return (
-        f"{format_count(len(pairs))} pairs of applications compared, {format_count(certain)} "
-        f"slower than chance explains (rank-sum test, Holm's correction, level {LEVEL:g})."
-    )
+    many = f"{format_count(len(pairs))} pair{'s' if len(pairs) > 1 else ''} of applications"
+    return f"{many} compared, {format_count(certain)} slower than chance explains (rank-sum test, Holm's correction, level {LEVEL:g})."
 
 
 def contact(found: Contact) -> str:

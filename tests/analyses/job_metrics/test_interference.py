@@ -98,7 +98,7 @@ def test_who_disturbs_others_is_someone_to_talk_to() -> None:
 
     disturbing = next(one for one in found if one.reason == "disturbs_others")
     assert (disturbing.user, disturbing.jobs) == ("bob", 12)
-    assert disturbing.io_hours == pytest.approx(12 * 0.5, rel=0.15)  # what the other lost
+    assert disturbing.hours_at_stake == pytest.approx(12 * 0.5, rel=0.15)  # what the other lost
 
 
 def test_run_times_that_do_not_differ_are_chance() -> None:

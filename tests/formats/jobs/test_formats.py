@@ -144,6 +144,16 @@ def test_impossible_lists_of_hosts_are_refused_before_memory_is_taken(text: str)
         expand_hosts(text)
 
 
+def test_a_star_stands_for_the_nodes_of_every_job(tmp_path: Path) -> None:
+    jobs, _ = read(tmp_path / "jobs", "job_id,start,end,servers\na,0,9,n1\nb,0,9,n9\n")
+    path = tmp_path / "map.csv"
+    path.write_text("node,server\n*,OST0\n*,OST1\nn1,ion0\n")
+
+    found = through_map(jobs, read_server_map(path))
+
+    assert found["servers"].to_list() == [["ion0", "OST0", "OST1"], ["OST0", "OST1"]]
+
+
 LSF_SHORT = (
     '"JOB_FINISH" "9.11" 1389683139 404717 22025 33882739 128 1389642318 0 0 1389642771 '
     '"anna" "regular" "span[ptile=16]" "" "" "login4" "/scratch/anna" "" "%J.out" "%J.err" '

@@ -25,7 +25,7 @@ class Contact:
     reason: str  # small_requests, one_server_at_a_time, disturbs_others
     jobs: int
     job_hours: float  # run time
-    io_hours: float  # of it with I/O: what is at stake
+    hours_at_stake: float  # of it with I/O; or what others lose beside them
     bytes: float
 
 
@@ -45,7 +45,7 @@ def contacts(
         *_by_user(busy.filter(_one_at_a_time(lowest)), "one_server_at_a_time"),
         *_disturbers(disturbances),
     ]
-    return tuple(sorted(found, key=lambda contact: -contact.io_hours)[:top])
+    return tuple(sorted(found, key=lambda contact: -contact.hours_at_stake)[:top])
 
 
 def _small() -> pl.Expr:
@@ -66,8 +66,8 @@ def _by_user(table: pl.DataFrame, reason: str) -> list[Contact]:
         pl.col("moved").sum(),
     )  # fmt: skip
     return [
-        Contact(user, reason, jobs, hours, io_hours, moved)
-        for user, jobs, hours, io_hours, moved in sums.iter_rows()
+        Contact(user, reason, jobs, hours, at_stake, moved)
+        for user, jobs, hours, at_stake, moved in sums.iter_rows()
     ]
 
 

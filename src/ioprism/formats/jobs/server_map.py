@@ -12,7 +12,8 @@ from ioprism.formats.counters.lines import text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.model.counters import Tally
 
-HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32]."
+HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32], or *."
+ANY = "*"  # every job uses the server, whatever its nodes
 
 
 def read_server_map(source: Path) -> pl.DataFrame:
@@ -56,5 +57,7 @@ def through_map(jobs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         .group_by("row")
         .agg(servers=pl.col("server").sort())
     )
+    everywhere = pairs.filter(pl.col("node") == ANY)["server"].unique().sort()
     joined = numbered.drop("servers").join(servers, on="row", how="left").sort("row")
-    return joined.with_columns(pl.col("servers").fill_null([])).select(jobs.columns)
+    own = pl.col("servers").fill_null([])
+    return joined.with_columns(own.list.concat(everywhere.implode())).select(jobs.columns)

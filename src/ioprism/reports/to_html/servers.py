@@ -72,7 +72,7 @@ def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str,
         "interference": _interference(report.interference),
         "contacts": [
             [contact.user or "unknown", wording.contact(contact), contact.jobs,
-             _digits(contact.job_hours), _digits(contact.io_hours)]
+             _digits(contact.job_hours), _digits(contact.hours_at_stake)]
             for contact in report.contacts
         ],
     }  # fmt: skip

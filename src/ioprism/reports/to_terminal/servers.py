@@ -133,12 +133,12 @@ def _show_questions(report: MachineReport, console: Console) -> None:
         console.print(name(f"  {wording.disturbance(pair)}"))
     if report.contacts:
         heading(console, "Whom to talk to")
-        columns = ("user", "why", "jobs", "job-hours", "of it with I/O")
+        columns = ("user", "why", "jobs", "job-hours", "hours at stake")
         table(console, columns, [_contact(one) for one in report.contacts[:8]])
 
 
 def _contact(found: Contact) -> tuple[str | Text, ...]:
-    hours = (f"{found.job_hours:,.1f}", f"{found.io_hours:,.1f}")
+    hours = (f"{found.job_hours:,.1f}", f"{found.hours_at_stake:,.1f}")
     return (name(found.user), wording.contact(found), format_count(found.jobs), *hours)
 
 

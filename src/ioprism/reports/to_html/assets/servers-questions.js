@@ -66,7 +66,7 @@ function drawQuestions() {
   if (machine.trend.compared) table(at("changes"), ["account", `per day in ${machine.trend.compared[0]}`, `per day in ${machine.trend.compared[1]}`], machine.trend.accounts.map((row) => [row[0], bytes(row[1]), bytes(row[2])]));
   at("interference").textContent = machine.interference.sentence;
   if (machine.interference.pairs.length) table(at("pairs"), ["application", "beside", "compared by", "times slower", "observations beside", "quiet", "hours beside", "p, corrected", "slower?"], machine.interference.pairs.map((row) => row.map((value) => typeof value === "number" ? hours(value) : value)));
-  if (machine.contacts.length) table(at("contacts"), ["user", "why", "jobs", "job-hours", "of it with I/O"], machine.contacts.map((row) => [row[0], row[1], count(row[2]), hours(row[3]), hours(row[4])]));
+  if (machine.contacts.length) table(at("contacts"), ["user", "why", "jobs", "job-hours", "hours at stake"], machine.contacts.map((row) => [row[0], row[1], count(row[2]), hours(row[3]), hours(row[4])]));
   else at("contacts").replaceChildren(element("p", "Nobody's jobs stand out.", "hint"));
   unattributed();
 }

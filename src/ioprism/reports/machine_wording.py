@@ -95,7 +95,8 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
         return "No two applications met on the same servers often enough to compare."
     certain = sum(pair.certain for pair in pairs)
     many = f"{format_count(len(pairs))} pair{'s' if len(pairs) > 1 else ''} of applications"
-    return f"{many} compared, {format_count(certain)} slower than chance explains (rank-sum test, Holm's correction, level {LEVEL:g})."
+    test = f"rank-sum test, Holm's correction, level {LEVEL:g}"
+    return f"{many} compared, {format_count(certain)} slower than chance explains ({test})."
 
 
 def contact(found: Contact) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +194,49 @@ def test_a_benchmark_notes_what_it_moved_and_finds_it_in_the_counters(tmp_path: 
     record.write_text(json.dumps(noted))
     assert run("validate", "--record", record, "--store", store).exit_code == 1
     assert "no record" in run("validate", "--record", raw, "--store", store).output
+
+
+FULL_DISK = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from ioprism.__main__ import main
+sys.argv = ["ioprism", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_disk_without_room_is_one_message_and_the_run_can_be_repeated(
+    machine: Path, tmp_path: Path
+) -> None:
+    arguments = ("servers", "ingest", str(machine / "raw/counters"), "--store", str(tmp_path / "s"))
+    full = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *arguments], capture_output=True, text=True
+    )
+
+    assert full.returncode == 1
+    assert full.stderr.count("Error: ") == 1
+    assert "cannot be written" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert run(*arguments[1:]).exit_code == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"no Parquet", None])
+@pytest.mark.parametrize("command", ["jobs", "report"])
+def test_a_damaged_table_is_one_message_that_names_it(
+    machine: Path, tmp_path: Path, command: str, damage: bytes | None
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(machine / "store", store)
+    table = max(store.rglob("counters.parquet"))
+    table.write_bytes(table.read_bytes()[:1000] if damage is None else damage)
+
+    for more in ((), ("--interval", 120)):
+        result = run(command, "--store", store, *more)
+
+        assert result.exit_code == 1
+        assert str(table) in result.output.replace("\n", "")
+        assert "the store is damaged" in result.output.replace("\n", " ")
 
 
 def test_the_job_table_can_be_exported(machine: Path, tmp_path: Path) -> None:

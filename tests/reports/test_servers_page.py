@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
@@ -23,6 +24,9 @@ from ioprism.model.counters import SECOND
 from ioprism.pipeline.servers import MachineReport
 from ioprism.reports.to_html import servers as html_form
 from tests.analyses.job_metrics.sources import Memory, one_job, samples
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -147,3 +151,35 @@ def test_assets_are_part_of_the_package() -> None:
     folder = Path(html_form.__file__).parent / "assets"
 
     assert {path.name for path in folder.iterdir()} >= {"servers.html", "servers.css", "servers.js"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_page_draws_every_answer_and_fits_the_screen(
+    screen: Page, tmp_path: Path, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    path = tmp_path / "machine.html"
+    html_form.write_page(hostile_machine(), path, peaks={"read": None, "write": 1e9})
+    screen.set_viewport_size({"width": width, "height": 900})
+    screen.emulate_media(color_scheme=scheme)
+
+    screen.goto(path.as_uri())
+
+    assert screen.inner_text("#dominance") == "Write-dominated: 100% of the bytes are written."
+    assert "A bin is 2" in screen.inner_text("#bin")
+    assert screen.locator("#week-write rect").count() == 7 * 24 + 20  # cells and their scale
+    assert "no job of the list" in screen.text_content("#parts")  # type: ignore[operator]
+    names = screen.locator("#load text").all_text_contents()
+    assert len(names) == len(HOSTILE) + 5 + 5  # servers, times and the scale
+    assert screen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_choosing_a_user_counts_again(screen: Page, tmp_path: Path) -> None:
+    path = tmp_path / "machine.html"
+    html_form.write_page(hostile_machine(), path, peaks={})
+    screen.goto(path.as_uri())
+
+    screen.select_option("#user", "1")
+
+    assert screen.inner_text("#chosen") == "1 of 5 jobs"
+    assert screen.locator("#users tbody tr").count() == 1

@@ -142,6 +142,8 @@ def report(
 @click.option("--format", "format_name", default="mmpmon", show_default=True,
               type=click.Choice(sorted(WRITERS)), help="The form of the counters.")  # fmt: skip
 @click.option("--faults", is_flag=True, help="Lose some samples and reset some counters.")
+@click.option("--jobs-at-once", default=1, show_default=True, type=click.IntRange(1, 100),
+              help="How many jobs share a server.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.quiet
 def simulate(
@@ -152,6 +154,7 @@ def simulate(
     seed: int,
     format_name: str,
     faults: bool,
+    jobs_at_once: int,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -159,7 +162,7 @@ def simulate(
 
     Example: ioprism servers simulate demo-machine --servers 16 --days 2
     """
-    settings = SimulationSettings(count, days, interval, seed, faults)
+    settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
     files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
         click.echo(f"wrote {len(files)} files to {folder}: {made} jobs", err=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -74,12 +74,17 @@ class CounterStore:
     def span(self) -> tuple[int, int] | None:
         """Return when the first and the last sample of any server was taken, if there are any."""
         files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
-        months = [path.parent.name for path in files]
-        ends = [path for path in files if path.parent.name in (min(months), max(months))]
-        times = [read_table(path)["time_us"] for path in ends]
-        lows = [value for time in times if (value := time.min()) is not None]
-        highs = [value for time in times if (value := time.max()) is not None]
-        return (min(lows), max(highs)) if lows else None  # type: ignore[return-value]
+        months = sorted({path.parent.name for path in files})
+        ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
+        if not ends:
+            return None
+        time = pl.col("time_us")
+        try:
+            samples = pl.scan_parquet(ends, hive_partitioning=False, glob=False)
+            first, last = samples.select(time.min(), time.max().alias("last")).collect().row(0)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged_of(ends) from error
+        return None if first is None else (first, last)
 
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
@@ -98,9 +103,7 @@ class CounterStore:
                 .collect()
             )
         except (OSError, pl.exceptions.PolarsError) as error:
-            for path in files:
-                read_table(path)  # names the one that is damaged
-            raise _broken(files[0].parent, "its files do not fit together") from error
+            raise _damaged_of(files) from error
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
@@ -266,6 +269,16 @@ def read_table(path: Path) -> pl.DataFrame:
         return wanted.conform(pl.read_parquet(path, hive_partitioning=False, glob=False))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
+
+
+def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
+    """Return the error that names the one of several files that cannot be read."""
+    for path in files:
+        try:
+            read_table(path)
+        except BrokenTraceError as error:
+            return error
+    return _broken(files[0].parent, "its files do not fit together")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ioprism.analyses.job_metrics.fleet import fleet
 from ioprism.analyses.job_metrics.load import MachineLoad, machine_load
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.synthetic.server_load import SimulationSettings, simulate
 from tests.analyses.job_metrics.sources import Memory, measured, one_job, samples
 from tests.analyses.job_metrics.test_properties import machines
 
@@ -131,6 +132,31 @@ def test_bytes_of_a_pause_of_more_than_a_day_are_unattributed_not_lost() -> None
 
     assert load.moved[1].sum() == pytest.approx(501 * GIGA)
     assert load.parts[:, 1, 0].tolist() == pytest.approx([2 * GIGA, 0, 499 * GIGA])
+
+
+def test_what_a_job_moved_before_its_server_was_watched_is_in_no_total() -> None:
+    whole = samples("ost0", {7200 + 120.0 * n: n * GIGA for n in range(31)})
+    own = samples(
+        "ost0", {7200 + 120.0 * n: (60 + n) * GIGA for n in range(31)}, job="7", since=0.0
+    )
+
+    load = account(pl.concat([whole, own]), one_job(0, 7200 + 1800, "node1", job="7"))
+
+    assert load.parts[:, 1, 0].tolist() == pytest.approx([15 * GIGA, 0, 15 * GIGA])
+
+
+def test_a_machine_where_five_jobs_share_each_server_moves_what_they_move() -> None:
+    made = simulate(SimulationSettings(servers=8, days=1.0, seed=4, jobs_at_once=5))
+
+    load = account(pl.concat(made.counters()), made.jobs)
+
+    for number, direction in enumerate(DIRECTIONS):
+        moved = float(made.bursts.filter(direction=direction)["bytes"].sum())
+        assert load.moved[number].sum() == pytest.approx(moved, rel=1e-9, abs=100)
+        assert load.parts[:, number].sum() == pytest.approx(moved, rel=1e-9, abs=100)
+        given_out = load.jobs[f"{direction}_attributed"] + load.jobs[f"{direction}_shared"]
+        assert given_out.sum() == pytest.approx(load.parts[:2, number].sum())
+        assert load.parts[1, number].sum() > 0.5 * moved
 
 
 @settings(max_examples=60, deadline=None)

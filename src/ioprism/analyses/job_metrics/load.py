@@ -110,7 +110,7 @@ class _Account:
             self._add_growth(number, grown(own) if own is not None else None)
         else:
             self._add_series(number, series)
-        measured = self._add_measured(own) if own is not None else np.zeros(2)
+        measured = self._add_measured(own, series) if own is not None else np.zeros(2)
         occupancy = self._occupied.get(server)
         found = self._add_uses(series, occupancy) if occupancy and not series.empty else None
         self._divide(number, measured, found)
@@ -152,15 +152,20 @@ class _Account:
                 sums = np.bincount(kind + 1, weights, len(SIZE_LIMITS) + 2)
                 self._sizes[row, place] += sums[1:]
 
-    def _add_measured(self, own: pl.DataFrame) -> Floats:
-        """Note what each listed job moved by the server's own count of it."""
+    def _add_measured(self, own: pl.DataFrame, series: Series) -> Floats:
+        """Note what each listed job moved by the server's own count of it.
+
+        Only while the server itself was watched: what a job had moved before is in no total.
+        """
         numbered = self._jobs.with_columns(row=pl.col("number"))
         found = own_counters(own, numbered, self._settings)
         if found is None:
             return np.zeros(2)
         jobs, shifts = found.placed.jobs, found.placed.shifts
-        ends = [self._jobs[name].to_numpy()[jobs] + shifts for name in ("start_us", "end_us")]
-        place = locate(found.series, np.concatenate(ends))
+        ends = [self._jobs[name].to_numpy()[jobs] for name in ("start_us", "end_us")]
+        if not series.empty:
+            ends = [np.clip(end, series.times[0], series.times[-1]) for end in ends]
+        place = locate(found.series, np.concatenate([end + shifts for end in ends]))
         first = np.arange(len(jobs))
         moved = place.between(found.series.totals[BYTE_ROWS], first, first + len(jobs))
         self._of_jobs[0][:, jobs] += moved

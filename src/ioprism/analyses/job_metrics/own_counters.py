@@ -120,10 +120,10 @@ def grown(samples: pl.DataFrame) -> pl.DataFrame:
     return ordered.select("time_us", *columns)
 
 
-def derived_jobs(samples: pl.DataFrame) -> pl.DataFrame:
+def derived_jobs(samples: pl.DataFrame, interval_us: int) -> pl.DataFrame:
     """Return jobs as the counters themselves tell them: from the first I/O to the last."""
     own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
-    began = pl.coalesce("since_us", "time_us")
+    began = pl.coalesce("since_us", pl.col("time_us") - interval_us)
     return (
         own.group_by(identifier())
         .agg(start_us=began.min(), end_us=pl.col("time_us").max())

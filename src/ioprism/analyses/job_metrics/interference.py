@@ -31,8 +31,10 @@ from ioprism.model.counters import CounterSource
 MOST_APPLICATIONS = 16  # those with most bytes: pairs grow with the square
 MOST_BINS = 20_000
 FEWEST = 4  # episodes or runs in each state
-BESIDE, APART = 0.5, 0.1  # shares of a run that a neighbour is there
+BESIDE, APART = 0.5, 0.1  # shares of the first part of a run that a neighbour is there
+SHORTEST = 0.1  # that part is as long as all but the shortest tenth of the runs
 NOTICEABLE = 0.1  # of its own rate: what others must move to count as neighbours
+QUIET = 0.25  # where others never rest: the quarter of the time in which they move least
 LEVEL = 0.05
 SLOWER = 1.05
 
@@ -130,47 +132,73 @@ def rank_sum(quiet: Floats, beside: Floats) -> float:
 
 
 def _by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator[Disturbance]:
-    """Compare run times beside a neighbour with those apart from it."""
+    """Compare run times beside a neighbour with those apart from it.
+
+    Long runs meet more neighbours than short ones, whoever is slowed down. So a run counts as
+    beside a neighbour by the first part of its time only, equally long for all runs compared.
+    """
+    lengths = (jobs["end_us"] - jobs["start_us"]).to_numpy()
     runs = jobs.filter(pl.col("application").is_not_null())
-    meeting = _meetings(jobs, len(applications))
-    hours = ((jobs["end_us"] - jobs["start_us"]) / 3.6e9).to_numpy()
-    of = runs.group_by("application", "nodes", maintain_order=True).agg("number")
-    for application, _, numbers in of.iter_rows():
-        mine = np.array(numbers)
+    groups = [
+        (application, np.array(numbers))
+        for application, _, numbers in runs.group_by(
+            "application", "nodes", maintain_order=True
+        ).agg("number").iter_rows()
+        if len(numbers) >= 2 * FEWEST
+    ]  # fmt: skip
+    first = np.zeros(jobs.height)
+    for _, mine in groups:
+        first[mine] = np.quantile(lengths[mine], SHORTEST)
+    met = _meetings(jobs, len(applications), first)
+    for application, mine in groups:
         for other in range(len(applications)):
-            if other == application:
-                continue
-            share = meeting[other, mine]
-            beside, quiet = mine[share >= BESIDE], mine[share <= APART]
-            if min(len(beside), len(quiet)) >= FEWEST:
-                yield Disturbance(
-                    applications[application],
-                    applications[other],
-                    "run_time",
-                    float(np.median(hours[beside]) / np.median(hours[quiet])),
-                    len(beside),
-                    len(quiet),
-                    float(hours[beside].sum()),
-                    rank_sum(-hours[quiet], -hours[beside]),
-                    1.0,
+            if other != application:
+                yield from _of_runs(
+                    applications[application], applications[other], mine, met[other], lengths
                 )
 
 
-def _meetings(jobs: pl.DataFrame, applications: int) -> Floats:
-    """Return the share of each job's time on its servers in which an application was there."""
+def _of_runs(
+    application: Application, neighbour: Application, mine: Places, met: Floats, lengths: Ints
+) -> Iterator[Disturbance]:
+    hours = lengths / 3.6e9
+    beside, quiet = mine[met[mine] >= BESIDE], mine[met[mine] <= APART]
+    if min(len(beside), len(quiet)) >= FEWEST:
+        yield Disturbance(
+            application,
+            neighbour,
+            "run_time",
+            float(np.median(hours[beside]) / np.median(hours[quiet])),
+            len(beside),
+            len(quiet),
+            float(hours[beside].sum()),
+            rank_sum(-hours[quiet], -hours[beside]),
+            1.0,
+        )
+
+
+def _meetings(jobs: pl.DataFrame, applications: int, first: Floats) -> Floats:
+    """Return the share of the first part of each job's time in which an application was there.
+
+    Args:
+        jobs: all of them.
+        applications: how many are numbered.
+        first: how long that part is, in µs; 0 for jobs that are not asked about.
+    """
     of = jobs["application"].fill_null(-1).to_numpy()
     met, there = np.zeros((applications, jobs.height)), np.zeros(jobs.height)
     for _, occupancy in occupancies(jobs):
-        lengths = np.diff(occupancy.moments).astype(np.float64)
-        sums = _running(lengths)
-        first, last, numbers = occupancy.first, occupancy.last, occupancy.jobs
-        there[numbers] += sums[last] - sums[first]
-        if not occupancy.is_shared(np.arange(len(numbers))).any():
-            continue
-        for other in np.unique(of[numbers]):
+        numbers = occupancy.jobs
+        there[numbers] += first[numbers]
+        begin = occupancy.moments[occupancy.first]
+        for other in np.unique(of[numbers]) if (occupancy.users > 1).any() else ():
             if other >= 0:
-                sums = _running(lengths * _present(occupancy, of[numbers] == other))
-                met[other, numbers] += sums[last] - sums[first]
+                present = _running(
+                    np.diff(occupancy.moments) * _present(occupancy, of[numbers] == other)
+                )
+                ends = [begin, begin + first[numbers]]
+                before, after = (np.interp(end, occupancy.moments, present) for end in ends)
+                met[other, numbers] += after - before
     return np.asarray(met / np.maximum(there, 1.0))
 
 
@@ -214,11 +242,14 @@ def _by_bandwidth(
             continue
         own = rates.own[number] / np.maximum(rates.runs[number], 1.0)
         noticeable = NOTICEABLE * float(np.median(rates.own[number][active]))
-        quiet = active & (rates.others[number] < noticeable)
+        others = rates.others[number]
+        quiet = active & (others <= max(noticeable, float(np.quantile(others[active], QUIET))))
         for other, neighbour in enumerate(applications):
-            beside = active & (rates.beside[number, other] >= noticeable)
+            there = rates.beside[number, other] >= noticeable
             if other != number:
-                yield from _compared(application, neighbour, own, beside, quiet, rates.seconds)
+                yield from _compared(
+                    application, neighbour, own, active & there, quiet & ~there, rates.seconds
+                )
 
 
 def _inner(active: Bools) -> Bools:

@@ -11,8 +11,9 @@ import polars as pl
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.contacts import Contact, contacts
+from ioprism.analyses.job_metrics.disturbance import Disturbance
 from ioprism.analyses.job_metrics.fleet import Fleet, fleet
-from ioprism.analyses.job_metrics.interference import Disturbance, interference
+from ioprism.analyses.job_metrics.interference import interference
 from ioprism.analyses.job_metrics.interval import sampling_interval_us
 from ioprism.analyses.job_metrics.load import MachineLoad, machine_load
 from ioprism.analyses.job_metrics.own_counters import derived_jobs

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ioprism.analyses.job_metrics.contacts import Contact
+from ioprism.analyses.job_metrics.disturbance import LEVEL, Application, Disturbance
 from ioprism.analyses.job_metrics.fleet import DOMINANT, SMALL, Fleet, Totals
-from ioprism.analyses.job_metrics.interference import LEVEL, Application, Disturbance
 from ioprism.analyses.job_metrics.profile import Trend
 from ioprism.units import format_bytes, format_count
 

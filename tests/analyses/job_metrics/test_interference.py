@@ -8,7 +8,8 @@ import pytest
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.contacts import contacts
-from ioprism.analyses.job_metrics.interference import Disturbance, interference, rank_sum
+from ioprism.analyses.job_metrics.disturbance import Disturbance, rank_sum
+from ioprism.analyses.job_metrics.interference import interference
 from ioprism.analyses.job_metrics.load import machine_load
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import SECOND

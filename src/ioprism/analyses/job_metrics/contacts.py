@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ioprism.analyses.job_metrics.disturbance import Disturbance
 from ioprism.analyses.job_metrics.fleet import SMALL
-from ioprism.analyses.job_metrics.interference import Disturbance
 from ioprism.analyses.job_metrics.result import JobMetrics, column
 from ioprism.model.counters import DIRECTIONS
 

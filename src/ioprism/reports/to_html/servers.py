@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.analyses.job_metrics.disturbance import Disturbance
 from ioprism.analyses.job_metrics.fleet import Fleet, Mover
-from ioprism.analyses.job_metrics.interference import Disturbance
 from ioprism.analyses.job_metrics.load import PARTS, MachineLoad
 from ioprism.analyses.job_metrics.profile import Profile, Trend
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, column

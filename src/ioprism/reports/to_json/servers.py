@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ioprism.analyses.job_metrics.disturbance import Application, Disturbance
 from ioprism.analyses.job_metrics.fleet import SMALL, Fleet, Mover, Totals
-from ioprism.analyses.job_metrics.interference import Application, Disturbance
 from ioprism.analyses.job_metrics.load import PARTS, MachineLoad
 from ioprism.analyses.job_metrics.profile import Profile, Trend
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -157,6 +160,49 @@ def test_a_machine_where_five_jobs_share_each_server_moves_what_they_move() -> N
         given_out = load.jobs[f"{direction}_attributed"] + load.jobs[f"{direction}_shared"]
         assert given_out.sum() == pytest.approx(load.parts[:2, number].sum())
         assert load.parts[1, number].sum() > 0.5 * moved
+
+
+def slowly(table: pl.DataFrame, jobs: pl.DataFrame, chosen: str) -> float:
+    """A job's bytes, one span between any two starts or ends after another."""
+    total = 0.0
+    rows = jobs.to_dicts()
+    cuts = sorted({row[name] for row in rows for name in ("start_us", "end_us")})
+    for server in table["server"].unique():
+        own = table.filter(server=server)
+        times, values = own["time_us"].to_numpy(), own["bw"].to_numpy()
+        for begin, end in itertools.pairwise(cuts):
+            there = {
+                row["job"]: row["nodes"] * row["servers"].count(server) / len(row["servers"])
+                for row in rows
+                if server in row["servers"] and row["start_us"] <= begin and end <= row["end_us"]
+            }
+            if chosen in there:
+                moved = np.interp(end, times, values) - np.interp(begin, times, values)
+                total += float(moved) * there[chosen] / sum(there.values())
+    return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_job_gets_what_a_slow_and_simple_count_gives_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ["oss0", "oss1", "oss2"]
+    tables = []
+    for name in names:
+        times = np.cumsum(rng.uniform(60, 150, 60)).tolist()
+        values = np.cumsum(rng.integers(0, GIGA, 60)).tolist()
+        tables.append(samples(name, dict(zip(times, values, strict=True))))
+    runs = [
+        one_job(start, start + rng.uniform(60, 3000),
+                *rng.choice(names, rng.integers(1, 5)).tolist(), job=str(number))
+        for number, start in enumerate(rng.uniform(0, 4000, 9))
+    ]  # fmt: skip
+    jobs = pl.concat(runs).with_columns(nodes=pl.Series(rng.integers(1, 50, 9)))
+    table = pl.concat(tables)
+
+    for grid in ("job", "native"):
+        found = measured(table, jobs, grid=grid, gap_factor=100.0)
+        wanted = [slowly(table, jobs, job) for job in found["job"]]
+        assert found["write_bytes"].to_list() == pytest.approx(wanted, rel=1e-9)
 
 
 @settings(max_examples=60, deadline=None)

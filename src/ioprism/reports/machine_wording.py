@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ioprism.analyses.job_metrics.contacts import Contact
 from ioprism.analyses.job_metrics.disturbance import LEVEL, Application, Disturbance
 from ioprism.analyses.job_metrics.fleet import DOMINANT, SMALL, Fleet, Totals
@@ -48,11 +50,16 @@ def small_requests(totals: Totals) -> str:
     return f"{totals.small_share:.0%} of operations (mean below {format_bytes(SMALL)} in a step)"
 
 
-def attribution(found: Fleet) -> list[str]:
-    """Say how the jobs' bytes are known."""
+def attribution(counts: Mapping[str, int], split: str) -> list[str]:
+    """Say how the jobs' bytes are known.
+
+    Args:
+        counts: jobs by attribution.
+        split: how shared bytes were split.
+    """
     return [
-        f"{format_count(count)} jobs {KNOWN_AS[name].format(split=found.split)}"
-        for name, count in found.attributions.items()
+        f"{format_count(count)} jobs {KNOWN_AS[name].format(split=split)}"
+        for name, count in counts.items()
         if count
     ]
 

@@ -64,7 +64,14 @@ def job_metrics(
         warnings.append(
             f"{missing} jobs name servers without counters; say --server-map if the names differ"
         )
-    return JobMetrics(table, settings, tuple(warnings))
+    return JobMetrics(table, settings, tuple(warnings), split_of(jobs, settings))
+
+
+def split_of(jobs: pl.DataFrame, settings: MetricSettings) -> str:
+    """Say how bytes that jobs share are split."""
+    if settings.shared == "mark":
+        return "not at all"
+    return "by nodes" if jobs["nodes"].null_count() == 0 else "evenly"
 
 
 def _choose(

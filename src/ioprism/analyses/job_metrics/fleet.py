@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.job_metrics.load import PARTS, SIZE_LIMITS, MachineLoad
-from ioprism.analyses.job_metrics.result import ATTRIBUTIONS, FLAGS, MEASURES, JobMetrics, column
+from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.model.counters import DIRECTIONS
 from ioprism.settings import Thresholds
 
@@ -110,7 +110,6 @@ def fleet(metrics: JobMetrics, load: MachineLoad, *, top: int = 20) -> Fleet:
     table = metrics.table
     moved = sum((pl.col(f"{d}_bytes").fill_null(0) for d in DIRECTIONS), pl.lit(0.0))
     ordered = table.with_columns(moved=moved).sort("moved", "job", descending=[True, False])
-    counts = dict(table["attribution"].value_counts().iter_rows())
     return Fleet(
         jobs=table.height,
         listed=load.jobs.height,
@@ -119,19 +118,13 @@ def fleet(metrics: JobMetrics, load: MachineLoad, *, top: int = 20) -> Fleet:
         totals={d: _totals(table, load, n, d) for n, d in enumerate(DIRECTIONS)},
         eighty=_eighty(metrics),
         flags={flag: int(table[flag].sum()) for flag in FLAGS},
-        attributions={name: int(counts.get(name, 0)) for name in ATTRIBUTIONS},
-        split=_split(metrics, load),
+        attributions=metrics.attributions,
+        split=metrics.split,
         users=_movers(load.jobs, "user", top),
         accounts=_movers(load.jobs, "account", top),
         busiest=ordered.head(top),
         flagged=ordered.filter(pl.any_horizontal(FLAGS)),
     )
-
-
-def _split(metrics: JobMetrics, load: MachineLoad) -> str:
-    if metrics.settings.shared == "mark":
-        return "not split"
-    return "by nodes" if load.jobs["nodes"].null_count() == 0 else "evenly"
 
 
 def _eighty(metrics: JobMetrics) -> tuple[EightyRow, ...]:

@@ -29,6 +29,13 @@ class JobMetrics:
     table: pl.DataFrame
     settings: MetricSettings
     warnings: tuple[str, ...] = field(default=())
+    split: str = "evenly"  # how bytes that jobs share were split: by nodes, evenly, or not
+
+    @property
+    def attributions(self) -> dict[str, int]:
+        """How many jobs' bytes are known in which way."""
+        counts = dict(self.table["attribution"].value_counts().iter_rows())
+        return {name: int(counts.get(name, 0)) for name in ATTRIBUTIONS}
 
 
 def column(direction: str, measure: str, threshold: int) -> str:

@@ -88,7 +88,7 @@ def _machine(found: Fleet) -> dict[str, Any]:
 
     return {
         "dominance": wording.dominance(found),
-        "attribution": wording.attribution(found),
+        "attribution": wording.attribution(found.attributions, found.split),
         "listed": found.listed,
         "users": movers(found.users),
         "accounts": movers(found.accounts),

@@ -57,6 +57,7 @@ def jobs(store: Path, metrics: JobMetrics) -> str:
     thresholds = metrics.settings.thresholds
     body = {
         "settings": settings(metrics.settings),
+        "attribution": {"jobs": metrics.attributions, "shared_bytes": metrics.split},
         "jobs": [_job(row, thresholds) for row in metrics.table.iter_rows(named=True)],
     }
     return _document([store], metrics.warnings, body)

@@ -79,6 +79,9 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
     rest = metrics.table.height - SHOWN
     if rest > 0:
         console.print(f"\n  … and {format_count(rest)} more: --json or --export shows all.")
+    console.print()
+    for said in wording.attribution(metrics.attributions, metrics.split):
+        console.print(f"  {said}")
 
 
 def _job_row(row: Mapping[str, Any], threshold: int) -> tuple[str | Text, ...]:
@@ -105,12 +108,13 @@ def show_machine(report: MachineReport, console: Console) -> None:
     heading(console, "Machine")
     console.print(f"  {wording.dominance(found)}")
     facts(console, _machine_facts(found, metrics))
-    facts(console, [("", said) for said in wording.attribution(found)])
+    facts(console, [("", said) for said in wording.attribution(found.attributions, found.split)])
     heading(console, "80 % of jobs stay at or below (read / write)")
     table(console, ("", *(f"c = {format_bytes(c)}" for c in metrics.settings.thresholds)),
           _eighty_rows(found, metrics.settings.thresholds))  # fmt: skip
     for title, movers in (("Users", found.users), ("Accounts", found.accounts)):
-        heading(console, f"{title} that move most")
+        shared = f" (shared bytes split {found.split})" if found.flags["shared"] else ""
+        heading(console, f"{title} that move most{shared}")
         table(console, ("", "jobs", "read", "written", "run time"), [_mover(m) for m in movers[:8]])
     _show_questions(report, console)
     flagged = [(flag, count) for flag, count in found.flags.items() if count]

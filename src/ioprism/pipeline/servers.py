@@ -46,8 +46,6 @@ SERVERS_ASKED = 40  # for the sampling interval
 MONTHS_ASKED = 3
 SAMPLES_ASKED = 2_000
 MOST_THRESHOLDS = 16
-# A job's samples are the times of its I/O: pauses make most of their steps too long.
-STEPS_WITHIN_ACTIVITY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,7 @@ def interval_us(source: CounterStore) -> int:
     if any(table.height > 1 for table in tables):
         return sampling_interval_us(tables)
     own = [_first_samples(source, name, per_job=True) for name in chosen]
-    return sampling_interval_us(own, share=STEPS_WITHIN_ACTIVITY)
+    return sampling_interval_us(own, per_job=True)
 
 
 def _first_samples(source: CounterStore, server: str, *, per_job: bool) -> pl.DataFrame:

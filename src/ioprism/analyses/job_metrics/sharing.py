@@ -59,7 +59,7 @@ def occupancies(jobs: pl.DataFrame) -> Iterator[tuple[str, Occupancy]]:
     Args:
         jobs: `number`, `start_us`, `end_us`, `servers` (one for each node) and `nodes`.
     """
-    per_name = (pl.col("nodes") / pl.col("servers").list.len()).fill_null(1.0)
+    per_name = (pl.col("nodes").clip(1) / pl.col("servers").list.len()).fill_null(1.0)
     uses = (
         jobs.select("number", "start_us", "end_us", per_name=per_name, server="servers")
         .explode("server")

@@ -127,7 +127,7 @@ class CounterSource(Protocol):
 def each_run_once(jobs: pl.DataFrame) -> pl.DataFrame:
     """Keep one row a run, whatever order they came in: the one that tells the latest end."""
     ordered = JOBS.conform(jobs).sort(
-        "start_us", "job", "end_us", "state", pl.col("servers").list.join(" "), "user", "account",
-        "partition", "name", nulls_last=False,
+        "start_us", "job", "end_us", "state", pl.col("servers").list.join(" "), "nodes", "user",
+        "account", "partition", "name", nulls_last=False,
     )  # fmt: skip
     return ordered.unique(["job", "start_us"], keep="last", maintain_order=True)

@@ -20,6 +20,7 @@ KNOWN_AS = {
     "measured": "were counted by the servers themselves",
     "split": "shared servers: bytes are split {split}, intensities are the servers'",
     "marked": "shared servers: those bytes are given to nobody",
+    "unknown": "name no server with counters",
 }
 
 

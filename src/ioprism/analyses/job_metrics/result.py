@@ -16,8 +16,8 @@ from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
 FACTS = ("job", "start_us", "end_us", "user", "account", "partition", "name", "state")
 FLAGS = ("shared", "gap", "reset", "missing")
 # How a job's bytes are known: its servers served nobody else, or counted it apart, or what they
-# moved while others used them as well was split by nodes, or left to nobody.
-ATTRIBUTIONS = ("exclusive", "measured", "split", "marked")
+# moved while others used them as well was split by nodes, or left to nobody; or there are none.
+ATTRIBUTIONS = ("exclusive", "measured", "split", "marked", "unknown")
 ENOUGH_COVERAGE = 0.95  # less than a twentieth of the time unknown changes no metric visibly
 MEASURES = ("intensity", "burstiness", "parallel_intensity")
 
@@ -64,13 +64,15 @@ def metric_columns(
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
     split = "split" if settings.shared == "split" else "marked"
-    attribution = np.where(own, "measured", np.where(totals.shared, split, "exclusive"))
+    by_servers = np.where(totals.shared, split, "exclusive")
+    seen = np.where(totals.servers_seen > 0, by_servers, "unknown")
+    attribution = np.where(own, "measured", seen)
     columns: dict[str, NDArray[np.generic] | pl.Series] = {
         "servers": servers,
         "coverage": coverage,
         "attribution": attribution,
         "shared": totals.shared & ~own,
-        "gap": (coverage < ENOUGH_COVERAGE) & np.isin(attribution, ("exclusive", "split")),
+        "gap": (coverage < ENOUGH_COVERAGE) & ~np.isin(attribution, ("measured", "marked")),
         "reset": totals.resets,
         "missing": (totals.servers_seen < servers) & ~own,
         "opens": _told(totals, "oc"),

@@ -119,3 +119,31 @@ def test_scrapes_at_known_times_are_recognised_as_regular(tmp_path: Path) -> Non
     # Nobody tells when the first burst began: it may have touched two windows.
     assert found.table["write_intensity_0"][0] == pytest.approx(11 / 150)
     assert found.table["write_bytes"][0] == 10 * 2**30
+
+
+def test_stats_in_the_same_answer_tell_when_it_was_read_and_what_the_target_moved(
+    tmp_path: Path,
+) -> None:
+    """The job writes for one interval in ten; somebody else writes all the time."""
+    answers, last, total = [], 0, 0
+    for step in range(101):
+        time = 120 * step
+        if step and step % 10 == 0:
+            last, total = time - 30, total + 2**30
+        moved = total + step * 2**20
+        stats = [
+            "obdfilter.fs-OST0000.stats=",
+            f"snapshot_time             {START + time}.000000000 secs.nsecs",
+            f"write_bytes               {moved >> 20} samples [bytes] 4096 1048576 {moved}",
+        ]
+        answers.append([*stats, *scrape(last, total)])
+    found = job_of(tmp_path, answers, 12_000)
+    machine = servers.report(
+        tmp_path / "store", Question(jobs=tmp_path / "jobs.csv", min_runtime=0.0)
+    ).fleet.totals["write"]
+
+    assert found["write_bytes"] == 10 * 2**30
+    assert found["write_intensity_0"] == pytest.approx(11 / 100)  # the first may touch two windows
+    assert machine.bytes == pytest.approx(10 * 2**30 + 100 * 2**20)
+    assert machine.attributed == machine.measured == pytest.approx(10 * 2**30)
+    assert machine.unattributed == pytest.approx(100 * 2**20)

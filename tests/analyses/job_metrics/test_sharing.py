@@ -137,6 +137,22 @@ def test_bytes_of_a_pause_of_more_than_a_day_are_unattributed_not_lost() -> None
     assert load.parts[:, 1, 0].tolist() == pytest.approx([2 * GIGA, 0, 499 * GIGA])
 
 
+def test_a_run_is_counted_apart_only_while_its_own_counters_are_there() -> None:
+    whole = steady("ost0")
+    own = samples("ost0", {120.0 * n: n * GIGA for n in range(31)}, job="7", since=0.0)
+    jobs = pl.concat(
+        [one_job(0, 3600, "ost0", job="7"), one_job(0, 3600, "ost0", job="8"),
+         one_job(6000, 7200, "ost0", job="7")]
+    )  # fmt: skip
+
+    found = measured(pl.concat([whole, own]), jobs)
+    load = account(pl.concat([whole, own]), jobs)
+
+    assert found["attribution"].to_list() == ["measured", "exclusive", "exclusive"]
+    assert found["write_bytes"].to_list() == pytest.approx([30 * GIGA, 180 * GIGA, 60 * GIGA])
+    assert load.parts[:, 1, 0].sum() == pytest.approx(load.moved[1, 0])
+
+
 def test_what_a_job_moved_before_its_server_was_watched_is_in_no_total() -> None:
     whole = samples("ost0", {7200 + 120.0 * n: n * GIGA for n in range(31)})
     own = samples(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.activity import Placed, WindowActivity
 from ioprism.analyses.job_metrics.measures import measure
 from ioprism.analyses.job_metrics.native import NativeActivity
-from ioprism.analyses.job_metrics.own_counters import identifier, own_counters
+from ioprism.analyses.job_metrics.own_counters import of_runs, own_counters
 from ioprism.analyses.job_metrics.result import JobMetrics, metric_columns
 from ioprism.analyses.job_metrics.series import LONGEST_STEP, Series, server_series
 from ioprism.analyses.job_metrics.settings import MetricSettings
@@ -51,7 +51,7 @@ def job_metrics(
     own_servers = source.per_job_servers()
     numbered = jobs.sort("start_us", "job").with_row_index("number")
     chosen, warnings = _choose(numbered, settings, has_own=bool(own_servers))
-    occupied = dict(occupancies(without_own(source, numbered)))
+    occupied = dict(occupancies(without_own(source, numbered, settings)))
     tables = []
     done = 0
     for batch in _batches(chosen, settings):
@@ -197,10 +197,14 @@ def _add_servers(
     rows = batch.filter(pl.Series(~own)).select("number", "row", server="servers").explode("server")
     by_server = rows.drop_nulls().unique().sort("server", "number")
     for (server,), jobs in by_server.partition_by("server", as_dict=True).items():
+        occupancy = occupied.get(str(server))
+        if occupancy is None:
+            continue
+        numbers = jobs["number"].to_numpy().astype(np.intp)
+        there = np.isin(numbers, occupancy.jobs)
         series = server_series(_counters(source, str(server), batch), settings)
-        occupancy = occupied[str(server)]
-        uses = occupancy.uses_of(jobs["number"].to_numpy().astype(np.intp))
-        places = jobs["row"].to_numpy().astype(np.intp)
+        uses = np.searchsorted(occupancy.jobs, numbers[there])
+        places = jobs["row"].to_numpy().astype(np.intp)[there]
         mixed = occupancy.is_shared(uses)
         collector.add(series, Placed(places[~mixed], np.zeros((~mixed).sum(), dtype=np.int64)))
         if not mixed.any():
@@ -214,16 +218,21 @@ def _add_servers(
         collector.totals.shared[places[mixed]] = True
 
 
-def without_own(source: CounterSource, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Leave out jobs that servers count apart: they take no part of the servers' own counters."""
+def without_own(
+    source: CounterSource, jobs: pl.DataFrame, settings: MetricSettings
+) -> pl.DataFrame:
+    """Leave out runs that servers count apart: they take no part of the servers' own counters."""
     named = jobs.select(pl.col("servers").explode().unique()).to_series()
     own_servers = source.per_job_servers()
     if not own_servers or set(named).isdisjoint(source.servers()):
         return jobs
-    counted = [
-        source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True).select(
-            pl.concat([pl.col("job").unique(), identifier().unique()]).alias("job")
-        )
+    numbered = jobs.with_columns(row=pl.col("number"))
+    apart = [
+        of_runs(
+            source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True),
+            numbered,
+            settings,
+        )["stretch"].unique()
         for server in own_servers
     ]
-    return jobs.join(pl.concat(counted).unique(), on="job", how="anti", maintain_order="left")
+    return jobs.filter(~pl.col("number").is_in(pl.concat(apart).cast(pl.UInt32).implode()))

@@ -15,7 +15,14 @@ from ioprism.analyses.job_metrics.series import Floats, Ints, Series, locate, se
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.sharing import Occupancy, Parts, occupancies, parts
 from ioprism.errors import NotEnoughDetailError
-from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, SECOND, CounterSource
+from ioprism.model.counters import (
+    BYTES,
+    COUNTERS,
+    DIRECTIONS,
+    OPERATIONS,
+    SECOND,
+    CounterSource,
+)
 
 CELLS = 60_000  # as many as a page can draw and a browser can hold with ease
 MOST_BINS = 360
@@ -82,7 +89,7 @@ class _Account:
     ) -> None:
         self.servers = tuple(source.servers())
         self._source, self._jobs, self._span, self._settings = source, jobs, span, settings
-        self._occupied = dict(occupancies(without_own(source, jobs)))
+        self._occupied = dict(occupancies(without_own(source, jobs, settings)))
         self._own = frozenset(source.per_job_servers())
         self._edges = _edges(span, len(self.servers), settings)
         self._half_hours = np.arange(
@@ -99,22 +106,22 @@ class _Account:
 
     def add(self, number: int, server: str) -> None:
         """Add one server: its totals over time, then whose they are."""
-        start, end = self._span
-        series = server_series(
-            self._source.counters(server, start_us=start, end_us=end), self._settings
-        )
-        own = self._source.counters(
-            server, start_us=start, end_us=end, per_job=True
-        ) if server in self._own else None  # fmt: skip
+        series = server_series(self._samples(server), self._settings)
+        own = self._samples(server, per_job=True) if server in self._own else COUNTERS.empty()
+        measured = self._add_measured(own, series)
+        occupancy = self._occupied.get(server)
+        found = None
         if series.empty:
-            self._add_growth(number, grown(own) if own is not None else None)
+            self._add_growth(number, grown(own))
         else:
             self._add_series(number, series)
-        measured = self._add_measured(own, series) if own is not None else np.zeros(2)
-        occupancy = self._occupied.get(server)
-        found = self._add_uses(series, occupancy) if occupancy and not series.empty else None
+            self._outside += self._before_and_after(series)
+            found = self._add_uses(series, occupancy) if occupancy else None
         self._divide(number, measured, found)
-        self._outside += self._before_and_after(series) if not series.empty else 0.0
+
+    def _samples(self, server: str, *, per_job: bool = False) -> pl.DataFrame:
+        start, end = self._span
+        return self._source.counters(server, start_us=start, end_us=end, per_job=per_job)
 
     def _add_series(self, number: int, series: Series) -> None:
         self._bytes[:, number] = _between(series, self._edges)
@@ -122,16 +129,16 @@ class _Account:
         self._moved[:, number] = series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS]
         told = series.told[OPERATION_ROWS]
         operations = series.totals[OPERATION_ROWS, -1]
-        self._operations = np.where(told, np.nan_to_num(self._operations) + operations,
-                                    self._operations)  # fmt: skip
+        counted = np.nan_to_num(self._operations) + operations
+        self._operations = np.where(told, counted, self._operations)
         self._add_sizes(
             np.diff(series.totals[BYTE_ROWS]),
             np.diff(series.totals[OPERATION_ROWS]) * told[:, None],
         )
 
-    def _add_growth(self, number: int, growth: pl.DataFrame | None) -> None:
+    def _add_growth(self, number: int, growth: pl.DataFrame) -> None:
         """A target that counts for jobs only: growth is put where it was seen."""
-        if growth is None:
+        if not growth.height:
             return
         times = growth["time_us"].to_numpy()
         for place, direction in enumerate(DIRECTIONS):

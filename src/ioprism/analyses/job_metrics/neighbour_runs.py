@@ -25,13 +25,12 @@ def by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator
     """
     lengths = (jobs["end_us"] - jobs["start_us"]).to_numpy()
     runs = jobs.filter(pl.col("application").is_not_null())
+    alike = runs.group_by("application", "nodes", maintain_order=True).agg("number")
     groups = [
         (application, np.array(numbers))
-        for application, _, numbers in runs.group_by(
-            "application", "nodes", maintain_order=True
-        ).agg("number").iter_rows()
+        for application, _, numbers in alike.iter_rows()
         if len(numbers) >= 2 * FEWEST
-    ]  # fmt: skip
+    ]
     first = np.zeros(jobs.height)
     for _, mine in groups:
         first[mine] = np.quantile(lengths[mine], SHORTEST)

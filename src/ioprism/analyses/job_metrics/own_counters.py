@@ -38,7 +38,7 @@ def own_counters(
         jobs: the jobs, with `row` (their number), `job`, `start_us` and `end_us`.
         settings: how to treat resets.
     """
-    rows = _of_runs(samples, jobs, settings)
+    rows = of_runs(samples, jobs, settings)
     if not rows.height:
         return None
     rows = pl.concat([rows, _standstills(rows, settings)])
@@ -56,7 +56,7 @@ def own_counters(
     return OwnCounters(series, Placed(placed, shifts))
 
 
-def _of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
+def of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
     """Give each sample to the latest run of its job that had begun by then."""
     own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
     runs = jobs.select(

@@ -34,10 +34,6 @@ class Occupancy:
     users: Ints  # (span) how many jobs used the server
     weight: Floats  # (span) of all of them
 
-    def uses_of(self, jobs: Places) -> Places:
-        """Return the numbers of the uses of some jobs."""
-        return np.searchsorted(self.jobs, jobs)
-
     def is_shared(self, uses: Places) -> NDArray[np.bool_]:
         """Whether another job used the server at any time of a use."""
         several = np.concatenate([[0], np.cumsum(self.users > 1)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.activity import Placed, WindowActivity
 from ioprism.analyses.job_metrics.measures import measure
 from ioprism.analyses.job_metrics.native import NativeActivity
-from ioprism.analyses.job_metrics.own_counters import of_runs, own_counters
+from ioprism.analyses.job_metrics.own_counters import not_counted, of_runs, own_counters
 from ioprism.analyses.job_metrics.result import JobMetrics, metric_columns
 from ioprism.analyses.job_metrics.series import LONGEST_STEP, Series, server_series
 from ioprism.analyses.job_metrics.settings import MetricSettings
@@ -139,7 +139,7 @@ def _of_batch(
     )
     collector = _Collector(activity, JobTotals(starts, ends))
     own, data_servers = _add_own(source, batch, settings, own_servers, collector)
-    _add_servers(source, batch, settings, own, collector, occupied)
+    _add_servers(source, batch, settings, own, own_servers, collector, occupied)
     named = batch["servers"].list.n_unique().to_numpy().astype(np.int64)
     servers = np.where(own, np.where(named > 0, named, data_servers), named)
     measures = measure(
@@ -190,6 +190,7 @@ def _add_servers(
     batch: pl.DataFrame,
     settings: MetricSettings,
     own: NDArray[np.bool_],
+    own_servers: Sequence[str],
     collector: _Collector,
     occupied: Mapping[str, Occupancy],
 ) -> None:
@@ -202,7 +203,7 @@ def _add_servers(
             continue
         numbers = jobs["number"].to_numpy().astype(np.intp)
         there = np.isin(numbers, occupancy.jobs)
-        series = server_series(_counters(source, str(server), batch), settings)
+        series = _of_server(source, str(server), batch, settings, own_servers)
         uses = np.searchsorted(occupancy.jobs, numbers[there])
         places = jobs["row"].to_numpy().astype(np.intp)[there]
         mixed = occupancy.is_shared(uses)
@@ -216,6 +217,20 @@ def _add_servers(
                 together = parts(series, occupancy, uses[mixed]).shared
                 collector.totals.shared_bytes[:, places[mixed]] += together
         collector.totals.shared[places[mixed]] = True
+
+
+def _of_server(
+    source: CounterSource,
+    server: str,
+    batch: pl.DataFrame,
+    settings: MetricSettings,
+    own_servers: Sequence[str],
+) -> Series:
+    """Return a server's counters, without what it counts for jobs apart."""
+    series = server_series(_counters(source, server, batch), settings)
+    if server not in own_servers:
+        return series
+    return not_counted(series, _counters(source, server, batch, per_job=True))
 
 
 def without_own(

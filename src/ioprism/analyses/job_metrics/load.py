@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.activity import BYTE_ROWS, OPERATION_ROWS
 from ioprism.analyses.job_metrics.compute import without_own
-from ioprism.analyses.job_metrics.own_counters import grown, own_counters
+from ioprism.analyses.job_metrics.own_counters import grown, not_counted, own_counters
 from ioprism.analyses.job_metrics.series import Floats, Ints, Series, locate, server_series
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.sharing import Occupancy, Parts, occupancies, parts
@@ -116,7 +116,8 @@ class _Account:
         else:
             self._add_series(number, series)
             self._outside += self._before_and_after(series)
-            found = self._add_uses(series, occupancy) if occupancy else None
+            rest = not_counted(series, own)
+            found = self._add_uses(rest, occupancy) if occupancy else None
         self._divide(number, measured, found)
 
     def _samples(self, server: str, *, per_job: bool = False) -> pl.DataFrame:

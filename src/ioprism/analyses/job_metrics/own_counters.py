@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -118,6 +118,19 @@ def grown(samples: pl.DataFrame) -> pl.DataFrame:
         goes_on = (value >= before) & ~anew
         columns.append(pl.when(goes_on).then(value - before).otherwise(value).alias(name))
     return ordered.select("time_us", *columns)
+
+
+def not_counted(series: Series, samples: pl.DataFrame) -> Series:
+    """Return what a server moved beyond what it counted for jobs: all that others can have."""
+    if series.empty or not samples.height:
+        return series
+    growth = grown(samples).sort("time_us")
+    place = np.searchsorted(growth["time_us"].to_numpy(), series.times, side="right")
+    sums = np.cumsum(growth.select(VALUES).to_numpy().T.astype(np.float64), axis=1)
+    counted = np.concatenate([np.zeros((len(VALUES), 1)), sums], axis=1)[:, place]
+    rest = np.maximum(np.diff(series.totals) - np.diff(counted), 0.0)
+    first = np.zeros((len(VALUES), 1))
+    return replace(series, totals=np.concatenate([first, np.cumsum(rest, axis=1)], axis=1))
 
 
 def derived_jobs(samples: pl.DataFrame, interval_us: int) -> pl.DataFrame:

@@ -8,19 +8,17 @@ const change = (value) => value === null ? "–" : `${value >= 0 ? "+" : "−"}$
 function drawParts() {
   const place = document.getElementById("parts");
   for (const direction of ["read", "write"]) {
-    const totals = machine.machine[direction];
-    const figure = element("figure");
+    const totals = machine.machine[direction], figure = element("figure"), bar = element("div"), legend = element("ul", undefined, "legend");
+    figure.append(element("b", `${direction}: ${bytes(totals.bytes)} moved by the servers`), bar, legend);
     place.append(figure);
-    const svg = drawing(figure, 540, 92, `${direction}: whose bytes`);
-    shape(svg, "text", { x: 0, y: 14, class: "title" }, `${direction}: ${bytes(totals.bytes)} moved by the servers`);
+    const svg = drawing(bar, 540, 24, `${direction}: whose bytes`);
     let left = 0;
     Object.entries(PART_NAMES).forEach(([part, name], number) => {
-      const width = totals.bytes ? 540 * totals[part] / totals.bytes : 0;
-      const bar = shape(svg, "rect", { x: left, y: 22, width, height: 22, class: `${direction} part${number}` });
-      shape(bar, "title", {}, `${name}: ${bytes(totals[part])}`);
-      shape(svg, "rect", { x: 180 * number, y: 54, width: 11, height: 11, class: `${direction} part${number}` });
-      shape(svg, "text", { x: 180 * number + 16, y: 64 }, name);
-      shape(svg, "text", { x: 180 * number + 16, y: 80, class: "title" }, `${bytes(totals[part])}${totals.bytes ? `, ${(100 * totals[part] / totals.bytes).toFixed(1)} %` : ""}`);
+      const width = totals.bytes ? 540 * totals[part] / totals.bytes : 0, share = totals.bytes ? `, ${(100 * totals[part] / totals.bytes).toFixed(1)} %` : "";
+      shape(svg, "rect", { x: left, y: 2, width, height: 20, class: `${direction} part${number}` });
+      const line = element("li");
+      line.append(element("span", "", `swatch ${direction} part${number}`), `${name}: `, element("b", `${bytes(totals[part])}${share}`));
+      legend.append(line);
       left += width;
     });
     if (totals.outside > 0) figure.append(element("p", `Of the last, ${bytes(totals.outside)} moved before the first or after the last job of the list.`, "hint"));

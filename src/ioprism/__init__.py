@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
+    from ioprism import servers
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
     from ioprism.analyses.characterise import Characteristics
@@ -121,6 +122,7 @@ _HOME = {
     "read": "ioprism.api",
     "read_jobs": "ioprism.api",
     "report": "ioprism.api",
+    "servers": "ioprism.servers",
 }
 
 __all__ = [
@@ -178,13 +180,15 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
+    "servers",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name not in _HOME:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    return home if home.__name__ == f"ioprism.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +28,19 @@ class Trees:
     start: float
     trees: tuple[FloatArray, ...]  # each: node x (left, right, feature, threshold, value)
 
-    def predict(self, table: FloatArray) -> FloatArray:
+    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds."""
+        del loads
         total = np.full(len(table), self.start)
         for tree in self.trees:
             total += _leaf_values(tree, table)
         seconds: FloatArray = np.exp(total)
         return seconds
+
+
+def can_boost() -> bool:
+    """Whether the package that fits trees is installed."""
+    return find_spec("sklearn") is not None
 
 
 def fit_trees(data: TrainingData, *, seed: int) -> Trees:

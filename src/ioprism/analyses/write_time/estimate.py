@@ -48,12 +48,12 @@ def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
     """
     check_pattern(pattern, model.system)
     seconds = float(model.predict([pattern])[0])
-    low, high = model.calibration.factors(model.doublings(pattern.nodes))
+    (low,), (high,) = model.intervals([pattern])
     return Estimate(
         pattern=pattern,
         seconds=seconds,
-        low=seconds * low,
-        high=seconds * high,
+        low=float(low),
+        high=float(high),
         level=model.calibration.level,
         parts=_parts(pattern, model, seconds),
         warnings=tuple(_warnings(pattern, model, seconds)),

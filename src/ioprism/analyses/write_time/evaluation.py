@@ -17,6 +17,7 @@ from ioprism.model.samples import Sample
 # The paper's test scales.
 SMALL = (200, 256)
 MEDIUM = (400, 512)
+UNCONVERGED = "unconverged"  # its intervals are those of writes whose repetitions disagree
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,10 @@ def _groups(
     named = {id(s) for members in groups.values() for s in members}
     others = {
         "other scales": [s for s in beyond if id(s) not in named],
-        "unconverged": list(found.unconverged),
+        UNCONVERGED: list(found.unconverged),
         "training scales": [s for s in found.converged if s.pattern.nodes <= model.facts.max_nodes],
     }
-    always = ("small", "medium", "unconverged")
+    always = ("small", "medium", UNCONVERGED)
     return {n: members for n, members in (groups | others).items() if members or n in always}
 
 
@@ -100,12 +101,12 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
     ordered = sorted(samples, key=lambda s: s.seconds)
     measured = np.array([s.seconds for s in ordered])
     predicted = _predict(ordered, model, model.fit)
-    factors = np.array(
-        [model.calibration.factors(model.doublings(s.pattern.nodes)) for s in ordered]
-    ).reshape(-1, 2)
+    noisy = name == UNCONVERGED
+    low, high = measured, measured
+    if ordered:
+        low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
     beside = {fit.kind: _shares(_predict(ordered, model, fit), measured) for fit in others}
-    low, high = predicted * factors[:, 0], predicted * factors[:, 1]
     return SampleSet(name, measured, predicted, low, high, beside)
 
 

@@ -119,7 +119,7 @@ class Simulator:
         titles = {"bridge": "bridge node", "link": "link", "io_node": "I/O node"}
         titles["router"] = "I/O router"
         for name, stage in self.system.stages.items():
-            nodes = np.array(pattern.node_list if pattern.node_list else range(pattern.nodes))
+            nodes = np.array(pattern.node_list or range(pattern.nodes))
             sharing = np.bincount(stage.component_of[nodes], minlength=stage.count)
             busiest = float((sharing / self.spread[name]).max())
             found[titles[name]] = busiest * of_node / speeds[titles[name]]
@@ -131,7 +131,8 @@ class Simulator:
         first = stages.pop("metadata") if self.machine.creates_first else 0.0
         times = np.array(list(stages.values()))
         exponent = self.machine.overlap
-        return self.machine.start + first + float((times**exponent).sum()) ** (1.0 / exponent)
+        busy = float((times**exponent).sum()) ** (1.0 / exponent)
+        return float(self.machine.start + first + busy)
 
     def sample(self, pattern: WritePattern, *, when: float) -> Sample:
         """Repeat a pattern as the sampling rule asks; `when` is the share of the campaign done."""
@@ -198,7 +199,7 @@ def _window(begun: FloatArray, width: int) -> FloatArray:
 def patterns(system: System, *, scales: Sequence[int], each: int, seed: int) -> list[WritePattern]:
     """Draw patterns of the paper's templates, at most `each` for a node count."""
     found: list[WritePattern] = []
-    rounds = 1 + each // 60
+    rounds = 1 + each // 30
     drawn = plan(system, PlanSettings(scales=tuple(scales), rounds=rounds, seed=seed))
     chance = np.random.default_rng(seed)
     for nodes in scales:
@@ -212,7 +213,7 @@ def measure(
     which: Machine,
     *,
     training: int = 160,
-    test: int = 130,
+    test: int = 200,
     scales: Sequence[int] = (*TRAINING, *TEST),
 ) -> list[Sample]:
     """Sample a machine in random order: `training` or `test` patterns for each node count."""

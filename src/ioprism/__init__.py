@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
+    from ioprism import write_time
     from ioprism.analyses.periodicity.detect import period
     from ioprism.api import (
         analyse,
@@ -44,6 +45,7 @@ _HOME = {
     "phases": "ioprism.api",
     "read": "ioprism.api",
     "read_jobs": "ioprism.api",
+    "write_time": "ioprism.write_time",
 }
 
 __all__ = [
@@ -60,13 +62,15 @@ __all__ = [
     "phases",
     "read",
     "read_jobs",
+    "write_time",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name not in _HOME:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    return home if _HOME[name] == f"ioprism.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ from ioprism.campaign.launchers import (
     stripe_command,
 )
 from ioprism.campaign.machine import MachineFacts, draft, look_around
-from ioprism.campaign.sampler import allocated_hosts
+from ioprism.campaign.allocation import allocated_hosts
 from ioprism.errors import OutputError, UsageError
 from ioprism.model.samples import WritePattern
 

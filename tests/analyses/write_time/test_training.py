@@ -13,7 +13,8 @@ import pytest
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.evaluation import evaluate
 from ioprism.analyses.write_time.fitting import Fit
-from ioprism.analyses.write_time.model import WriteTimeModel, from_dict, to_dict
+from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.model_file import from_dict, to_dict
 from ioprism.analyses.write_time.preparation import LEAKING, TrainingSettings
 from ioprism.analyses.write_time.system import bundled_system, parse_system
 from ioprism.analyses.write_time.training import train

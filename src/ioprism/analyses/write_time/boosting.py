@@ -13,9 +13,9 @@ from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.errors import MissingPackageError
 
-TREES = 300
-RATE = 0.08
-DEPTH = 4
+TREES = 100
+RATE = 0.1
+DEPTH = 3
 LEAF = -1.0  # as a node's left child
 
 
@@ -56,7 +56,11 @@ def fit_trees(data: TrainingData, *, seed: int) -> Trees:
             needed_by="the boosting model", package="scikit-learn", install="'ioprism[boosting]'"
         ) from error
     fitted = ensemble.GradientBoostingRegressor(
-        n_estimators=TREES, learning_rate=RATE, max_depth=DEPTH, subsample=0.7, random_state=seed
+        n_estimators=TREES,
+        learning_rate=RATE,
+        max_depth=DEPTH,
+        subsample=0.7,
+        random_state=seed,
     ).fit(data.table, np.log(data.seconds))
     start = float(np.mean(np.log(data.seconds)))
     return Trees(start, tuple(_nodes(estimator.tree_) for (estimator,) in fitted.estimators_))

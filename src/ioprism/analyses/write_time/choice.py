@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -35,9 +34,9 @@ from ioprism.analyses.write_time.stage_model import Shape, StageFit, fit_stages
 CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
 BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOOSTING))
 TIE = 0.05
-EXPONENTS = (2.0, 3.0, 5.0, 1.0)
-PENALTIES = (0.1, 0.03, 0.01)  # largest first: of shapes as good, the one with fewest stages
-USUAL = Shape(exponent=3.0, penalty=0.03)  # where no forward check is possible
+EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
+USUAL = 3.0  # the exponent where no forward check is possible
+PENALTY = 0.03
 
 
 class Predictor(Protocol):
@@ -72,18 +71,10 @@ class Blend:
 
 
 def choose_shape(data: TrainingData, metadata: tuple[int, ...]) -> Shape:
-    """Choose how stages overlap, and the penalty, by forward checks.
-
-    Args:
-        data: the samples.
-        metadata: the loads that may come before the others.
-    """
-    shapes = {
-        f"{penalty} {exponent} {before}": Shape(exponent, penalty, before)
-        for penalty, exponent, before in product(PENALTIES, EXPONENTS, ((), metadata))
-    }
+    """Choose by forward checks how far stages overlap; files are created before data flows."""
+    shapes = {f"{exponent:g}": Shape(exponent, PENALTY, metadata) for exponent in EXPONENTS}
     if not forward_splits(data):
-        return USUAL
+        return shapes[f"{USUAL:g}"]
     errors = {
         name: forward_error(forward_checks(data, _stages(shape))) for name, shape in shapes.items()
     }
@@ -97,9 +88,7 @@ def check(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
     return forward_checks(data, _recipe(fit, seed))
 
 
-def checks_of(
-    fits: Mapping[str, Predictor], data: TrainingData, *, seed: int
-) -> dict[str, Checks]:
+def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
     """Check every candidate that was fitted, and the blends of them, in order of preference."""
     found = {name: check(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
     for members in BLENDS:

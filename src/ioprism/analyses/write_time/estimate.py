@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ioprism.analyses.write_time.explanation import StagePart, leading, stage_parts
 from ioprism.analyses.write_time.features import feature_table
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.model import WriteTimeModel
@@ -36,7 +37,10 @@ class Estimate:
     low: float
     high: float
     level: float
-    parts: tuple[Part, ...]  # largest first
+    noisy: tuple[float, float]  # the interval's ends where repeated writes disagree
+    stages: tuple[StagePart, ...]  # largest first; they add up to the seconds
+    leading: tuple[str, ...]  # the stages that take most; several where they are close
+    parts: tuple[Part, ...]  # the same by feature, of linear models only; largest first
     warnings: tuple[str, ...]
 
 
@@ -49,12 +53,17 @@ def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
     check_pattern(pattern, model.system)
     seconds = float(model.predict([pattern])[0])
     (low,), (high,) = model.intervals([pattern])
+    (least,), (most,) = model.intervals([pattern], noisy=True)
+    stages = stage_parts(pattern, model=model, seconds=seconds)
     return Estimate(
         pattern=pattern,
         seconds=seconds,
         low=float(low),
         high=float(high),
         level=model.calibration.level,
+        noisy=(float(least), float(most)),
+        stages=stages,
+        leading=leading(stages),
         parts=_parts(pattern, model, seconds),
         warnings=tuple(_warnings(pattern, model, seconds)),
     )
@@ -77,6 +86,7 @@ def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> I
     values = {
         name: float(value[0]) for name, value in parameters([pattern], system=model.system).items()
     }
+    yield from model.facts.notes
     yield from _scale_warning(pattern, model)
     yield from _range_warnings(values, model)
     yield from _collinearity_warnings(pattern, model)
@@ -114,7 +124,7 @@ def _range_warnings(values: dict[str, float], model: WriteTimeModel) -> Iterator
         if below or (above and name != "n"):
             yield f"{meaning} {values[name]:g} is outside the {low:g} to {high:g} of training"
     for name, value in values.items():
-        low, high = model.ranges[name]
+        low, high = model.ranges.get(name, (value, value))
         if name not in PARAMETERS and not low <= value <= high:
             yield f"{name} = {value:g} is outside the {low:g} to {high:g} of training"
 

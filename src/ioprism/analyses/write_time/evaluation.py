@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ioprism.analyses.write_time.choice import Predictor
 from ioprism.analyses.write_time.lasso import FloatArray
-from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
+from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.preparation import fingerprint, sort_samples
 from ioprism.analyses.write_time.system import System
+from ioprism.analyses.write_time.underestimation import Underestimation, underestimation
+from ioprism.analyses.write_time.variability import Variability, variability
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import Sample
 
@@ -30,6 +33,7 @@ class SampleSet:
     low: FloatArray
     high: FloatArray
     beside: Mapping[str, tuple[float, float]]  # kind -> shares within 20 % and 30 %
+    underestimated: Underestimation
 
     @property
     def errors(self) -> FloatArray:
@@ -53,6 +57,7 @@ class Evaluation:
     model: WriteTimeModel
     sets: tuple[SampleSet, ...]
     excluded: int  # samples the model was validated on
+    variability: Variability  # of the runs themselves
 
 
 def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System) -> Evaluation:
@@ -75,7 +80,8 @@ def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System
     kept = [s for s in samples if fingerprint(s.pattern) not in leaked]
     groups = _groups(kept, system, model)
     sets = tuple(_sample_set(name, members, model) for name, members in groups.items())
-    return Evaluation(model, sets, excluded=len(samples) - len(kept))
+    excluded = len(samples) - len(kept)
+    return Evaluation(model, sets, excluded, variability(samples))
 
 
 def _groups(
@@ -107,13 +113,14 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
         low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
     beside = {fit.kind: _shares(_predict(ordered, model, fit), measured) for fit in others}
-    return SampleSet(name, measured, predicted, low, high, beside)
+    missed = underestimation(ordered, predicted, system=model.system)
+    return SampleSet(name, measured, predicted, low, high, beside, missed)
 
 
 def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -> FloatArray:
     if not samples:
         return np.empty(0)
-    return model.predict([s.pattern for s in samples], fit=fit)
+    return model.predict_samples([s.pattern for s in samples], fit=fit)
 
 
 def _shares(predicted: FloatArray, measured: FloatArray) -> tuple[float, float]:

@@ -74,6 +74,12 @@ class WriteTimeModel:
         loads = stage_loads(patterns, system=self.system)
         return np.maximum((fit or self.fit).predict(table, loads), 0.1 * self.facts.shortest)
 
+    def predict_samples(
+        self, patterns: Sequence[WritePattern], *, fit: Predictor | None = None
+    ) -> FloatArray:
+        """Return seconds for writes that count as samples: they last longer than the least."""
+        return np.maximum(self.predict(patterns, fit=fit), self.system.sampling.minimum_seconds)
+
     def intervals(
         self, patterns: Sequence[WritePattern], *, noisy: bool = False
     ) -> tuple[FloatArray, FloatArray]:

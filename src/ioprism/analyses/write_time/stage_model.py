@@ -29,7 +29,8 @@ SHARPNESS = 1.3  # residuals beyond this many deviations count linearly, not squ
 SMALLEST_DEVIATION = 1e-3
 MAD = 1.4826  # from the median of absolute residuals to a standard deviation
 STARTING_STRAGGLING = 0.02
-EVIDENCE = 0.01  # rise of the loss per sample that shows a stage to be slower than it can be
+EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
+LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,9 @@ def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
     residuals, _ = problem.residuals(unknowns)
     deviation = _deviation(residuals)
     free = replace(problem, penalty=0.0)
-    limit = free.loss(residuals, unknowns, deviation) + max(2.0, EVIDENCE * len(residuals))
+    limit = free.loss(residuals, unknowns, deviation) + max(
+        LEAST_EVIDENCE, EVIDENCE * len(residuals)
+    )
     found = np.exp(unknowns[2:])
     for number in range(len(found)):
         for logarithm in np.arange(0.0, LEAST / 2, -0.1):

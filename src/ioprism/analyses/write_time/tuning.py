@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
+from ioprism.analyses.write_time.middleware import Hint, hints
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
@@ -30,6 +31,7 @@ class Choice:
     speedup: float  # over the configuration asked about
     clear: bool  # whether the two intervals do not overlap
     data_moves: bool  # whether other processes must first send their data to the writers
+    hints: tuple[Hint, ...]  # how to have middleware write so
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +143,5 @@ def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Ch
         speedup=now.seconds / found.seconds,
         clear=found.high < now.low or found.low > now.high,
         data_moves=candidate.files < now.pattern.files,
+        hints=hints(now.pattern, candidate),
     )

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ioprism.analyses.write_time.boosting import Trees
+from ioprism.analyses.write_time.choice import Blend, Predictor
 from ioprism.analyses.write_time.estimate import Estimate
 from ioprism.analyses.write_time.evaluation import Evaluation, SampleSet
+from ioprism.analyses.write_time.explanation import StagePart
+from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.measured_phases import Comparison
-from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
-from ioprism.analyses.write_time.sampling import Cost
-from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
+from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.stage_loads import LOADS
+from ioprism.analyses.write_time.stage_model import StageFit
+from ioprism.analyses.write_time.tuning import Choice
+from ioprism.analyses.write_time.underestimation import Underestimation
+from ioprism.campaign.sampler import Progress
 from ioprism.model.samples import WritePattern, format_node_list
+from ioprism.pipeline.write_time import Planned, Tuning
 from ioprism.reports import to_json
 from ioprism.version import __version__
+
+# What the contract promises of every model, where a kind has none of it.
+NO_COEFFICIENTS: dict[str, Any] = {
+    "training_scales": [],
+    "lambda": None,
+    "intercept": None,
+    "features": [],
+}
 
 
 def document(
@@ -44,6 +60,12 @@ def model(trained: WriteTimeModel) -> dict[str, Any]:
                 {"doublings": s.doublings, "low": s.low, "high": s.high, "samples": s.samples}
                 for s in trained.calibration.steps
             ],
+            "noisy": asdict(trained.calibration.noisy),
+        },
+        "choice": {
+            name: score.forward_error
+            for name, score in trained.scores.items()
+            if score.forward_error is not None
         },
         "training": {
             "samples": facts.samples,
@@ -71,7 +93,13 @@ def _fit(fit: Predictor, trained: WriteTimeModel) -> dict[str, Any]:
         },
     }
     if isinstance(fit, Trees):
-        return body | {"trees": len(fit.trees)}
+        return body | {"trees": len(fit.trees), **NO_COEFFICIENTS}
+    if isinstance(fit, Blend):
+        return body | {"members": [member.kind for member in fit.members], **NO_COEFFICIENTS}
+    if isinstance(fit, StageFit):
+        return body | _stage_fit(fit, trained)
+    if not isinstance(fit, Fit):
+        raise TypeError(f"{fit.kind} has no JSON")
     return body | {
         "training_scales": list(fit.scales),
         "lambda": fit.penalty,
@@ -85,6 +113,22 @@ def _fit(fit: Predictor, trained: WriteTimeModel) -> dict[str, Any]:
     }
 
 
+def _stage_fit(fit: StageFit, trained: WriteTimeModel) -> dict[str, Any]:
+    loads = LOADS[trained.system.filesystem]
+    return {
+        "training_scales": [nodes for nodes, _ in trained.facts.scales],
+        "lambda": fit.shape.penalty,
+        "intercept": fit.start,
+        "exponent": fit.shape.exponent,
+        "straggling": fit.straggling,
+        "features": [
+            {"name": load.name, "coefficient": float(value), "stage": load.stage, "unit": ""}
+            for load, value in zip(loads, fit.costs, strict=True)
+            if value
+        ],
+    }
+
+
 def evaluation(found: Evaluation) -> dict[str, Any]:
     """Return the scores of every set of samples."""
     return {
@@ -92,6 +136,15 @@ def evaluation(found: Evaluation) -> dict[str, Any]:
         "level": found.model.calibration.level,
         "excluded": found.excluded,
         "sets": [_sample_set(sample_set) for sample_set in found.sets],
+        "variability": {
+            "samples": len(found.variability.ratios),
+            "median": found.variability.quantile(0.5),
+            "ninth_decile": found.variability.quantile(0.9),
+            "distribution": [
+                {"max_over_min": ratio, "share": share}
+                for ratio, share in found.variability.distribution()
+            ],
+        },
     }
 
 
@@ -106,7 +159,20 @@ def _sample_set(found: SampleSet) -> dict[str, Any]:
             kind: {"within_20": shares[0], "within_30": shares[1]}
             for kind, shares in found.beside.items()
         },
+        "underestimated": _underestimated(found.underestimated),
     }
+
+
+def _underestimated(found: Underestimation) -> dict[str, Any]:
+    body: dict[str, Any] = {"samples": found.too_low, "mostly": None}
+    if found.parameter is not None:
+        body["mostly"] = {
+            "parameter": found.parameter,
+            "at_least" if found.at_least else "below": found.threshold,
+            "inside": {"too_low": found.inside[0], "samples": found.inside[1]},
+            "outside": {"too_low": found.outside[0], "samples": found.outside[1]},
+        }
+    return body
 
 
 def pattern(written: WritePattern) -> dict[str, Any]:
@@ -128,10 +194,22 @@ def estimate(found: Estimate) -> dict[str, Any]:
         "seconds": found.seconds,
         "interval": {"low": found.low, "high": found.high, "level": found.level},
         "warnings": list(found.warnings),
-        "dominant_stages": [
+        "noisy_interval": {"low": found.noisy[0], "high": found.noisy[1], "level": found.level},
+        "leading": list(found.leading),
+        "dominant_stages": [_stage(part) for part in found.stages],
+        "features": [
             {"feature": part.feature, "stage": part.stage, "seconds": part.seconds}
             for part in found.parts
         ],
+    }
+
+
+def _stage(part: StagePart) -> dict[str, Any]:
+    return {
+        "stage": part.stage,
+        "feature": ", ".join(part.loads) or part.stage,
+        "seconds": part.seconds,
+        "same_as": list(part.same_as),
     }
 
 
@@ -151,19 +229,12 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def tuning(now: Estimate, choices: Sequence[Choice], advice: CheckpointAdvice) -> dict[str, Any]:
+def tuning(found: Tuning, *, top: int) -> dict[str, Any]:
     """Return the ranked configurations and the checkpoint advice."""
+    advice = found.advice
     return {
-        "now": estimate(now),
-        "choices": [
-            {
-                "speedup": choice.speedup,
-                "clear": choice.clear,
-                "data_moves": choice.data_moves,
-                **estimate(choice.estimate),
-            }
-            for choice in choices
-        ],
+        "now": estimate(found.now),
+        "choices": [_choice(choice) for choice in found.choices[:top]],
         "checkpoint": {
             "write_seconds": advice.write_seconds,
             "young_interval": advice.young,
@@ -174,17 +245,47 @@ def tuning(now: Estimate, choices: Sequence[Choice], advice: CheckpointAdvice) -
     }
 
 
-def cost(found: Cost, *, rate: float, rate_is: str, added: int) -> dict[str, Any]:
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "speedup": choice.speedup,
+        "clear": choice.clear,
+        "data_moves": choice.data_moves,
+        "hints": [
+            {"middleware": h.middleware, "where": h.where, "settings": dict(h.settings)}
+            for h in choice.hints
+        ],
+        **estimate(choice.estimate),
+    }
+
+
+def plan(found: Planned) -> dict[str, Any]:
     """Return what a plan takes."""
+    cost = found.cost
     return {
         "plan": {
-            "patterns": found.patterns,
-            "added": added,
-            "largest_run_bytes": found.largest_run_bytes,
-            "bytes": {"fewest": found.fewest_bytes, "most": found.most_bytes},
-            "seconds": {"fewest": found.fewest_seconds, "most": found.most_seconds},
-            "node_hours": found.node_hours,
-            "assumed_rate_per_node": rate,
-            "rate_is": rate_is,
+            "patterns": cost.patterns,
+            "added": found.added,
+            "largest_run_bytes": cost.largest_run_bytes,
+            "bytes": {"fewest": cost.fewest_bytes, "most": cost.most_bytes},
+            "seconds": {"fewest": cost.fewest_seconds, "most": cost.most_seconds},
+            "node_hours": cost.node_hours,
+            "too_short": {"patterns": cost.too_short, "seconds": cost.shortest},
+            "assumed_rate_per_node": found.rate,
+            "rate_is": found.rate_known_from,
+        }
+    }
+
+
+def progress(done: Progress) -> dict[str, Any]:
+    """Return what a sampling session did."""
+    return {
+        "sampling": {
+            "runs": done.runs,
+            "converged": done.converged,
+            "unconverged": done.unconverged,
+            "waiting": done.waiting,
+            "discarded": done.discarded,
+            "failed": done.failed,
+            "left_aside": sum(done.aside.values()),
         }
     }

@@ -21,7 +21,7 @@ from ioprism.units import format_bytes
 Announce = Callable[[str], None]
 Judge = Callable[[Sequence[float]], bool]
 SPACE = 2  # free space must hold this many times a run's bytes
-TRIES = 3  # failures of a pattern after which this session leaves it aside
+TRIES = 3  # failures in a row after which this session leaves a pattern aside
 LEAST_PATIENCE = 600.0  # seconds that any run may take
 PATIENCE = 20.0  # times the expected time that a run may take
 SLOW_NODE = 20e6  # bytes per second and node, expected while nothing is measured
@@ -71,7 +71,8 @@ class _Session:
 
     began: float = field(default_factory=time.monotonic)
     runs: int = 0
-    failures: Counter[int] = field(default_factory=Counter)  # by pattern
+    failed_runs: int = 0
+    failures: Counter[int] = field(default_factory=Counter)  # in a row, by pattern
     reasons: dict[int, str] = field(default_factory=dict)  # the last failure of each pattern
 
     def over(self, limits: Limits) -> bool:
@@ -81,8 +82,14 @@ class _Session:
             limits.seconds is not None and spent >= limits.seconds
         )
 
+    def succeeded(self, planned: Planned) -> None:
+        """Note a finished run."""
+        self.runs += 1
+        self.failures[planned.number] = 0
+
     def failed(self, planned: Planned, reason: str) -> None:
         """Note a failure."""
+        self.failed_runs += 1
         self.failures[planned.number] += 1
         self.reasons[planned.number] = reason
 
@@ -99,8 +106,8 @@ def sample(
 ) -> Progress:
     """Run every planned pattern in rotation, so that repetitions are spread over time.
 
-    A run that fails is noted and its pattern tried again in later rounds; after three failures
-    this session leaves it aside, and the next one tries again.
+    A run that fails is noted and its pattern tried again in later rounds; after three in a
+    row this session leaves it aside, and the next one tries again.
 
     Raises:
         TraceError: another sampler works on the store.
@@ -141,7 +148,7 @@ def _round(
             session.failed(planned, str(error))
             announce(f"pattern {planned.number}: {error}")
             continue
-        session.runs += 1
+        session.succeeded(planned)
         announce(f"pattern {planned.number}, run {len(planned.times) + 1}: {seconds:.3f} s")
 
 
@@ -247,7 +254,7 @@ def _progress(
         unconverged=len(planned) - len(waiting) - known,
         waiting=len(waiting),
         discarded=discarded,
-        failed=session.failures.total(),
+        failed=session.failed_runs,
         aside=Counter(aside),
         obstacles=Counter(reason for reason in obstacles if reason),
     )

@@ -105,11 +105,9 @@ def _shortest(system: System) -> float:
     return system.sampling.minimum_seconds or SHORTEST
 
 
-def _whole(size: int, *, up: bool = True) -> int:
-    """Round to whole transfers; bursts below one stay as they are."""
-    if size < WHOLE:
-        return size
-    return (-(-size // WHOLE) if up else size // WHOLE) * WHOLE
+def _whole(size: int) -> int:
+    """Round down to whole transfers, but not to none."""
+    return max(size // WHOLE, 1) * WHOLE
 
 
 def _of_scale(
@@ -123,7 +121,7 @@ def _of_scale(
                 if settings.largest_burst is not None:
                     if low * MEGABYTE > settings.largest_burst:
                         continue
-                    burst = min(burst, _whole(settings.largest_burst, up=False))
+                    burst = min(burst, settings.largest_burst)
                 placement = _placement(nodes, system, chance) if settings.placements else None
                 pattern = WritePattern(nodes, cores, burst, None, stripes, placement)
                 if settings.most_bytes is None or pattern.total_bytes <= settings.most_bytes:

@@ -59,6 +59,7 @@ class Machine:
     noise: float = 0.04  # of the background load, between runs
     straggling: float = 0.012  # mean delay of a process, as a share of the write
     events: float = 0.02  # share of runs that meet a rare event
+    contention: float = 0.0  # loss of a component's speed per ln(1 + streams) that share it
     drift: float = 0.0  # amplitude of a slow change of the load, over all samples
     seed: int = 1
 
@@ -69,7 +70,13 @@ class Machine:
 
 
 def machine(
-    name: str, *, seed: int, speed: float = 1.0, noise: float = 1.0, drift: float = 0.0
+    name: str,
+    *,
+    seed: int,
+    speed: float = 1.0,
+    noise: float = 1.0,
+    drift: float = 0.0,
+    contention: float = 0.0,
 ) -> Machine:
     """Return a machine; `speed` above 1 changes every stage's speed by up to that factor."""
     chance = np.random.default_rng([seed, len(name)])
@@ -82,6 +89,7 @@ def machine(
         creates_first=bool(chance.random() < 0.5),
         noise=0.04 * noise,
         straggling=0.012 * noise,
+        contention=contention,
         drift=drift,
         seed=seed,
     )
@@ -122,6 +130,7 @@ class Simulator:
             nodes = np.array(pattern.node_list or range(pattern.nodes))
             sharing = np.bincount(stage.component_of[nodes], minlength=stage.count)
             busiest = float((sharing / self.spread[name]).max())
+            busiest *= self._crowded(float(sharing.max()) * pattern.cores_per_node)
             found[titles[name]] = busiest * of_node / speeds[titles[name]]
         return found | self._storage_seconds(pattern)
 
@@ -153,12 +162,17 @@ class Simulator:
             event += 0.2 * float(self.chance.pareto(2.0))
         return background * (1.0 + float(slowest)) * event
 
+    def _crowded(self, streams: float) -> float:
+        """How much slower a component is for being shared."""
+        return 1.0 + self.machine.contention * float(np.log1p(streams))
+
     def _storage_seconds(self, pattern: WritePattern) -> dict[str, float]:
         storage, speeds = self.system.storage, self.machine.speeds
         targets = self._target_megabytes(pattern)
         servers = np.bincount(np.arange(storage.targets) % storage.servers, weights=targets)
-        on_target = float((targets / self.spread["target"]).max())
-        on_server = float((servers / self.spread["server"]).max())
+        files = float(targets.max()) * MEGABYTE / pattern.burst_bytes
+        on_target = float((targets / self.spread["target"]).max()) * self._crowded(files)
+        on_server = float((servers / self.spread["server"]).max()) * self._crowded(files)
         if self.system.filesystem == "lustre":
             return {"OSS": on_server / speeds["OSS"], "OST": on_target / speeds["OST"]}
         rest = pattern.burst_bytes % storage.block_bytes

@@ -13,6 +13,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from ioprism.analyses.write_time.convergence import converged, finished
 from ioprism.analyses.write_time.estimate import Estimate
@@ -48,6 +51,7 @@ from ioprism.campaign.sampler import Limits as SessionLimits
 from ioprism.campaign.sampler import sample as _sample
 from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, UsageError
 from ioprism.formats.samples.runs import RunFile, read_runs
+from ioprism.model.result import Result
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
 from ioprism.storage.atomic import atomic_write
@@ -65,13 +69,41 @@ class Imported:
     samples_in_store: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuning(Result):
     """Configurations that write the same bytes, fastest first, and how often to write."""
 
     now: Estimate
     choices: tuple[Choice, ...]
     advice: CheckpointAdvice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time tune --json` says."""
+        advice = self.advice
+        return {
+            "now": self.now.to_dict(),
+            "choices": [choice.to_dict() for choice in self.choices],
+            "checkpoint": {
+                "write_seconds": advice.write_seconds,
+                "young_interval": advice.young,
+                "daly_interval": advice.daly,
+                "io_share": advice.io_share,
+                "least_interval": advice.least_interval,
+            },
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per configuration."""
+        rows = [
+            {**c.estimate.pattern.to_dict(), "seconds": c.estimate.seconds, "speedup": c.speedup}
+            for c in self.choices
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        fastest = max((choice.speedup for choice in self.choices), default=1.0)
+        return f"{self.now.seconds:.4g} s now, {max(fastest, 1.0):.3g} times faster at best"
 
 
 @dataclass(frozen=True, slots=True)

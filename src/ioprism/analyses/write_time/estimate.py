@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ioprism.analyses.write_time.explanation import StagePart, leading, stage_parts
 from ioprism.analyses.write_time.features import feature_table
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.parameters import check_pattern, parameters
+from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
 
 PARAMETERS = {"n": "nodes", "m": "cores per node", "K": "burst size in MB"}
@@ -28,8 +31,8 @@ class Part:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Result):
     """A predicted write time with its interval."""
 
     pattern: WritePattern
@@ -42,6 +45,32 @@ class Estimate:
     leading: tuple[str, ...]  # the stages that take most; several where they are close
     parts: tuple[Part, ...]  # the same by feature, of linear models only; largest first
     warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time estimate --json` says."""
+        return {
+            "pattern": self.pattern.to_dict(),
+            "seconds": self.seconds,
+            "interval": {"low": self.low, "high": self.high, "level": self.level},
+            "noisy_interval": {"low": self.noisy[0], "high": self.noisy[1], "level": self.level},
+            "warnings": list(self.warnings),
+            "leading": list(self.leading),
+            "dominant_stages": [part.to_dict() for part in self.stages],
+            "features": [asdict(part) for part in self.parts],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per stage."""
+        rows = [(part.stage, part.to_dict()["feature"], part.seconds) for part in self.stages]
+        schema = {"stage": pl.String(), "load": pl.String(), "seconds": pl.Float64()}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return (
+            f"{self.seconds:.4g} s ({self.low:.4g} to {self.high:.4g} at {self.level:.0%}), "
+            f"mostly {' or '.join(self.leading)}"
+        )
 
 
 def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:

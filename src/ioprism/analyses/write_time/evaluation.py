@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from ioprism.analyses.write_time.choice import Predictor
 from ioprism.analyses.write_time.lasso import FloatArray
@@ -15,6 +17,7 @@ from ioprism.analyses.write_time.system import System
 from ioprism.analyses.write_time.underestimation import Underestimation, underestimation
 from ioprism.analyses.write_time.variability import Variability, variability
 from ioprism.errors import AnalysisError
+from ioprism.model.result import Result
 from ioprism.model.samples import Sample
 
 # The paper's test scales.
@@ -49,15 +52,64 @@ class SampleSet:
         """Share of samples whose measured time lies in the predicted interval."""
         return _share((self.measured >= self.low) & (self.measured <= self.high))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores, not the samples."""
+        return {
+            "name": self.name,
+            "samples": len(self.measured),
+            "within_20": self.within(0.2),
+            "within_30": self.within(0.3),
+            "coverage": self.coverage,
+            "beside": {
+                kind: {"within_20": shares[0], "within_30": shares[1]}
+                for kind, shares in self.beside.items()
+            },
+            "underestimated": self.underestimated.to_dict(),
+        }
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(Result):
     """A model's scores on all sets."""
 
     model: WriteTimeModel
     sets: tuple[SampleSet, ...]
     excluded: int  # samples the model was validated on
     variability: Variability  # of the runs themselves
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time evaluate --json` says."""
+        return {
+            "model": {"kind": self.model.fit.kind, "validation": self.model.facts.validation},
+            "level": self.model.calibration.level,
+            "excluded": self.excluded,
+            "sets": [sample_set.to_dict() for sample_set in self.sets],
+            "variability": self.variability.to_dict(),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per sample."""
+        return pl.concat(
+            pl.DataFrame(
+                {
+                    "set": [found.name] * len(found.measured),
+                    "measured": found.measured,
+                    "predicted": found.predicted,
+                    "low": found.low,
+                    "high": found.high,
+                }
+            )
+            for found in self.sets
+        )
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        scores = (
+            f"{found.name} {found.within(0.2) or 0.0:.0%}"
+            for found in self.sets
+            if len(found.measured)
+        )
+        return f"predicted within 20 %: {', '.join(scores)}"
 
 
 def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System) -> Evaluation:
@@ -94,13 +146,18 @@ def _groups(
         "medium": [s for s in beyond if MEDIUM[0] <= s.pattern.nodes <= MEDIUM[1]],
     }
     named = {id(s) for members in groups.values() for s in members}
+    rest = [s for s in beyond if id(s) not in named]
     others = {
-        "other scales": [s for s in beyond if id(s) not in named],
+        **{f"{n} nodes": [s for s in rest if s.pattern.nodes == n] for n in _scales(rest)},
         UNCONVERGED: list(found.unconverged),
         "training scales": [s for s in found.converged if s.pattern.nodes <= model.facts.max_nodes],
     }
     always = ("small", "medium", UNCONVERGED)
     return {n: members for n, members in (groups | others).items() if members or n in always}
+
+
+def _scales(samples: Sequence[Sample]) -> list[int]:
+    return sorted({s.pattern.nodes for s in samples})
 
 
 def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> SampleSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads
@@ -22,6 +23,15 @@ class StagePart:
     loads: tuple[str, ...]  # what the stage has to carry; empty for fixed costs
     seconds: float
     same_as: tuple[str, ...] = ()  # stages with the same load in all samples: it may be theirs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; `feature` is what the stage carries."""
+        return {
+            "stage": self.stage,
+            "feature": ", ".join(self.loads) or self.stage,
+            "seconds": self.seconds,
+            "same_as": list(self.same_as),
+        }
 
 
 def stage_parts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
 from ioprism.analyses.write_time.middleware import Hint, hints
@@ -32,6 +33,19 @@ class Choice:
     clear: bool  # whether the two intervals do not overlap
     data_moves: bool  # whether other processes must first send their data to the writers
     hints: tuple[Hint, ...]  # how to have middleware write so
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "speedup": self.speedup,
+            "clear": self.clear,
+            "data_moves": self.data_moves,
+            "hints": [
+                {"middleware": h.middleware, "where": h.where, "settings": dict(h.settings)}
+                for h in self.hints
+            ],
+            **self.estimate.to_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,18 @@ class Underestimation:
     threshold: float = 0.0
     inside: tuple[int, int] = (0, 0)  # too low, all, of the samples in the split
     outside: tuple[int, int] = (0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        body: dict[str, Any] = {"samples": self.too_low, "mostly": None}
+        if self.parameter is not None:
+            body["mostly"] = {
+                "parameter": self.parameter,
+                "at_least" if self.at_least else "below": self.threshold,
+                "inside": {"too_low": self.inside[0], "samples": self.inside[1]},
+                "outside": {"too_low": self.outside[0], "samples": self.outside[1]},
+            }
+        return body
 
 
 def underestimation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,17 @@ class Variability:
         shares = np.linspace(0.0, 1.0, min(points, len(self.ratios)) + 1)[1:]
         ratios = np.quantile(self.ratios, shares, method="inverted_cdf")
         return [(float(ratio), float(share)) for ratio, share in zip(ratios, shares, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return quantiles and the distribution."""
+        return {
+            "samples": len(self.ratios),
+            "median": self.quantile(0.5),
+            "ninth_decile": self.quantile(0.9),
+            "distribution": [
+                {"max_over_min": ratio, "share": share} for ratio, share in self.distribution()
+            ],
+        }
 
 
 def variability(samples: Sequence[Sample]) -> Variability:

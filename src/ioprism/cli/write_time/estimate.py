@@ -86,8 +86,7 @@ def estimate(
         node_list=placed,
     )
     if as_json:
-        body = json_form.estimate(found)
-        click.echo(json_form.document(body, paths=[model_path], format_name="model"))
+        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
         return
     terminal_form.show_estimate(found, output.console())
     inputs.show_warnings(found.warnings)

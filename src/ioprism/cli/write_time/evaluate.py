@@ -40,7 +40,7 @@ def evaluate(
         with atomic_write(target, replace=force) as aside:
             aside.write_text(html_form.page(found), "utf-8")
     if as_json:
-        body = json_form.evaluation(found)
-        click.echo(json_form.document(body, paths=[store_path, model_path], format_name="store"))
+        paths = [store_path, model_path]
+        click.echo(json_form.document(found.to_dict(), paths=paths, format_name="store"))
     else:
         terminal_form.show_evaluation(found, output.console())

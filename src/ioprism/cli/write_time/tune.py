@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -71,11 +72,11 @@ def tune(
         mean_time_between_failures=mtbf,
         io_share=io_share,
     )
+    found = replace(found, choices=found.choices[:top])
     if as_json:
-        body = json_form.tuning(found, top=top)
-        click.echo(json_form.document(body, paths=[model_path], format_name="model"))
+        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_tuning(found, output.console(), top=top)
+    terminal_form.show_tuning(found, output.console())
     inputs.show_warnings(found.now.warnings)
 
 

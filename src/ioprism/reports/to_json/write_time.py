@@ -9,19 +9,13 @@ from typing import Any
 
 from ioprism.analyses.write_time.boosting import Trees
 from ioprism.analyses.write_time.choice import Blend, Predictor
-from ioprism.analyses.write_time.estimate import Estimate
-from ioprism.analyses.write_time.evaluation import Evaluation, SampleSet
-from ioprism.analyses.write_time.explanation import StagePart
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.stage_loads import LOADS
 from ioprism.analyses.write_time.stage_model import StageFit
-from ioprism.analyses.write_time.tuning import Choice
-from ioprism.analyses.write_time.underestimation import Underestimation
 from ioprism.campaign.sampler import Progress
-from ioprism.model.samples import WritePattern, format_node_list
-from ioprism.pipeline.write_time import Planned, Tuning
+from ioprism.pipeline.write_time import Planned
 from ioprism.reports import to_json
 from ioprism.version import __version__
 
@@ -129,90 +123,6 @@ def _stage_fit(fit: StageFit, trained: WriteTimeModel) -> dict[str, Any]:
     }
 
 
-def evaluation(found: Evaluation) -> dict[str, Any]:
-    """Return the scores of every set of samples."""
-    return {
-        "model": {"kind": found.model.fit.kind, "validation": found.model.facts.validation},
-        "level": found.model.calibration.level,
-        "excluded": found.excluded,
-        "sets": [_sample_set(sample_set) for sample_set in found.sets],
-        "variability": {
-            "samples": len(found.variability.ratios),
-            "median": found.variability.quantile(0.5),
-            "ninth_decile": found.variability.quantile(0.9),
-            "distribution": [
-                {"max_over_min": ratio, "share": share}
-                for ratio, share in found.variability.distribution()
-            ],
-        },
-    }
-
-
-def _sample_set(found: SampleSet) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "samples": len(found.measured),
-        "within_20": found.within(0.2),
-        "within_30": found.within(0.3),
-        "coverage": found.coverage,
-        "beside": {
-            kind: {"within_20": shares[0], "within_30": shares[1]}
-            for kind, shares in found.beside.items()
-        },
-        "underestimated": _underestimated(found.underestimated),
-    }
-
-
-def _underestimated(found: Underestimation) -> dict[str, Any]:
-    body: dict[str, Any] = {"samples": found.too_low, "mostly": None}
-    if found.parameter is not None:
-        body["mostly"] = {
-            "parameter": found.parameter,
-            "at_least" if found.at_least else "below": found.threshold,
-            "inside": {"too_low": found.inside[0], "samples": found.inside[1]},
-            "outside": {"too_low": found.outside[0], "samples": found.outside[1]},
-        }
-    return body
-
-
-def pattern(written: WritePattern) -> dict[str, Any]:
-    """Return a configuration."""
-    nodes = written.node_list
-    return {
-        "nodes": written.nodes,
-        "cores_per_node": written.cores_per_node,
-        "burst_bytes": written.burst_bytes,
-        "stripe_count": written.stripe_count,
-        "node_list": None if nodes is None else format_node_list(nodes),
-    }
-
-
-def estimate(found: Estimate) -> dict[str, Any]:
-    """Return a predicted time with its interval and its parts."""
-    return {
-        "pattern": pattern(found.pattern),
-        "seconds": found.seconds,
-        "interval": {"low": found.low, "high": found.high, "level": found.level},
-        "warnings": list(found.warnings),
-        "noisy_interval": {"low": found.noisy[0], "high": found.noisy[1], "level": found.level},
-        "leading": list(found.leading),
-        "dominant_stages": [_stage(part) for part in found.stages],
-        "features": [
-            {"feature": part.feature, "stage": part.stage, "seconds": part.seconds}
-            for part in found.parts
-        ],
-    }
-
-
-def _stage(part: StagePart) -> dict[str, Any]:
-    return {
-        "stage": part.stage,
-        "feature": ", ".join(part.loads) or part.stage,
-        "seconds": part.seconds,
-        "same_as": list(part.same_as),
-    }
-
-
 def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
     """Return measured and predicted times of a trace's write phases."""
     return {
@@ -222,39 +132,10 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
                 "end": c.phase.end,
                 "measured": c.measured,
                 "ratio": c.ratio,
-                **estimate(c.estimate),
+                **c.estimate.to_dict(),
             }
             for c in found
         ]
-    }
-
-
-def tuning(found: Tuning, *, top: int) -> dict[str, Any]:
-    """Return the ranked configurations and the checkpoint advice."""
-    advice = found.advice
-    return {
-        "now": estimate(found.now),
-        "choices": [_choice(choice) for choice in found.choices[:top]],
-        "checkpoint": {
-            "write_seconds": advice.write_seconds,
-            "young_interval": advice.young,
-            "daly_interval": advice.daly,
-            "io_share": advice.io_share,
-            "least_interval": advice.least_interval,
-        },
-    }
-
-
-def _choice(choice: Choice) -> dict[str, Any]:
-    return {
-        "speedup": choice.speedup,
-        "clear": choice.clear,
-        "data_moves": choice.data_moves,
-        "hints": [
-            {"middleware": h.middleware, "where": h.where, "settings": dict(h.settings)}
-            for h in choice.hints
-        ],
-        **estimate(choice.estimate),
     }
 
 

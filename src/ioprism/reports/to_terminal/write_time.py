@@ -230,9 +230,9 @@ def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
     table(console, columns, rows)
 
 
-def show_tuning(found: Tuning, console: Console, *, top: int) -> None:
+def show_tuning(found: Tuning, console: Console) -> None:
     """Print better configurations first, then how often to write."""
-    choices = found.choices[:top]
+    choices = found.choices
     show_estimate(found.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
     rows = [

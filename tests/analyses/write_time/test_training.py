@@ -49,7 +49,7 @@ def test_simulated_machines_are_predicted_beyond_the_training_scales(
     shared_data: Path, name: str
 ) -> None:
     system, samples = bundled_system(name), simulated(shared_data, name)
-    seen = [s for s in samples if s.pattern.nodes <= 128]
+    seen = [s for s in samples if s.pattern.nodes <= 128][::3]  # a third is enough, and fast
 
     found = evaluate(samples, model=train(seen, system=system), system=system)
 

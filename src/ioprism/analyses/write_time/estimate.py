@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.write_time.explanation import StagePart, leading, stage_parts
+from ioprism.analyses.write_time.explanation import StagePart, leading, may_lead, stage_parts
 from ioprism.analyses.write_time.features import feature_table
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.model import WriteTimeModel
@@ -43,6 +43,7 @@ class Estimate(Result):
     noisy: tuple[float, float]  # the interval's ends where repeated writes disagree
     stages: tuple[StagePart, ...]  # largest first; they add up to the seconds
     leading: tuple[str, ...]  # the stages that take most; several where they are close
+    may_lead: tuple[str, ...]  # others that the samples do not exclude
     parts: tuple[Part, ...]  # the same by feature, of linear models only; largest first
     warnings: tuple[str, ...]
 
@@ -55,6 +56,7 @@ class Estimate(Result):
             "noisy_interval": {"low": self.noisy[0], "high": self.noisy[1], "level": self.level},
             "warnings": list(self.warnings),
             "leading": list(self.leading),
+            "may_lead": list(self.may_lead),
             "dominant_stages": [part.to_dict() for part in self.stages],
             "features": [asdict(part) for part in self.parts],
         }
@@ -93,6 +95,7 @@ def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
         noisy=(float(least), float(most)),
         stages=stages,
         leading=leading(stages),
+        may_lead=may_lead(pattern, model=model, parts=stages),
         parts=_parts(pattern, model, seconds),
         warnings=tuple(_warnings(pattern, model, seconds)),
     )

@@ -68,3 +68,23 @@ def leading(parts: tuple[StagePart, ...]) -> tuple[str, ...]:
     limit = (1.0 - TIE) * carrying[0].seconds
     close = [part for part in carrying if part.seconds >= limit]
     return tuple(dict.fromkeys(name for part in close for name in (part.stage, *part.same_as)))
+
+
+def may_lead(
+    pattern: WritePattern, *, model: WriteTimeModel, parts: tuple[StagePart, ...]
+) -> tuple[str, ...]:
+    """Name the stages that no sample shows to be fast enough not to take most of this write.
+
+    Far beyond the training scales that is often so: a service that small scales never load.
+    """
+    most = max((part.seconds for part in parts if part.loads), default=0.0)
+    loads = LOADS[model.system.filesystem]
+    slowest = stage_loads([pattern], system=model.system)[0] * model.stages.bounds
+    known = leading(parts)
+    return tuple(
+        dict.fromkeys(
+            load.stage
+            for load, seconds in zip(loads, slowest, strict=True)
+            if seconds > most and load.stage not in known
+        )
+    )

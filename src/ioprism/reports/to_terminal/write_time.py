@@ -209,6 +209,8 @@ def show_estimate(found: Estimate, console: Console) -> None:
     table(console, ("stage", "load", "time", "share"), rows)
     if len(found.leading) > 1:
         console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be told apart here.")
+    if found.may_lead:
+        console.print(f"\n  May also take most: {', '.join(found.may_lead)}. No sample shows it.")
 
 
 def show_comparisons(found: Sequence[Comparison], console: Console) -> None:

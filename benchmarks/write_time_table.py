@@ -49,8 +49,7 @@ class Row:
     within_30: float
 
 
-def main() -> int:
-    seeds = tuple(int(argument) for argument in sys.argv[1:]) or SEEDS
+def main(seeds: Sequence[int] = SEEDS) -> int:
     short: list[str] = []
     for name in ("cetus", "titan"):
         for title, which in _machines(name, seeds).items():
@@ -150,4 +149,4 @@ def _other_ways(samples: Sequence[Sample], which: Machine) -> dict[str, Predict]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(tuple(map(int, sys.argv[1:])) or SEEDS))

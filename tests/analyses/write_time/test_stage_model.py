@@ -11,7 +11,7 @@ from ioprism.analyses.write_time.system import bundled_system
 from ioprism.model.samples import WritePattern
 from tests.analyses.write_time.machines import titan_samples
 
-COSTS = np.array([0.0, 1 / 1000, 0.0, 1 / 2500, 0.0, 1 / 300])
+COSTS = np.array([0.0, 1 / 1000, 0.0, 0.0, 1 / 2500, 0.0, 1 / 300])
 TRUTH = StageFit(Shape(3.0, 0.0, (0,)), 1.5, 0.01, COSTS, COSTS)
 
 

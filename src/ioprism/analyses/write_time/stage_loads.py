@@ -30,6 +30,7 @@ COMMON = (
     StageLoad("metadata", "m*n"),  # the number of files comes first: stragglers grow with it
     StageLoad("compute node", "m*K"),
     StageLoad("network", "m*n*K"),
+    StageLoad("compute node", "K"),  # what one process can write alone
 )
 LOADS = {
     "plain": COMMON,
@@ -56,7 +57,7 @@ def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArr
     """Return one row for each pattern and one column for each of the system's `LOADS`."""
     values = parameters(patterns, system=system)
     files, node = values["m"] * values["n"], values["m"] * values["K"]
-    columns = [files, node, files * values["K"]]
+    columns = [files, node, files * values["K"], values["K"]]
     if system.filesystem == "gpfs":
         columns += _gpfs(values, files, node, system.storage)
     if system.filesystem == "lustre":

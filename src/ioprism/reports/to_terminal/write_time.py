@@ -33,6 +33,7 @@ RATE_IS = {
     "measured": "as measured so far",
     "assumed": "a guess: say --rate",
 }
+WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
     "are too good"
@@ -139,12 +140,15 @@ def show_evaluation(found: Evaluation, console: Console) -> None:
             for s in found.sets
         ],
     )
-    heading(console, "Other models beside it: within 20 % / within 30 %")
+    heading(console, "Other models beside it: within 20 %")
     kinds = [fit.kind for fit in found.model.beside]
     table(
         console,
         ("samples", *kinds),
-        [(s.name, *(_pair(s.beside.get(kind)) for kind in kinds)) for s in found.sets],
+        [
+            (s.name, *(_percent(s.beside.get(kind, (None,))[0]) for kind in kinds))
+            for s in found.sets
+        ],
     )
     _show_variability(found, console)
     for sample_set in found.sets:
@@ -210,7 +214,7 @@ def show_estimate(found: Estimate, console: Console) -> None:
     if len(found.leading) > 1:
         console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be told apart here.")
     if found.may_lead:
-        console.print(f"\n  May also take most: {', '.join(found.may_lead)}. No sample shows it.")
+        console.print(f"\n  No sample rules out that {' or '.join(found.may_lead)} takes most.")
 
 
 def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
@@ -250,7 +254,7 @@ def show_tuning(found: Tuning, console: Console) -> None:
     table(console, ("configuration", "predicted", "interval", "speedup", "clear"), rows)
     if any(choice.data_moves for choice in choices):
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
-    if choices and choices[0].speedup > 1.0:
+    if choices and choices[0].speedup >= WORTH_IT:
         _show_hints(choices[0], console)
     _show_advice(found.advice, console)
 
@@ -349,7 +353,3 @@ def _interval(found: Estimate) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
-
-
-def _pair(shares: tuple[float, float] | None) -> str:
-    return "-" if shares is None else f"{shares[0]:.1%} / {shares[1]:.1%}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
-    from ioprism import servers
+    from ioprism import servers, write_time
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
     from ioprism.analyses.characterise import Characteristics
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         OutputError,
         ReaderUnavailableError,
         RuleError,
+        RunFailedError,
         ServiceError,
         SeveralJobsError,
         SignalTooShortError,
@@ -97,6 +98,7 @@ _HOME = {
     "ReportSettings": "ioprism.pipeline.report",
     "Rhythm": "ioprism.analyses.periodicity.results",
     "RuleError": "ioprism.errors",
+    "RunFailedError": "ioprism.errors",
     "ServiceError": "ioprism.errors",
     "SeveralJobsError": "ioprism.errors",
     "Severity": "ioprism.model.finding",
@@ -123,6 +125,7 @@ _HOME = {
     "read_jobs": "ioprism.api",
     "report": "ioprism.api",
     "servers": "ioprism.servers",
+    "write_time": "ioprism.write_time",
 }
 
 __all__ = [
@@ -154,6 +157,7 @@ __all__ = [
     "ReportSettings",
     "Rhythm",
     "RuleError",
+    "RunFailedError",
     "ServiceError",
     "SeveralJobsError",
     "Severity",
@@ -181,6 +185,7 @@ __all__ = [
     "read_jobs",
     "report",
     "servers",
+    "write_time",
 ]
 
 

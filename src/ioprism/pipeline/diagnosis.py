@@ -34,7 +34,7 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return worded(find_causes(held), held)
+    return worded(find_causes(held, engine or LocalEngine()), held)
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

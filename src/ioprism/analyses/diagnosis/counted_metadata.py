@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import METADATA, UNKNOWN, WRITE, Calls, Floats, Ints
-from ioprism.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,27 +18,42 @@ class CountedTimes:
     exact: Calls
     metadata: Floats  # seconds by rank, without those of `exact`
     sync: Floats
+    syncs: Floats  # number of sync calls by rank
 
 
-def counted_times(trace: Trace, numbers: Ints, calls: Calls) -> CountedTimes:
+def counted_times(
+    counters: Mapping[str, pl.DataFrame],
+    ranks: int,
+    numbers: Ints,
+    calls: Calls,
+    *,
+    share: float,
+) -> CountedTimes:
     """Return what the POSIX counters tell beyond the traced calls.
 
     A file that is opened once has the exact moments of its open and close. Where calls of a
-    trace include metadata calls, counters add nothing.
+    trace include metadata calls, counters add nothing. `share` is the part of the job's I/O that
+    the calls stand for.
     """
     nothing = np.zeros(len(numbers))
-    if "POSIX" not in trace.counters or (calls.kind == METADATA).any():
-        return CountedTimes(_no_calls(), nothing, nothing)
-    table = trace.counters["POSIX"]
+    if "POSIX" not in counters or (calls.kind == METADATA).any():
+        return CountedTimes(_no_calls(), nothing, nothing, nothing)
+    table = counters["POSIX"].filter(pl.col("file").is_not_null())
     places = {int(number): place for place, number in enumerate(numbers)}
     own = table.filter(pl.col("rank").is_in(list(places)))
     shared = table.filter(pl.col("rank") < 0)
     exact, rest = _exact(own, places)
+    if share < 1:
+        placed = np.bincount(exact.rank, exact.duration, minlength=len(numbers))
+        exact, rest = _no_calls(), (np.arange(len(numbers)), placed)
     metadata = nothing.copy()
     np.add.at(metadata, rest[0], rest[1])
-    everyone = max(trace.job.ranks or 1, len(numbers))
+    everyone = max(ranks, len(numbers))
     metadata += float(shared["POSIX_F_META_TIME"].sum()) / everyone
-    return CountedTimes(exact, metadata, _sync(own, shared, places, calls, everyone))
+    sync = _sync(own, shared, places, calls, everyone, share)
+    syncs = np.full(len(numbers), _syncs(shared) / everyone)
+    np.add.at(syncs, [places[int(number)] for number in own["rank"].to_list()], _each_syncs(own))
+    return CountedTimes(exact, metadata * share, sync, syncs * share)
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:
@@ -70,7 +85,12 @@ def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints
 
 
 def _sync(
-    own: pl.DataFrame, shared: pl.DataFrame, places: dict[int, int], calls: Calls, everyone: int
+    own: pl.DataFrame,
+    shared: pl.DataFrame,
+    places: dict[int, int],
+    calls: Calls,
+    everyone: int,
+    share: float,
 ) -> Floats:
     """Seconds in sync calls: Darshan adds them to the write time, extended tracing does not."""
     traced = np.bincount(
@@ -82,11 +102,15 @@ def _sync(
     counted = np.full(len(places), float(shared["POSIX_F_WRITE_TIME"].sum()) / everyone)
     rank = [places[int(number)] for number in own["rank"].to_list()]
     np.add.at(counted, rank, own["POSIX_F_WRITE_TIME"].to_numpy())
-    return np.maximum(0.0, counted - traced)
+    return np.maximum(0.0, counted * share - traced)
 
 
-def _syncs(table: pl.DataFrame) -> int:
-    return int(table["POSIX_FSYNCS"].sum()) + int(table["POSIX_FDSYNCS"].sum())
+def _each_syncs(table: pl.DataFrame) -> Floats:
+    return (table["POSIX_FSYNCS"] + table["POSIX_FDSYNCS"]).cast(pl.Float64).to_numpy()
+
+
+def _syncs(table: pl.DataFrame) -> float:
+    return float(_each_syncs(table).sum())
 
 
 def _metadata_calls(start: Floats, end: Floats, rank: Ints, file: Ints) -> Calls:

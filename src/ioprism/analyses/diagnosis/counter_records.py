@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
+from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.model.trace import Trace
 
 EVERYONE = -1
@@ -41,7 +42,7 @@ class CounterRecords:
 
     table: pl.DataFrame  # file, rank and the columns of `_COUNTS`; every number a float
     ranks: int  # of the job
-    files: pl.DataFrame
+    files: pl.DataFrame  # that `file` is the place in
     stripe_size: Ints  # by record; 0 unknown
     targets: tuple[tuple[int, ...], ...]  # by record; empty unknown
 
@@ -102,12 +103,12 @@ def counter_records(trace: Trace) -> CounterRecords | None:
     ]
     if not parts:
         return None
-    files = trace.files
-    console = files.filter(pl.col("kind") == "console")["file"]
-    table = pl.concat(parts).filter(~pl.col("file").is_in(console.to_list()))
-    layout = table.select("file").join(
-        files.select("file", "stripe_size", "targets"), on="file", how="left", maintain_order="left"
+    files = trace.files.sort("file")
+    console = files.with_row_index("place").filter(pl.col("kind") == "console")["place"]
+    table = with_file_rows(pl.concat(parts), files).filter(
+        pl.col("file").is_not_null() & ~pl.col("file").is_in(console.cast(pl.Int64).to_list())
     )
+    layout = files.select("stripe_size", "targets")[table["file"].to_list()]
     ranks = max(trace.job.ranks or 1, int(table["rank"].max() or 0) + 1)  # type: ignore[arg-type]
     return CounterRecords(
         table,

@@ -12,6 +12,7 @@ from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.counter_records import CounterRecords, counter_records
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
@@ -64,7 +65,7 @@ class Counted:
 
 def diagnose_counters(trace: Trace) -> Diagnosis:
     """Return what counters tell of what holds the job up."""
-    runtime = trace.job.runtime or 0.0
+    runtime = trace.job.runtime or _last_moment(trace)
     found = counter_records(trace)
     if found is None or not len(found):
         return Diagnosis(runtime, HeldUp(0.0, 0.0, "nothing"))
@@ -82,6 +83,17 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     )
 
 
+def _last_moment(trace: Trace) -> float:
+    """When the last recorded call ended: for jobs that were killed."""
+    latest = [
+        float(table[name].max() or 0.0)  # type: ignore[arg-type]
+        for table in (trace.counters[key] for key in trace.counters if key != "HEATMAP")
+        for name in table.columns
+        if name.endswith("END_TIMESTAMP") and table.height
+    ]
+    return max(latest, default=0.0)
+
+
 def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> float:
     """Seconds that the slowest rank spends in calls of the lowest layer it entered."""
     own = ~found.shared
@@ -95,7 +107,7 @@ def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> float:
         table = trace.counters["MPI-IO"]
         above = table.filter(pl.col("rank") < 0)["MPIIO_F_SLOWEST_RANK_TIME"].sum()
         seconds = max(seconds, float(above or 0.0))
-    return min(seconds, runtime) if runtime > 0 else seconds
+    return min(seconds, runtime)
 
 
 def find(at: Counted) -> Iterator[Candidate]:
@@ -317,8 +329,8 @@ def _layers(at: Counted) -> Iterator[Candidate]:
     """MPI-IO against POSIX: reads the program did not ask for, and too few aggregators."""
     if "MPI-IO" not in at.trace.counters:
         return
-    table = at.trace.counters["MPI-IO"]
     found = at.records
+    table = with_file_rows(at.trace.counters["MPI-IO"], found.files)
     for row in table.filter(pl.col("rank") < 0).iter_rows(named=True):
         record = np.flatnonzero((found.file == row["file"]) & found.shared)
         if not len(record):

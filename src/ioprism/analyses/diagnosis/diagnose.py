@@ -24,6 +24,7 @@ from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
@@ -32,12 +33,12 @@ FAMILIES = (uneven_load, layers, overheads, requests)
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
-def diagnose(trace: Trace) -> Diagnosis:
+def diagnose(trace: Trace, engine: Engine) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
     run = training(trace)
-    seen = observe(trace if run is None else run.uncovered(trace))
+    seen = observe(trace if run is None else run.uncovered(trace), engine)
     if not seen.has_calls:
         return diagnose_counters(trace)
     at = situation(seen)
@@ -51,17 +52,19 @@ def of_situation(
     at: Situation, *, first: Iterable[Candidate] = (), how: str = "phases"
 ) -> Diagnosis:
     """Find the causes in a prepared situation."""
-    runtime = at.seen.runtime
+    # A sample stands for the whole run: as if the run were as much shorter as its I/O.
+    runtime = at.seen.runtime * at.seen.share
     held = float(at.held.sum())
     share = held / runtime if runtime > 0 else 0.0
     held_up = HeldUp(held, share, how)
     if share < WORTH:
-        return Diagnosis(runtime, held_up, ledger=ledger((), held, held))
+        whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
+        return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
     others = (one for family in FAMILIES for one in family.find(at))
     candidates = [*first, *_slow(at), *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
-    return Diagnosis(
+    whole = Diagnosis(
         runtime,
         held_up,
         causes=found.causes,
@@ -69,6 +72,7 @@ def of_situation(
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
+    return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
 
 
 def _slow(at: Situation) -> Iterator[Candidate]:

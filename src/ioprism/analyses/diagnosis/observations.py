@@ -20,12 +20,13 @@ from ioprism.analyses.diagnosis.calls import (
 )
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
+from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
 from ioprism.analyses.diagnosis.waiting import ranks_wait
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
 
 BELOW = ("posix", "stdio")  # layers that touch storage themselves
-NOT_IO = ("application", "other")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +44,11 @@ class Observations:
     phase: Ints  # of each call
     files: pl.DataFrame
     counters: Mapping[str, pl.DataFrame]
+    syncs: Floats  # number of sync calls of each rank
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
     waits: bool = True  # whether ranks wait for each other between phases
+    share: float = 1.0  # of the job's I/O time that the calls stand for
 
     @property
     def has_calls(self) -> bool:
@@ -53,9 +56,11 @@ class Observations:
         return len(self.calls) > 0
 
 
-def observe(trace: Trace) -> Observations:
+def observe(trace: Trace, engine: Engine) -> Observations:
     """Collect what a diagnosis needs from a trace with single calls."""
-    events = _io_events(trace)
+    files = trace.files.sort("file")
+    sample = sampled_calls(trace, engine)
+    events = _io_events(sample.events, files)
     numbers = np.unique(events["unit"].to_numpy())
     events = events.with_columns(
         unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64)
@@ -65,7 +70,8 @@ def observe(trace: Trace) -> Observations:
     is_low = pl.col("layer").cast(pl.String).is_in(lowest)
     below, above = events.filter(is_low), events.filter(~is_low)
     calls = _calls(below)
-    counted = counted_times(trace, numbers, calls)
+    counters = {name: with_file_rows(table, files) for name, table in _records(trace)}
+    counted = counted_times(counters, trace.job.ranks or 1, numbers, calls, share=sample.share)
     calls = joined(calls, counted.exact)
     phases = io_phases(
         np.concatenate((calls.start, above["start"].to_numpy())),
@@ -87,19 +93,40 @@ def observe(trace: Trace) -> Observations:
         above=above,
         phases=phases,
         phase=phases.of(calls.start),
-        files=trace.files,
-        counters=trace.counters,
+        files=files,
+        counters=counters,
+        syncs=counted.syncs + np.bincount(
+            below_syncs(calls), minlength=len(numbers)
+        ),
         unplaced=unplaced,
-        filesystem=_filesystem(trace, calls),
+        filesystem=_filesystem(files, calls),
         waits=waits,
+        share=sample.share,
     )
 
 
-def _io_events(trace: Trace) -> pl.DataFrame:
+def _records(trace: Trace) -> list[tuple[str, pl.DataFrame]]:
+    """The counters that are looked at beside calls."""
+    return [(name, trace.counters[name]) for name in ("POSIX", "MPI-IO") if name in trace.counters]
+
+
+def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
+    """Return a table whose column `file` is the place in `files`, which is sorted; null unknown."""
+    known = files["file"]
+    place = pl.lit(known).search_sorted(pl.col("file").cast(known.dtype)).cast(pl.Int64)
+    found = pl.lit(known).gather(pl.min_horizontal(place, pl.lit(max(0, len(known) - 1))))
+    if not len(known):
+        return table.with_columns(file=pl.lit(None, dtype=pl.Int64))
+    return table.with_columns(
+        file=pl.when(found == pl.col("file").cast(known.dtype)).then(place).otherwise(None)
+    )
+
+
+def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """All I/O calls on data, with one column for who made them."""
     path = pl.col("path")
     kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
-    not_data = trace.files.filter(
+    not_data = files.filter(
         (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
     )["file"]
     chosen = (
@@ -109,17 +136,15 @@ def _io_events(trace: Trace) -> pl.DataFrame:
     )
     unit = pl.coalesce(pl.col("rank").cast(pl.Int64), pl.col("process").cast(pl.Int64), pl.lit(0))
     wanted = ("start", "end", "layer", "operation", "file", "offset", "bytes", "collective")
-    pieces = [
-        batch.filter(chosen).select(unit.alias("unit"), *wanted).collect()
-        for batch in trace.batches()
-    ]
-    return pl.concat(pieces) if pieces else _EMPTY
+    if not events.height:
+        return _EMPTY
+    return with_file_rows(events.filter(chosen).select(unit.alias("unit"), *wanted), files)
 
 
 _EMPTY = pl.DataFrame(
     schema={
         "unit": pl.Int64, "start": pl.Float64, "end": pl.Float64, "layer": pl.String,
-        "operation": pl.String, "file": pl.UInt32, "offset": pl.Int64, "bytes": pl.Int64,
+        "operation": pl.String, "file": pl.Int64, "offset": pl.Int64, "bytes": pl.Int64,
         "collective": pl.Boolean,
     }
 )  # fmt: skip
@@ -193,6 +218,11 @@ def _pauses(calls: Calls, phases: IoPhases) -> tuple[Floats, Floats, Ints, Ints]
     return begin[some], calls.start[some], calls.rank[some], calls.file[some]
 
 
+def below_syncs(calls: Calls) -> Ints:
+    """The rank of each sync call that the trace itself has."""
+    return calls.rank[(calls.kind == KINDS["sync"]) & ~calls.inferred]
+
+
 def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:
     known = trace.processes.filter(pl.col("host").is_not_null())
     of_rank = dict(zip(known["rank"].to_list(), known["host"].to_list(), strict=True))
@@ -207,11 +237,11 @@ def _runtime(trace: Trace, phases: IoPhases) -> float:
     return max(trace.job.runtime or 0.0, last if not trace.job.runtime else 0.0)
 
 
-def _filesystem(trace: Trace, calls: Calls) -> str | None:
+def _filesystem(files: pl.DataFrame, calls: Calls) -> str | None:
     """The file system that most of the time is spent on."""
-    if not len(calls) or "filesystem" not in trace.files.columns:
+    if not len(calls) or not files.height:
         return None
-    names = trace.files["filesystem"].to_list()
+    names = files["filesystem"].to_list()
     seconds = np.bincount(np.maximum(calls.file, 0), calls.duration, minlength=len(names))
     totals: dict[str, float] = {}
     for name, spent in zip(names, seconds, strict=False):

@@ -49,11 +49,8 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     syncs = at.calls.kind == SYNC
     if not syncs.any():
         return
-    calls = at.by_rank(syncs.astype(np.float64))
-    once = np.where(calls > 1, 1 / np.maximum(calls, 1), 1.0)
-    kept = once[at.seen.phase, at.calls.rank]
-    fewer = (once < 1).any(axis=1)[at.seen.phase]
-    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data & fewer)
+    kept = _syncs_needed(at)[at.calls.rank]
+    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data & (kept < 1))
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):
@@ -61,8 +58,18 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     yield Candidate(
         "frequent-sync", culprit, saved, low, high, 0.0,
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
-        {"syncs": int(syncs.sum())},
+        {"syncs": int(at.seen.syncs.sum())},
     )  # fmt: skip
+
+
+def _syncs_needed(at: Situation) -> Floats:
+    """The part of each rank's syncs that is needed: one for each file and phase it writes in."""
+    written = (at.calls.kind == WRITE) & (at.calls.file >= 0)
+    files = int(at.calls.file.max(initial=0)) + 1
+    key = (at.seen.phase[written] * at.ranks + at.calls.rank[written]) * files
+    pairs = np.unique(key + at.calls.file[written])
+    needed = np.bincount(pairs // files % at.ranks, minlength=at.ranks)
+    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(at.seen.syncs, 1))
 
 
 def library_calls(at: Situation) -> Flags:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -105,6 +105,31 @@ class Diagnosis:
     def share(self) -> float:
         """What all causes together cost, as a share of the run time."""
         return sum(cause.saving.share for cause in self.causes)
+
+    def scaled(self, factor: float) -> Diagnosis:
+        """Return the diagnosis of a run that is so many times as long; shares stay."""
+        causes = tuple(
+            replace(
+                cause,
+                saving=Saving(
+                    cause.saving.seconds * factor,
+                    cause.saving.low * factor,
+                    cause.saving.high * factor,
+                    cause.saving.share,
+                ),
+            )
+            for cause in self.causes
+        )
+        return replace(
+            self,
+            runtime=self.runtime * factor,
+            held_up=replace(self.held_up, seconds=self.held_up.seconds * factor),
+            causes=causes,
+            ledger=tuple(LedgerLine(line.what, line.seconds * factor) for line in self.ledger),
+            opportunities=tuple(
+                Opportunity(chance.code, chance.seconds * factor) for chance in self.opportunities
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""

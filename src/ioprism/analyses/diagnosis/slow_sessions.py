@@ -11,23 +11,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
+from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
+from ioprism.analyses.diagnosis.parts import Part, number_of_parts, slowest_parts
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
 from ioprism.analyses.diagnosis.slow_parts import (
+    FEWEST_PEERS,
+    MOST_PARTS,
     SLOWER,
     SPREAD,
-    Cells,
-    Part,
-    _joint_culprit,
-    _parts,
+    is_slower,
+    joint_culprit,
+    sound_cells,
 )
 
-CHANCE = 0.01  # that a difference so large means nothing, after all parts were tried
-MOST_PARTS = 8  # that may be slow together
 REPEATED = 4  # a part seen so often is judged by that alone
-FEWEST_PEERS = 4  # to say what is usual
 MOST_CALLS = 100_000  # compared one by one
+MOSTLY = 0.8  # of a part's cells
 ALIKE = 4  # classes of work for each factor of two in bytes
 
 
@@ -39,7 +40,7 @@ def find(at: Situation) -> Iterator[Candidate]:
     tests: list[float] = []
     mended = seconds
     for _ in range(MOST_PARTS):
-        best = slowest_part(at, cells, found[0].code if found else None)
+        best = _slowest_part(at, cells, mended, found[0].code if found else None)
         if best is None:
             break
         repaired = _mend(cells, work, best[0].member, mended)
@@ -53,50 +54,62 @@ def find(at: Situation) -> Iterator[Candidate]:
         yield _candidate(at, found, seconds, mended, max(tests))
 
 
-def slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, float] | None:
+def _slowest_part(
+    at: Situation, cells: Cells, seconds: Floats, code: str | None
+) -> tuple[Part, float] | None:
     """The part that explains most of what ranks differ in, if it is slower than chance."""
-    parts = [p for p in _parts(at, cells) if code in (None, p.code) and p.member.any()]
-    slower = [part for part in parts if _step(cells, part.member) >= np.log(SLOWER)]
-    slower = [p for p in slower if p.code != "slow-target" or _slow_by_bytes(at, cells, p.member)]
-    if not slower:
+    parts = [p for p in slowest_parts(at, cells) if code in (None, p.code) and p.member.any()]
+    slow = [part for part in parts if is_slower(cells, part.member)]
+    # Ranks whose target only has more to do than others are no slower themselves.
+    hot = [
+        part
+        for part in slow
+        if part.code == "slow-target" and not _slow_by_bytes(at, cells, seconds, part.member)
+    ]
+    slow = [part for part in slow if not any(_lies_in(part, other) for other in hot)]
+    if not slow:
         return None
-    shares = [explained(cells, part.member) for part in slower]
-    near = [p for p, e in zip(slower, shares, strict=True) if e >= 0.98 * max(shares)]
+    shares = [explained(cells, part.member) for part in slow]
+    near = [p for p, share in zip(slow, shares, strict=True) if share >= 0.98 * max(shares)]
     part = min(near, key=lambda one: one.preference)
-    own = cells.level[part.member]
-    chance = _chance(cells, part, parts)
-    if len(own) < REPEATED:
-        chance = max(chance, _chance_of_calls(at, cells, part.member))
-    p_value = min(1.0, chance * len(parts))
-    return (part, p_value) if p_value <= CHANCE else None
+    p_value = min(1.0, _chance(at, cells, part) * number_of_parts(at))
+    return (part, p_value) if p_value <= SIGNIFICANT else None
 
 
-def explained(cells: Cells, member: Flags) -> float:
-    """How much of the ranks' differences goes away when the part has a level of its own."""
-
-    def spread(level: Floats) -> float:
-        return float(np.abs(level - np.median(level)).sum())
-
-    total = spread(cells.level)
-    return (total - spread(cells.level[member]) - spread(cells.level[~member])) / max(total, 1e-12)
+def _lies_in(part: Part, whole: Part) -> bool:
+    return float((part.member & whole.member).sum()) >= MOSTLY * float(part.member.sum())
 
 
-def _chance(cells: Cells, part: Part, parts: list[Part]) -> float:
-    """The chance that a part stands out so far from others of its kind, and so often."""
-    alike = [one for one in parts if one.code == part.code and not (one.member & part.member).any()]
-    levels = np.array([float(np.median(cells.level[one.member])) for one in alike])
-    value = float(np.median(cells.level[part.member]))
-    # Others that are as slow are no peers, as long as they are few.
-    as_slow = levels > value - np.log(SLOWER)
-    peers = ~part.member
-    if 0 < as_slow.sum() < len(alike) / 2:
-        slow = [one.member for one, too in zip(alike, as_slow, strict=True) if too]
-        peers = peers & ~np.any(slow, axis=0)
-        levels = levels[~as_slow]
-    alone = outlier_test(value, levels, floor=SPREAD) if len(levels) >= FEWEST_PEERS else 0.0
-    if int(part.member.sum()) < REPEATED:
-        return alone if len(levels) >= FEWEST_PEERS else 1.0
-    return max(alone, rank_test(cells.level[part.member], cells.level[peers]))
+def _slow_by_bytes(at: Situation, cells: Cells, seconds: Floats, member: Flags) -> bool:
+    """Whether members' targets need longer for each byte, and not only hold more of them."""
+    moved = at.by_rank(at.calls.bytes.astype(np.float64))[cells.phase, cells.rank]
+    # A set of targets is busy until the last of its ranks is done.
+    names, place = np.unique(cells.phase * 4096 + cells.group + 1, return_inverse=True)
+    busy, total = np.zeros(len(names)), np.bincount(place, moved)
+    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
+    cost = busy / np.maximum(total, 1.0)
+    own = np.isin(np.arange(len(names)), place[member])
+    some = total > 0
+    if not (own & some).any() or not (~own & some).any():
+        return True
+    return float(np.median(cost[own & some])) >= SLOWER * float(np.median(cost[~own & some]))
+
+
+def _chance(at: Situation, cells: Cells, part: Part) -> float:
+    """The chance that a part stands out so far from others of its kind, and so often.
+
+    One that is seen in few phases must stand out, and most of its calls with it.
+    """
+    outlier = 0.0
+    if len(part.peers) >= FEWEST_PEERS and part.code != "slow-target":
+        as_slow = part.peers > part.level - np.log(SLOWER)
+        peers = part.peers[~as_slow] if as_slow.sum() < len(as_slow) / 2 else part.peers
+        outlier = outlier_test(part.level, peers, floor=SPREAD)
+    if int(part.member.sum()) >= REPEATED:
+        sound = sound_cells(cells, part)
+        return max(outlier, rank_test(cells.level[part.member], cells.level[sound]))
+    alone = len(part.peers) < FEWEST_PEERS or part.code == "slow-target"
+    return 1.0 if alone else max(outlier, _chance_of_calls(at, cells, part.member))
 
 
 def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
@@ -113,28 +126,6 @@ def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
     return rank_test(level[slow[some]], level[~slow[some]])
 
 
-def _step(cells: Cells, member: Flags) -> float:
-    """By how much members are above the others, as logarithm; nothing without others."""
-    if member.all() or not member.any():
-        return 0.0
-    return float(np.median(cells.level[member]) - np.median(cells.level[~member]))
-
-
-def _slow_by_bytes(at: Situation, cells: Cells, member: Flags) -> bool:
-    """Whether members' targets need longer for each byte, and not only hold more of them."""
-    moved = at.by_rank(at.calls.bytes.astype(np.float64))[cells.phase, cells.rank]
-    # A set of targets is busy until the last of its ranks is done.
-    names, place = np.unique(cells.phase * 4096 + cells.group + 1, return_inverse=True)
-    busy, total = np.zeros(len(names)), np.bincount(place, moved)
-    np.maximum.at(busy, place, cells.weight)
-    cost = busy / np.maximum(total, 1.0)
-    own = np.isin(np.arange(len(names)), place[member])
-    some = total > 0
-    if not (own & some).any() or not (~own & some).any():
-        return True
-    return float(np.median(cost[own & some])) >= SLOWER * float(np.median(cost[~own & some]))
-
-
 def session_cells(at: Situation, seconds: Floats) -> tuple[Cells, Ints]:
     """What each rank took in each phase against others with the same work; and that work."""
     phase, rank = np.nonzero(seconds > 0)
@@ -146,7 +137,7 @@ def session_cells(at: Situation, seconds: Floats) -> tuple[Cells, Ints]:
     level = log - middle[np.searchsorted(names, work)]
     group = _main_group(at)[phase, rank]
     nobody = np.full(len(at.calls), -1, np.int64)
-    return Cells(phase, rank, group, level, seconds[phase, rank], nobody), work
+    return Cells(phase, rank, group, level, nobody), work
 
 
 def _main_group(at: Situation) -> Ints:
@@ -188,7 +179,7 @@ def _candidate(
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
     return Candidate(
         code=found[0].code,
-        culprit=_joint_culprit(found) | _own_files(at, changed),
+        culprit=joint_culprit(found) | _own_files(at, changed),
         seconds=saved,
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),

@@ -30,9 +30,11 @@ class TargetPieces:
 
 def target_pieces(calls: Calls, files: pl.DataFrame) -> TargetPieces:
     """Lay calls over the targets of their files."""
-    striped = files.filter(
-        (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
-    ).select("file", "stripe_size", "targets")
+    striped = (
+        files.with_row_index("place")
+        .filter((pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0))
+        .select("place", "stripe_size", "targets")
+    )
     nowhere = np.full(len(calls), -1, np.int64)
     if not striped.height or not len(calls):
         none = np.empty(0, np.int64)
@@ -42,7 +44,7 @@ def target_pieces(calls: Calls, files: pl.DataFrame) -> TargetPieces:
     counts_by_row = striped["targets"].list.len().cast(pl.Int64).to_numpy()
     begins = np.concatenate(([0], np.cumsum(counts_by_row)[:-1]))
     row_of = np.full(int(max(files.height, calls.file.max() + 1)), -1, np.int64)
-    row_of[striped["file"].cast(pl.Int64).to_numpy()] = np.arange(striped.height)
+    row_of[striped["place"].cast(pl.Int64).to_numpy()] = np.arange(striped.height)
     row = np.where(calls.file >= 0, row_of[np.maximum(calls.file, 0)], -1)
     moves = calls.moves_data & (calls.bytes > 0) & (calls.offset >= 0)
     chosen = np.flatnonzero((row >= 0) & (moves | (calls.kind == SYNC)))

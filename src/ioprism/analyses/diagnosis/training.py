@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
-from ioprism.analyses.diagnosis.observations import BELOW, NOT_IO
+from ioprism.analyses.diagnosis.observations import BELOW
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.analyses.diagnosis.sampling import NOT_IO
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
 from ioprism.model.trace import Partition, Trace, Warn

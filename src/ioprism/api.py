@@ -41,6 +41,20 @@ def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristi
     return _characterise(trace, engine or LocalEngine())
 
 
+def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
+    """Keep a trace in another form.
+
+    Args:
+        trace: what `read` returns.
+        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
+            Parquet store, which is read again in milliseconds.
+        replace: whether a target that exists is replaced.
+    """
+    from ioprism.pipeline.convert import convert as write
+
+    write(trace, Path(target), replace=replace)
+
+
 def diagnose(
     trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
 ) -> Diagnosis:
@@ -57,20 +71,6 @@ def diagnose(
 
     options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
     return find_causes(trace, options=options, engine=engine)
-
-
-def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
-    """Keep a trace in another form.
-
-    Args:
-        trace: what `read` returns.
-        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
-            Parquet store, which is read again in milliseconds.
-        replace: whether a target that exists is replaced.
-    """
-    from ioprism.pipeline.convert import convert as write
-
-    write(trace, Path(target), replace=replace)
 
 
 def bottlenecks(

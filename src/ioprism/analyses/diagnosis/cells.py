@@ -23,7 +23,7 @@ class Cells:
 
 def make_cells(at: Situation, seconds: Floats) -> Cells | None:
     """Sum up data calls that take these seconds."""
-    data = np.flatnonzero(at.calls.moves_data & (at.calls.bytes > 0))
+    data = np.flatnonzero(at.calls.moves_data & (at.calls.bytes > 0) & _has_peers(at))
     if len(data) < 2:
         return None
     classes = at.queues.classes[data]
@@ -43,6 +43,13 @@ def make_cells(at: Situation, seconds: Floats) -> Cells | None:
         level=level,
         of_call=of_call,
     )
+
+
+def _has_peers(at: Situation) -> Flags:
+    """Calls of a kind and size that several ranks make: others cannot be compared."""
+    names, place = np.unique(at.queues.classes, return_inverse=True)
+    pairs = np.unique(place * at.ranks + at.calls.rank)
+    return np.bincount(pairs // at.ranks, minlength=len(names))[place] > 1
 
 
 def explained(cells: Cells, member: Flags) -> float:

@@ -12,8 +12,8 @@ from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.counter_records import CounterRecords, counter_records
 from ioprism.analyses.diagnosis.directories import common_directory
-from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL
@@ -402,8 +402,12 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
         return
     busy = np.where(_tiny(found), 0.0, found["read_time"] + found["write_time"])
     left = _work_left(at, busy)
-    calls = float(found.by_rank(found["opens"] + found["stats"]).max())
-    kept = float(found.by_rank(found["meta_time"]).max()) / max(1.0, calls)
+    # One open for each file with data is needed, and none of those with next to nothing.
+    opens = found["opens"] + found["stats"]
+    needed = np.where((found.moved > 0) & ~_tiny(found), np.where(found.shared, found.ranks, 1), 0)
+    part = np.minimum(1.0, found.by_rank(needed.astype(np.float64)) /
+                      np.maximum(found.by_rank(opens), 1.0))  # fmt: skip
+    kept = float((found.by_rank(found["meta_time"]) * part).max())
     files = found.file[some]
     culprit: dict[str, object] = {"operation": "open"}
     if len(np.unique(files)) > 2 * found.ranks:

@@ -44,8 +44,14 @@ def library_files(at: Situation) -> list[LibraryFile]:
         .agg(
             pl.len().alias("calls"),
             pl.col("unit").n_unique().alias("ranks"),
-            pl.col("bytes").filter(pl.col("operation").cast(pl.String) == "read").sum().alias("read"),
-            pl.col("bytes").filter(pl.col("operation").cast(pl.String) == "write").sum().alias("write"),
+            pl.col("bytes")
+            .filter(pl.col("operation").cast(pl.String) == "read")
+            .sum()
+            .alias("read"),
+            pl.col("bytes")
+            .filter(pl.col("operation").cast(pl.String) == "write")
+            .sum()
+            .alias("write"),
             pl.col("collective").any().alias("collective"),
         )
         .filter(pl.col("layer").cast(pl.String) == "mpiio")

@@ -45,10 +45,11 @@ class Observations:
     files: pl.DataFrame
     counters: Mapping[str, pl.DataFrame]
     syncs: Floats  # number of sync calls of each rank
+    opens: Floats  # number of opens of each rank
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
-    waits: bool = True  # whether ranks wait for each other between phases
     share: float = 1.0  # of the job's I/O time that the calls stand for
+    waits: bool = True  # whether ranks wait for each other between phases
 
     @property
     def has_calls(self) -> bool:
@@ -62,9 +63,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     sample = sampled_calls(trace, engine)
     events = _io_events(sample.events, files)
     numbers = np.unique(events["unit"].to_numpy())
-    events = events.with_columns(
-        unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64)
-    )
+    events = events.with_columns(unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64))
     layers = set(events["layer"].cast(pl.String).unique().to_list())
     lowest = [name for name in BELOW if name in layers] or sorted(layers)[:1]
     is_low = pl.col("layer").cast(pl.String).is_in(lowest)
@@ -95,13 +94,12 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         phase=phases.of(calls.start),
         files=files,
         counters=counters,
-        syncs=counted.syncs + np.bincount(
-            below_syncs(calls), minlength=len(numbers)
-        ),
+        syncs=counted.syncs + _number(below, "sync", len(numbers)),
+        opens=counted.opens + _number(below, "open", len(numbers)),
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
-        waits=waits,
         share=sample.share,
+        waits=waits,
     )
 
 
@@ -151,8 +149,10 @@ _EMPTY = pl.DataFrame(
 
 
 def _calls(events: pl.DataFrame) -> Calls:
-    kinds = pl.col("operation").cast(pl.String).replace_strict(
-        KINDS, default=METADATA, return_dtype=pl.Int64
+    kinds = (
+        pl.col("operation")
+        .cast(pl.String)
+        .replace_strict(KINDS, default=METADATA, return_dtype=pl.Int64)
     )
     table = events.select(
         "start", "end", "unit", kind=kinds,
@@ -218,9 +218,10 @@ def _pauses(calls: Calls, phases: IoPhases) -> tuple[Floats, Floats, Ints, Ints]
     return begin[some], calls.start[some], calls.rank[some], calls.file[some]
 
 
-def below_syncs(calls: Calls) -> Ints:
-    """The rank of each sync call that the trace itself has."""
-    return calls.rank[(calls.kind == KINDS["sync"]) & ~calls.inferred]
+def _number(below: pl.DataFrame, operation: str, ranks: int) -> Ints:
+    """How many calls of an operation each rank makes in the trace itself."""
+    some = below.filter(pl.col("operation").cast(pl.String) == operation)
+    return np.bincount(some["unit"].to_numpy(), minlength=ranks)
 
 
 def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:

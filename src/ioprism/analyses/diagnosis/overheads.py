@@ -49,8 +49,10 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     syncs = at.calls.kind == SYNC
     if not syncs.any():
         return
-    kept = _syncs_needed(at)[at.calls.rank]
-    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data & (kept < 1))
+    kept = _needed(at, at.calls.kind == WRITE, at.seen.syncs)[at.calls.rank]
+    if float(np.median(kept[syncs])) > 0.5:
+        return
+    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):
@@ -62,14 +64,14 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-def _syncs_needed(at: Situation) -> Floats:
-    """The part of each rank's syncs that is needed: one for each file and phase it writes in."""
-    written = (at.calls.kind == WRITE) & (at.calls.file >= 0)
+def _needed(at: Situation, some: Flags, made: Floats) -> Floats:
+    """The part of each rank's calls that is needed: one for each file and phase of `some`."""
+    some = some & (at.calls.file >= 0)
     files = int(at.calls.file.max(initial=0)) + 1
-    key = (at.seen.phase[written] * at.ranks + at.calls.rank[written]) * files
-    pairs = np.unique(key + at.calls.file[written])
+    key = (at.seen.phase[some] * at.ranks + at.calls.rank[some]) * files
+    pairs = np.unique(key + at.calls.file[some])
     needed = np.bincount(pairs // files % at.ranks, minlength=at.ranks)
-    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(at.seen.syncs, 1))
+    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(made, 1))
 
 
 def library_calls(at: Situation) -> Flags:
@@ -112,15 +114,15 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     some = (at.calls.kind == METADATA) & ~library
     if not some.any() and not at.seen.unplaced.any():
         return
-    calls = np.bincount(at.calls.rank[some], minlength=at.ranks)
-    kept = (1 / np.maximum(calls, 1))[at.calls.rank]
+    tiny = _tiny(at)
+    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     # What lies in many tiny files goes into few: their requests are joined as well.
-    saved, low, high = without(at, some | _tiny(at), kept)
+    saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
-    directory = common_directory(at.seen.files["path"].gather(files.tolist()).to_list())
-    if directory and len(files) > 2 * at.ranks:
-        culprit["directory"] = directory
+    if len(files) > 2 * at.ranks:
+        names = at.seen.files["path"].gather(files.tolist()).to_list()
+        culprit["directory"] = common_directory(names)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),

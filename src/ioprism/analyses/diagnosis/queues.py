@@ -76,7 +76,11 @@ def _class_costs(
     served = service_seconds(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
     if idle.sum() >= ENOUGH:
         alone = float(np.median(duration[idle]))
-        return alone, min(alone, served) if served is not None else LIKELY * alone, served is not None
+        return (
+            alone,
+            min(alone, served) if served is not None else LIKELY * alone,
+            served is not None,
+        )
     if served is not None:
         return served / LIKELY, served, True
     alone = float(np.quantile(duration, 0.1))

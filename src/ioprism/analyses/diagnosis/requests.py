@@ -173,7 +173,9 @@ def _lock_cost(
     if test > SIGNIFICANT:
         # Targets that serve many at a time hide what one request costs: whole durations tell.
         test = rank_test(at.calls.duration[locked], at.calls.duration[free])
-        quick = slow * float(np.median(at.calls.duration[free]) / np.median(at.calls.duration[locked]))
+        quick = slow * float(
+            np.median(at.calls.duration[free]) / np.median(at.calls.duration[locked])
+        )
     if quick > 0.95 * slow:
         return None
     return quick, test

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend, phase_seconds
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.parts import Part, holder, number_of_parts, slowest_parts
+from ioprism.analyses.diagnosis.parts import (
+    Part,
+    holder,
+    joint_culprit,
+    number_of_parts,
+    slowest_parts,
+)
 from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
@@ -42,7 +47,7 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
     mended = seconds
     tests: list[float] = []
     for _ in range(MOST_PARTS):
-        best = _slowest_part(at, cells, found[0].code if found else None)
+        best = _slowest_part(at, cells, found)
         if best is None:
             break
         part, p_value = best
@@ -57,12 +62,20 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
         yield _candidate(at, found, seconds, mended, max(tests))
 
 
-def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, float] | None:
-    """The part that explains most of what cells differ in, if it is slower than chance."""
+def _slowest_part(
+    at: Situation, cells: Cells, found: list[Part]
+) -> tuple[Part, float] | None:  # fmt: skip
+    """The part that explains most of what cells differ in, if it is slower than chance.
+
+    After a first part only further ones of its kind are looked for.
+    """
+    known = [part.culprit for part in found]
     scored = [
         (explained(cells, part.member), -part.preference, part)
         for part in slowest_parts(at, cells)
-        if code in (None, part.code) and is_slower(cells, part.member)
+        if (not found or part.code == found[0].code)
+        and part.culprit not in known
+        and _slower(cells, part.member)
     ]
     if not scored:
         return None
@@ -75,8 +88,7 @@ def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, 
     return (holder(at, part) if part.code == "slow-node" else part), p_value
 
 
-def is_slower(cells: Cells, member: Flags) -> bool:
-    """Whether members take longer than others by more than parts of a sound system differ."""
+def _slower(cells: Cells, member: Flags) -> bool:
     inside, outside = cells.level[member], cells.level[~member]
     return len(outside) > 0 and bool(np.median(inside) - np.median(outside) >= np.log(SLOWER))
 
@@ -147,16 +159,3 @@ def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
             held[some] = np.minimum(held[some], typical)
     return at.by_target(held).max(axis=1)
 
-
-def joint_culprit(found: list[Part]) -> dict[str, Any]:
-    """Name all parts of one kind that are slow together."""
-    culprit = dict(found[0].culprit)
-    if len(found) == 1:
-        return culprit
-    if found[0].code == "slow-target":
-        culprit["targets"] = sorted({name for part in found for name in part.targets})
-    elif found[0].code == "slow-node":
-        culprit["hosts"] = sorted(part.culprit["host"] for part in found)
-    else:
-        culprit["ranks"] = sorted(rank for part in found for rank in part.culprit["ranks"])
-    return culprit

@@ -13,19 +13,18 @@ import numpy as np
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.parts import Part, number_of_parts, slowest_parts
-from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
-from ioprism.analyses.diagnosis.slow_parts import (
-    FEWEST_PEERS,
-    MOST_PARTS,
-    SLOWER,
-    SPREAD,
-    is_slower,
+from ioprism.analyses.diagnosis.parts import (
+    Part,
     joint_culprit,
-    sound_cells,
+    number_of_parts,
+    slowest_parts,
 )
+from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
+from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
+from ioprism.analyses.diagnosis.slow_parts import FEWEST_PEERS, SLOWER, SPREAD, sound_cells
 
+CHANCE = 0.01  # that a difference so large means nothing, after all parts were tried
+MOST_PARTS = 8  # that may be slow together
 REPEATED = 4  # a part seen so often is judged by that alone
 MOST_CALLS = 100_000  # compared one by one
 MOSTLY = 0.8  # of a part's cells
@@ -40,7 +39,7 @@ def find(at: Situation) -> Iterator[Candidate]:
     tests: list[float] = []
     mended = seconds
     for _ in range(MOST_PARTS):
-        best = _slowest_part(at, cells, mended, found[0].code if found else None)
+        best = slowest_part(at, cells, found, mended)
         if best is None:
             break
         repaired = _mend(cells, work, best[0].member, mended)
@@ -54,62 +53,47 @@ def find(at: Situation) -> Iterator[Candidate]:
         yield _candidate(at, found, seconds, mended, max(tests))
 
 
-def _slowest_part(
-    at: Situation, cells: Cells, seconds: Floats, code: str | None
+def slowest_part(
+    at: Situation, cells: Cells, found: list[Part], seconds: Floats
 ) -> tuple[Part, float] | None:
     """The part that explains most of what ranks differ in, if it is slower than chance."""
-    parts = [p for p in slowest_parts(at, cells) if code in (None, p.code) and p.member.any()]
-    slow = [part for part in parts if is_slower(cells, part.member)]
+    known = [part.culprit for part in found]
+    slower = [
+        part
+        for part in slowest_parts(at, cells, by_calls=False)
+        if (not found or part.code == found[0].code)
+        and part.culprit not in known
+        and _step(cells, part.member) >= np.log(SLOWER)
+    ]
     # Ranks whose target only has more to do than others are no slower themselves.
     hot = [
-        part
-        for part in slow
-        if part.code == "slow-target" and not _slow_by_bytes(at, cells, seconds, part.member)
+        part.member
+        for part in slower
+        if part.code == "slow-target" and not _slow_by_bytes(at, cells, part.member, seconds)
     ]
-    slow = [part for part in slow if not any(_lies_in(part, other) for other in hot)]
-    if not slow:
+    slower = [part for part in slower if not any(_lies_in(part.member, one) for one in hot)]
+    if not slower:
         return None
-    shares = [explained(cells, part.member) for part in slow]
-    near = [p for p, share in zip(slow, shares, strict=True) if share >= 0.98 * max(shares)]
+    shares = [explained(cells, part.member) for part in slower]
+    near = [p for p, e in zip(slower, shares, strict=True) if e >= 0.98 * max(shares)]
     part = min(near, key=lambda one: one.preference)
-    p_value = min(1.0, _chance(at, cells, part) * number_of_parts(at))
-    return (part, p_value) if p_value <= SIGNIFICANT else None
+    chance = _chance(cells, part)
+    if int(part.member.sum()) < REPEATED:
+        chance = max(chance, _chance_of_calls(at, cells, part.member))
+    p_value = min(1.0, chance * number_of_parts(at))
+    return (part, p_value) if p_value <= CHANCE else None
 
 
-def _lies_in(part: Part, whole: Part) -> bool:
-    return float((part.member & whole.member).sum()) >= MOSTLY * float(part.member.sum())
-
-
-def _slow_by_bytes(at: Situation, cells: Cells, seconds: Floats, member: Flags) -> bool:
-    """Whether members' targets need longer for each byte, and not only hold more of them."""
-    moved = at.by_rank(at.calls.bytes.astype(np.float64))[cells.phase, cells.rank]
-    # A set of targets is busy until the last of its ranks is done.
-    names, place = np.unique(cells.phase * 4096 + cells.group + 1, return_inverse=True)
-    busy, total = np.zeros(len(names)), np.bincount(place, moved)
-    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
-    cost = busy / np.maximum(total, 1.0)
-    own = np.isin(np.arange(len(names)), place[member])
-    some = total > 0
-    if not (own & some).any() or not (~own & some).any():
-        return True
-    return float(np.median(cost[own & some])) >= SLOWER * float(np.median(cost[~own & some]))
-
-
-def _chance(at: Situation, cells: Cells, part: Part) -> float:
-    """The chance that a part stands out so far from others of its kind, and so often.
-
-    One that is seen in few phases must stand out, and most of its calls with it.
-    """
-    outlier = 0.0
-    if len(part.peers) >= FEWEST_PEERS and part.code != "slow-target":
-        as_slow = part.peers > part.level - np.log(SLOWER)
-        peers = part.peers[~as_slow] if as_slow.sum() < len(as_slow) / 2 else part.peers
-        outlier = outlier_test(part.level, peers, floor=SPREAD)
-    if int(part.member.sum()) >= REPEATED:
-        sound = sound_cells(cells, part)
-        return max(outlier, rank_test(cells.level[part.member], cells.level[sound]))
-    alone = len(part.peers) < FEWEST_PEERS or part.code == "slow-target"
-    return 1.0 if alone else max(outlier, _chance_of_calls(at, cells, part.member))
+def _chance(cells: Cells, part: Part) -> float:
+    """The chance that a part stands out so far from others of its kind, and so often."""
+    # Others that are as slow are no peers, as long as they are few.
+    as_slow = part.peers > part.level - np.log(SLOWER)
+    levels = part.peers[~as_slow] if as_slow.sum() < len(part.peers) / 2 else part.peers
+    enough = len(levels) >= FEWEST_PEERS
+    alone = outlier_test(part.level, levels, floor=SPREAD) if enough else 0.0
+    if int(part.member.sum()) < REPEATED:
+        return alone if enough else 1.0
+    return max(alone, rank_test(cells.level[part.member], cells.level[sound_cells(cells, part)]))
 
 
 def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
@@ -124,6 +108,32 @@ def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
     names, middle = medians_by(kind, log)
     level = log - middle[np.searchsorted(names, kind)]
     return rank_test(level[slow[some]], level[~slow[some]])
+
+
+def _lies_in(member: Flags, whole: Flags) -> bool:
+    return float((member & whole).sum()) >= MOSTLY * float(member.sum())
+
+
+def _step(cells: Cells, member: Flags) -> float:
+    """By how much members are above the others, as logarithm; nothing without others."""
+    if member.all() or not member.any():
+        return 0.0
+    return float(np.median(cells.level[member]) - np.median(cells.level[~member]))
+
+
+def _slow_by_bytes(at: Situation, cells: Cells, member: Flags, seconds: Floats) -> bool:
+    """Whether members' targets need longer for each byte, and not only hold more of them."""
+    moved = at.by_rank(at.calls.bytes.astype(np.float64))[cells.phase, cells.rank]
+    # A set of targets is busy until the last of its ranks is done.
+    names, place = np.unique(cells.phase * 4096 + cells.group + 1, return_inverse=True)
+    busy, total = np.zeros(len(names)), np.bincount(place, moved)
+    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
+    cost = busy / np.maximum(total, 1.0)
+    own = np.isin(np.arange(len(names)), place[member])
+    some = total > 0
+    if not (own & some).any() or not (~own & some).any():
+        return True
+    return float(np.median(cost[own & some])) >= SLOWER * float(np.median(cost[~own & some]))
 
 
 def session_cells(at: Situation, seconds: Floats) -> tuple[Cells, Ints]:

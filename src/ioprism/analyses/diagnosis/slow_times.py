@@ -16,9 +16,7 @@ FEWEST = 4  # phases, for some to stand out
 MOST_STEPS = 100  # phases, or groups of neighbouring ones, that runs are looked for in
 
 
-def slow_stretch(
-    at: Situation, cells: Cells, seconds: Floats
-) -> tuple[Candidate, Floats] | None:
+def slow_stretch(at: Situation, cells: Cells, seconds: Floats) -> tuple[Candidate, Floats] | None:
     """Return the neighbouring phases that are slower than all others, and the mended seconds."""
     present, level = _phase_levels(at, seconds)
     if len(present) < FEWEST:

@@ -75,4 +75,3 @@ def _layouts(striped: pl.DataFrame) -> Ints:
     """A number for each distinct list of targets."""
     texts = striped["targets"].list.eval(pl.element().cast(pl.String)).list.join(",")
     return texts.rank("dense").cast(pl.Int64).to_numpy()
-

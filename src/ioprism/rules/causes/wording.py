@@ -10,7 +10,9 @@ from ioprism.model.trace import Trace
 
 def worded(found: Diagnosis, trace: Trace) -> Diagnosis:
     """Return the diagnosis with a title and advice for every cause."""
-    return replace(found, causes=tuple(replace(cause, title=title(cause)) for cause in found.causes))
+    return replace(
+        found, causes=tuple(replace(cause, title=title(cause)) for cause in found.causes)
+    )
 
 
 def title(cause: Cause) -> str:

@@ -87,8 +87,9 @@ def slowest_part(
 def _chance(cells: Cells, part: Part) -> float:
     """The chance that a part stands out so far from others of its kind, and so often."""
     # Others that are as slow are no peers, as long as they are few.
-    as_slow = part.peers > part.level - np.log(SLOWER)
-    levels = part.peers[~as_slow] if as_slow.sum() < len(part.peers) / 2 else part.peers
+    levels = part.peers[np.isfinite(part.peers)]
+    as_slow = levels > part.level - np.log(SLOWER)
+    levels = levels[~as_slow] if as_slow.sum() < len(levels) / 2 else levels
     enough = len(levels) >= FEWEST_PEERS
     alone = outlier_test(part.level, levels, floor=SPREAD) if enough else 0.0
     if int(part.member.sum()) < REPEATED:

@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -17,6 +18,8 @@ from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
 from ioprism.rules.causes.wording import worded
+from ioprism.rules.registry import judge
+from ioprism.settings import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,12 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return worded(find_causes(held, engine or LocalEngine()), held)
+    where = engine or LocalEngine()
+    found = find_causes(held, where)
+    if not found.causes:
+        return found
+    findings = judge(evidence_of_trace(held, where, Thresholds())).findings
+    return worded(found, held, [finding.code for finding in findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

@@ -14,7 +14,7 @@ from ioprism.model.trace import Trace
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
-MOST_CALLS = 200_000  # that are looked at one by one
+MOST_CALLS = 150_000  # that are looked at one by one
 COLUMNS = (
     "start", "end", "rank", "process", "layer", "operation", "file", "offset", "bytes",
     "collective",

@@ -158,4 +158,3 @@ def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
             typical = service_seconds(at.queues.service[chosen], at.pieces.group[chosen])
             held[some] = np.minimum(held[some], typical)
     return at.by_target(held).max(axis=1)
-

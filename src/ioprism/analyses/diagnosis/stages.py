@@ -132,8 +132,10 @@ def _epochs(found: StageEvents) -> Iterator[tuple[float, float]]:
     counts = own.group_by("function").len().sort("len", "function", descending=[True, False])
     chosen = own.filter(function=counts["function"][0]).sort("rank", "start")
     number = pl.int_range(pl.len()).over("rank").alias("number")
-    spans = chosen.with_columns(number).group_by("number").agg(
-        pl.col("start").min(), pl.col("end").max()
+    spans = (
+        chosen.with_columns(number)
+        .group_by("number")
+        .agg(pl.col("start").min(), pl.col("end").max())
     )
     yield from spans.sort("number").select("start", "end").iter_rows()
 

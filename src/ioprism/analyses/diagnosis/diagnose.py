@@ -45,7 +45,8 @@ def diagnose(trace: Trace, engine: Engine) -> Diagnosis:
     at = situation(seen)
     if run is not None:
         found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
-        return replace(found, stages=stages(run.stages))
+        missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
+        return replace(found, stages=stages(run.stages), not_checked=missing)
     found = of_situation(at, how="phases" if seen.waits else "ranks")
     names = applications(trace)
     return located(found, at, names) if names else found

@@ -1,4 +1,4 @@
-"""Calls summed up by phase, rank and set of targets: the units that parts of a system consist of."""
+"""Calls summed up by phase, rank and set of targets: what parts of a system consist of."""
 
 from __future__ import annotations
 
@@ -82,4 +82,4 @@ def phase_seconds(at: Situation, seconds: Floats) -> Floats:
     share = np.divide(
         seconds, at.calls.duration, out=np.zeros(len(at.calls)), where=at.calls.duration > 0
     )
-    return np.minimum(at.held, at.by_rank(at.own * share).max(axis=1) + at.waiting)
+    return np.minimum(at.held, at.busiest_rank(at.own * share) + at.waiting)

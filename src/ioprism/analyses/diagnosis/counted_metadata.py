@@ -46,7 +46,7 @@ def counted_times(
     exact, rest = _exact(own, places)
     if share < 1:
         placed = np.bincount(exact.rank, exact.duration, minlength=len(numbers))
-        exact, rest = _no_calls(), (np.arange(len(numbers)), placed)
+        exact, rest = _no_calls(), (np.arange(len(numbers)), np.asarray(placed, np.float64))
     metadata = nothing.copy()
     np.add.at(metadata, rest[0], rest[1])
     everyone = max(ranks, len(numbers))

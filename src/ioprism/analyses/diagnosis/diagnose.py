@@ -16,6 +16,7 @@ from ioprism.analyses.diagnosis import (
     uneven_load,
 )
 from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
+from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
@@ -26,6 +27,7 @@ from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
 from ioprism.analyses.diagnosis.workflow import applications, located
 from ioprism.engine.base import Engine
+from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
@@ -34,12 +36,12 @@ FAMILIES = (uneven_load, layers, overheads, requests)
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
-def diagnose(trace: Trace, engine: Engine) -> Diagnosis:
+def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
     run = training(trace)
-    seen = observe(trace if run is None else run.uncovered(trace), engine)
+    seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
     if not seen.has_calls:
         return diagnose_counters(trace)
     at = situation(seen)
@@ -97,12 +99,10 @@ def _name(candidate: Candidate) -> str:
     return f"{candidate.code} {sorted(candidate.culprit.items())}"
 
 
-def _transfer(at: Situation) -> np.ndarray:  # type: ignore[type-arg]
+def _transfer(at: Situation) -> Floats:
     """Seconds that each phase lasts at the rate the trace itself reaches."""
-    chain = at.by_rank(np.where(at.calls.moves_data, at.queues.lone, 0.0)).max(axis=1)
-    work = np.zeros(at.phases)
-    if len(at.pieces.targets):
-        work = at.by_target(at.queues.held).max(axis=1)
+    chain = at.busiest_rank(np.where(at.calls.moves_data, at.queues.lone, 0.0))
+    work = at.busiest_target(at.queues.held)
     return np.maximum(chain, work) + at.waiting
 
 

@@ -161,10 +161,14 @@ def _calls(events: pl.DataFrame) -> Calls:
         bytes=pl.col("bytes").fill_null(0),
     )  # fmt: skip
     return Calls(
-        *(table[name].to_numpy() for name in ("start", "end", "unit", "file", "kind")),
-        table["offset"].to_numpy(),
-        table["bytes"].to_numpy(),
-        np.zeros(table.height, np.bool_),
+        start=table["start"].to_numpy(),
+        end=table["end"].to_numpy(),
+        rank=table["unit"].to_numpy(),
+        file=table["file"].to_numpy(),
+        kind=table["kind"].to_numpy(),
+        offset=table["offset"].to_numpy(),
+        bytes=table["bytes"].to_numpy(),
+        inferred=np.zeros(table.height, np.bool_),
     ).ordered()
 
 

@@ -34,10 +34,8 @@ def without(
     """
     quick = np.minimum(at.own, at.queues.lone)
     rest = at.own if relieved is None else np.where(relieved, quick, at.own)
-    chain = at.by_rank(np.where(some, at.own * kept, rest)).max(axis=1)
-    work = np.zeros(at.phases)
-    if len(at.pieces.targets):
-        work = at.by_target(np.where(some, at.queues.held * kept, at.queues.held)).max(axis=1)
+    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
     after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
@@ -89,7 +87,7 @@ def library_calls(at: Situation) -> Flags:
     wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
     if wanted.sum() < MANY_FILES:
         return np.zeros(len(at.calls), np.bool_)
-    return known & wanted[np.maximum(at.calls.file, 0)]
+    return np.asarray(known & wanted[np.maximum(at.calls.file, 0)])
 
 
 def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:

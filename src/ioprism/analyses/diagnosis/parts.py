@@ -78,7 +78,9 @@ def _targets(at: Situation, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
     busy = busy_levels(at) if by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
-    for target in sorted(range(len(busy)), key=lambda t: (-round(busy[t], 2), not leads[t], t)):
+    for target in sorted(
+        range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)
+    ):
         pattern = touches[target].tobytes()
         if not touches[target].any() or pattern in seen or len(seen) >= SUSPECTS:
             continue

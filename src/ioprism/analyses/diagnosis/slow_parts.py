@@ -147,8 +147,6 @@ def _candidate(
 
 def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
     """The most that any one target must work in each phase, at the speed of sound ones."""
-    if not len(at.pieces.targets):
-        return np.zeros(at.phases)
     held = np.minimum(at.queues.held, mended)
     sound = ~changed & ~at.queues.idle & np.isfinite(at.queues.service)
     for name in np.unique(at.queues.classes[sound]):
@@ -157,4 +155,4 @@ def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
             chosen = some & sound
             typical = service_seconds(at.queues.service[chosen], at.pieces.group[chosen])
             held[some] = np.minimum(held[some], typical)
-    return at.by_target(held).max(axis=1)
+    return at.busiest_target(held)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ioprism.analyses.characterise import Characteristics
+from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.pipeline.document import Document
+from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
@@ -41,6 +43,8 @@ def verdict(document: Document) -> Verdict:
         if document.rhythm is not None and document.findings:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
+    if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
+        return _diagnosed(document.diagnosis)
     opening = held_up(document.slowest, found.job.runtime) or _in_calls(found)
     serious = document.serious
     if not serious:
@@ -65,6 +69,11 @@ def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
 
 def _in_calls(found: Characteristics) -> str:
     return f"{format_seconds(found.io_time)} in I/O calls over all ranks"
+
+
+def _diagnosed(found: Diagnosis) -> Verdict:
+    advice = found.causes[0].advice if found.causes else ()
+    return Verdict(answer(found), advice[0].text if advice else None)
 
 
 def _lower(title: str) -> str:

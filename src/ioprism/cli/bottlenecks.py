@@ -80,10 +80,11 @@ def bottlenecks(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find what takes more than its share of the I/O time, from every perspective, and why.
+    """Find what costs more seconds than its peers, from every perspective, and why.
 
-    Every ordered combination of the views is looked at. A record's severity is the angle of
-    its share of time over its share of operations: more than 45 degrees is out of proportion.
+    One list over all views: records that cover the same calls are one. With --method slope,
+    every ordered combination of the views by itself; there, a record's severity is the angle
+    of its share of time over its share of operations, and 45 degrees are in proportion.
 
     Example: ioprism bottlenecks run42.darshan --views file,time --top 5
     """  # fmt: skip

@@ -13,6 +13,7 @@ from ioprism.units import format_bytes
 LOOKED_AT = 20  # files; the worst come first
 LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
+MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
 # What programs load when they start; nobody reads these through a parallel interface.
 STARTED = (".py", ".pyc", ".pyo", ".so", ".pth", ".egg", ".whl", ".conf", ".cfg", ".ini")
 MIB = 2**20
@@ -42,12 +43,12 @@ def _collective(evidence: Evidence) -> bool:
 
 
 def _of_library(evidence: Evidence) -> Iterator[str]:
-    """The MPI library, where the trace shows files of it; ROMIO's hints are the most common."""
-    paths = evidence.files.paths.values()
-    if any("openmpi" in path or "/ompi" in path for path in paths):
-        yield "ompio"
-    if any("/opt/cray/" in path for path in paths):
-        yield "cray"
+    """The MPI library, where the trace names it; ROMIO's hints are the most common."""
+    told = " ".join([evidence.job.executable or "", *evidence.job.metadata.values()]).lower()
+    loaded = [path.lower() for path in evidence.files.paths.values() if ".so" in path]
+    for name, words in MPI_LIBRARIES.items():
+        if any(word in text for word in words for text in (told, *loaded)):
+            yield name
 
 
 def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Iterator[str]:

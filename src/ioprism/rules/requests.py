@@ -7,7 +7,7 @@ from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import DIRECTIONS, Counts, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Usage
 from ioprism.rules.rule import (
     Answer,
     Hit,
@@ -185,6 +185,9 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         for file, size in zip(usage.file, moves.extent, strict=True):
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
+        if direction == "write":  # a file that is opened anew may be written anew
+            times_opened = _times_opened(evidence, usage)
+            extent = {file: size * times_opened.get(file, 1) for file, size in extent.items()}
         again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
         part = share(sum(again.values()), sum(moved.values()))
         if part <= evidence.thresholds.redundant_bytes:
@@ -201,6 +204,15 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             part=part,
         )
     return found
+
+
+def _times_opened(evidence: Evidence, usage: Usage) -> dict[int, int]:
+    """How often each of its ranks opened a file, at least once; by file."""
+    opens = by_file(usage, usage.opens)
+    ranks: dict[int, int] = {}
+    for file, rank in zip(usage.file, usage.rank, strict=True):
+        ranks[file] = ranks.get(file, 0) + (evidence.ranks if rank == EVERYONE else 1)
+    return {file: max(1, round(count / ranks[file])) for file, count in opens.items()}
 
 
 def data_sieving(evidence: Evidence) -> Answer:

@@ -244,6 +244,14 @@ def test_alignment_is_that_of_the_stripes_where_the_layout_is_known(
     assert ("misaligned-file" in serious(found)) == off
 
 
+@pytest.mark.parametrize(("size", "off"), [(64 * MIB, False), (65_536, True)])
+def test_a_long_read_may_begin_anywhere(size: int, off: bool) -> None:
+    rows = [{"start": n * 0.1, "seconds": 0.09, "bytes": size, "offset": 100 + n * size}
+            for n in range(100)]  # fmt: skip
+
+    assert ("misaligned-file" in serious(ioprism.insights(trace_of(calls(rows))))) == off
+
+
 def test_one_phase_tells_nothing_of_phases() -> None:
     job = evidence(
         usage("posix", Entry(write=moves(10)), Entry(1, 1, write=moves(10))),

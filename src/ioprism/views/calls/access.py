@@ -35,6 +35,8 @@ _WHOLE = pl.Schema(
     }
 )
 
+LONG_READ = 2**20  # bytes
+
 _IS_DATA = pl.col("operation").is_in(["read", "write"])
 _IS_OPEN = pl.col("operation") == "open"
 _REACHED = pl.col("offset") + pl.col("bytes")
@@ -101,10 +103,12 @@ class AccessPattern:
 def misaligned(alignment: int, stripes: Mapping[int, int]) -> pl.Expr:
     """Whether a request begins off the alignment; in striped files, whether it crosses stripes.
 
-    A request inside one stripe touches one lock and one target, wherever it begins.
+    A request inside one stripe touches one lock and one target, wherever it begins. A long read
+    takes one block more of many, which costs nothing.
     """
     offset = pl.col("offset")
-    off = offset % alignment != 0
+    long_read = (pl.col("operation") == "read") & (pl.col("bytes") >= LONG_READ)
+    off = (offset % alignment != 0) & ~long_read
     if not stripes:
         return off
     size = pl.col("file").replace_strict(dict(stripes), default=None, return_dtype=pl.Int64)

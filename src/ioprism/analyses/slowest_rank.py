@@ -47,13 +47,14 @@ def slowest_rank(evidence: Evidence) -> SlowestRank | None:
 def _longest(
     evidence: Evidence, own: dict[int, float], joined: dict[int, float], everyone: float
 ) -> SlowestRank | None:
-    sums = {rank: own.get(rank, 0.0) + joined.get(rank, 0.0) for rank in own.keys() | joined.keys()}
+    ranks = dict.fromkeys([*own, *joined])
+    sums = {rank: own.get(rank, 0.0) + joined.get(rank, 0.0) for rank in ranks}
     for load in evidence.loads.values():  # calls tell apart what records of all ranks join
         for rank, seconds in (load.seconds or {}).items():
             sums[rank] = max(sums.get(rank, 0.0), seconds - everyone)
     if not sums and not everyone:
         return None
-    longest = max(sums, key=lambda rank: (sums[rank], -rank), default=None)
+    longest = max(sums, key=lambda rank: sums[rank], default=None)
     seconds = everyone + (sums[longest] if longest is not None else 0.0)
     in_turn = sum(sums.values()) / evidence.concurrency if evidence.concurrency else 0.0
     if in_turn > seconds:  # processes of a workflow that follow each other add up

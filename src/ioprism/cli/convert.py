@@ -9,7 +9,7 @@ import click
 from ioprism.cli import options, output
 from ioprism.formats.chrome.writer import write_chrome
 from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.writer import write_csv
+from ioprism.formats.tables.export import write_events
 from ioprism.storage.trace_store import write_store
 
 
@@ -32,7 +32,7 @@ def convert(
     trace = read_trace(*paths, format_name=format_name)
     with output.progress("writing events", quiet=quiet) as progress:
         if target.suffix == ".csv":
-            write_csv(trace, target, replace=force, progress=progress)
+            write_events(trace, target, replace=force, progress=progress)
         elif target.name.endswith((".json", ".json.gz")):
             write_chrome(trace, target, replace=force, progress=progress)
         else:

@@ -171,23 +171,6 @@ def _jobs_of_counters(source: CounterStore) -> pl.DataFrame:
     return JOBS.conform(lasting).with_columns(pl.col("servers").fill_null([]))
 
 
-def export_table(table: pl.DataFrame, path: Path, *, replace: bool) -> None:
-    """Write the job table as CSV or Parquet, by the name's ending.
-
-    Raises:
-        UsageError: the name ends otherwise.
-    """
-    if path.suffix not in (".csv", ".parquet"):
-        raise UsageError(
-            f"{path} is neither a .csv nor a .parquet file.\nHint: let the name end in one of them."
-        )
-    with atomic_write(path, replace=replace) as aside:
-        if path.suffix == ".csv":
-            table.write_csv(aside)
-        else:
-            table.write_parquet(aside)
-
-
 def write_page(
     page: Path,
     source: CounterStore,

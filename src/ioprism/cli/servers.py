@@ -14,7 +14,6 @@ from ioprism.analyses.job_metrics.validate import validate as compare
 from ioprism.cli import options, output
 from ioprism.cli.server_options import (
     chosen_jobs,
-    export_table,
     metric_options,
     metric_settings,
     reading_options,
@@ -28,6 +27,7 @@ from ioprism.model.counters import ReadingOptions
 from ioprism.pipeline.ingest import ingest as bring_in
 from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
+from ioprism.formats.tables.export import write_table
 from ioprism.storage.counter_store import open_store
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load import simulate as make
@@ -101,7 +101,7 @@ def jobs(
     with output.progress("measuring jobs", quiet=quiet) as progress:
         metrics = job_metrics(source, table, settings=settings, progress=progress)
     if export is not None:
-        export_table(metrics.table, export, replace=force)
+        write_table(metrics.table, export, replace=force)
     warnings = [*notes, *metrics.warnings]
     if as_json:
         click.echo(json_form.document([store], warnings, json_form.jobs(metrics)))
@@ -145,7 +145,7 @@ def report(
     found = fleet(metrics)
     warnings = [*notes, *metrics.warnings]
     if export is not None:
-        export_table(metrics.table, export, replace=force)
+        write_table(metrics.table, export, replace=force)
     if page is not None:
         peaks = {"read": peak_read, "write": peak_write}
         write_page(page, source, metrics, found, peaks=peaks, warnings=warnings, replace=force)

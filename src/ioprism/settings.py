@@ -117,9 +117,13 @@ class Thresholds:
     def __post_init__(self) -> None:
         for limit in fields(self):
             value = getattr(self, limit.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < INFINITE:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not 0 <= value < INFINITE
+            ):
                 raise UsageError(
-                    f"the threshold {limit.name} is {value!r}, which is no finite number from 0 on.\n"
+                    f"the threshold {limit.name} is {value!r}, no finite number from 0 on.\n"
                     f"Hint: its default is {limit.default}."
                 )
 

@@ -77,7 +77,7 @@ class CommandGroup(click.Group):
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
 @click.option(DEBUG, is_flag=True, expose_value=True, help="Show where an error comes from.")
-def main(debug: bool) -> None:  # noqa: ARG001 - `invoke` looks at it
+def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 
     Start with: ioprism characterise TRACE, where TRACE is a file or a folder. Every command

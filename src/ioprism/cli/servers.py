@@ -23,11 +23,11 @@ from ioprism.cli.server_options import (
     write_page,
 )
 from ioprism.errors import UsageError
+from ioprism.formats.tables.export import write_table
 from ioprism.model.counters import ReadingOptions
 from ioprism.pipeline.ingest import ingest as bring_in
 from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
-from ioprism.formats.tables.export import write_table
 from ioprism.storage.counter_store import open_store
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load import simulate as make

@@ -204,7 +204,9 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
 
 def _write_manifest(folder: Path) -> None:
     place = folder / "counters"
-    names = sorted(str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet"))
+    names = sorted(
+        str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
+    )
     _write_json({"ioprism_server_store": VERSION, "partitions": names}, folder / MANIFEST)
 
 

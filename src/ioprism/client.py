@@ -190,7 +190,8 @@ def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respons
     try:
         return urllib.request.urlopen(url, timeout=timeout)  # noqa: S310 - the scheme is checked
     except urllib.error.HTTPError as error:
-        said = error.read(1000).decode("utf-8", "replace")
+        with error:
+            said = error.read(1000).decode("utf-8", "replace")
         raise ServiceError(f"{url}: {error.code}, {said}") from error
     except (urllib.error.URLError, OSError) as error:
         raise ServiceError(

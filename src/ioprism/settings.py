@@ -123,7 +123,8 @@ class Thresholds:
                 or not 0 <= value < INFINITE
             ):
                 raise UsageError(
-                    f"the threshold {limit.name} is {value!r}, no finite number from 0 on.\n"
+                    f"the threshold {limit.name} is {value!r}, which is no finite number "
+                    "from 0 on.\n"
                     f"Hint: its default is {limit.default}."
                 )
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ioprism.formats.signals.messages import (
+    MOST_NAME,
     MalformedMessageError,
     Piece,
     parse_alike,
@@ -20,8 +21,6 @@ from ioprism.service.jobs import Job, Jobs
 
 REMEMBERED = 2**16  # messages among which duplicates are found
 DIGEST = 12  # bytes
-
-LONGEST_NAME = 200  # characters of a job's name
 
 
 class Message(NamedTuple):
@@ -110,7 +109,7 @@ class Intake:
             if self._direction != "both" and piece.direction not in (None, self._direction):
                 continue
             name = piece.job or default
-            known = len(name) <= LONGEST_NAME
+            known = len(name) <= MOST_NAME
             job = self._jobs.hear(name, time.monotonic(), sender=sender) if known else None
             if job is None:
                 self.counts.refused += 1

@@ -21,6 +21,7 @@ from ioprism.text import printable
 
 SERVER, CLIENT = "server.key", "client.key"
 LARGEST = 65536  # bytes of a file of keys
+DOMAIN = "ioprism"
 KEY_LENGTH = 40  # characters of Z85
 
 
@@ -34,7 +35,7 @@ class ServerKeys:
 
     def protect(self, socket: Any) -> None:  # noqa: ANN401 - zmq is loaded late
         """Let a socket hear only clients whose keys are known; before it binds."""
-        socket.setsockopt(zeromq("keys").ZAP_DOMAIN, b"ioprism")
+        socket.setsockopt(zeromq("keys").ZAP_DOMAIN, DOMAIN.encode())
         socket.curve_publickey, socket.curve_secretkey = self.public.encode(), self.secret.encode()
         socket.curve_server = True
 
@@ -137,7 +138,7 @@ def guarded(context: Any, keys: ServerKeys | None) -> Iterator[Any]:  # noqa: AN
 
     guard = ThreadAuthenticator(context)
     guard.start()
-    guard.configure_curve_callback(domain="*", credentials_provider=keys)
+    guard.configure_curve_callback(domain=DOMAIN, credentials_provider=keys)
     try:
         yield context
     finally:

@@ -139,7 +139,7 @@ class PushSink:
             self._context.destroy(linger=0)
             raise OutputError(
                 f"nobody takes messages at {self._address}.\n"
-                f"Hint: start `ioprism watch --zmq {self._address}` first; if it has keys, say --keys."
+                f"Hint: start `ioprism watch --zmq {self._address}` first; it may want --keys."
             ) from error
 
     def close(self) -> None:

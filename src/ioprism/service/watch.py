@@ -306,9 +306,9 @@ class Watch:
     def _tidy(self, now: float) -> None:
         self.jobs.expire(now)
         size = 0 if self._journal is None else self._journal.size
-        if size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes) or (
-            self._unsaved_since is not None and now - self._unsaved_since > TRY_AGAIN
-        ):
+        large = size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes)
+        failed = self._unsaved_since is not None and now - self._unsaved_since > TRY_AGAIN
+        if large or failed:
             self.save()
 
     def _journal_path(self, path: Path) -> Path:

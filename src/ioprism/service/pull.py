@@ -39,6 +39,8 @@ class PullSource:
         # A message much above the limit never reaches memory: its sender is cut off.
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
         self.address = bound(self.socket, address, self._zmq, keys)
+        tcp = self.address.startswith("tcp://")  # elsewhere, nobody but our own user sends
+        self._known_by = ("Peer-Address" if keys is None else "User-Id") if tcp else None
         self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
         self._taken = 0  # messages
         self._reads: deque[tuple[int, float]] = deque()  # since then: what was taken before, when
@@ -93,9 +95,11 @@ class PullSource:
         return Message(name or self.job, frames[-1].bytes, self._sender(frames[-1]))
 
     def _sender(self, frame: Any) -> str:  # noqa: ANN401 - zmq is loaded late
-        """Whose message it is: by its key, or by its machine; empty if it is our own user's."""
+        """Whose message it is; empty if it is our own user's."""
+        if self._known_by is None:
+            return ""
         try:
-            return str(frame.get("User-Id") or frame.get("Peer-Address"))
+            return str(frame.get(self._known_by))
         except self._zmq.ZMQError:
             return ""
 

@@ -132,6 +132,10 @@ def read_stream(layout: Layout, grammars: Grammars, rank: int, warn: Warn) -> St
     except DamagedGrammarError as error:
         warn(f"the grammar of rank {rank} is damaged: {error}; its calls are missing")
         return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    if len(ticks) > len(order):
+        warn(
+            f"rank {rank} has {len(ticks)} timestamps for {len(order)} calls: its times are damaged"
+        )
     ticks = ticks[: len(order)].astype(np.int64)
     starts = np.cumsum(ticks[:, 0])
     ends = starts - ticks[:, 0] + ticks[:, 1]

@@ -101,7 +101,10 @@ def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
 
     assert events["bytes"].to_list() == [4, None]
     assert events["operation"].to_list() == ["read", "write"]
-    assert trace.completeness.warnings == ("a.csv: 2 rows without sound times left out",)
+    assert trace.completeness.warnings == (
+        "a.csv: 2 calls with impossible times left out",
+        "a.csv: 1 calls have a size that cannot be true; it is left out",
+    )
 
 
 def test_times_since_1970_begin_at_zero(tmp_path: Path) -> None:

@@ -178,16 +178,10 @@ class RecorderParquetPartition:
     keys: pl.DataFrame  # app, hostname, rank, thread_id, process, number
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; calls with impossible times are dropped."""
+        """Yield events in pieces of bounded size."""
         pointers = FilePointers()
-        dropped = 0
         for calls in until_damage(self._calls(), self.path.name, warn):
-            events = self._events(calls, pointers)
-            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
-            dropped += events.height - sound.height
-            yield sound.lazy()
-        if dropped:
-            warn(f"{self.path.name}: {dropped} calls with impossible times left out")
+            yield self._events(calls, pointers).lazy()
 
     def _calls(self) -> Iterator[pl.DataFrame]:
         height: int = pl.scan_parquet(self.path, glob=False).select(pl.len()).collect().item()

@@ -20,6 +20,8 @@ from ioprism.formats.parquet import (
     is_parquet,
     until_damage,
 )
+from ioprism.formats.plausibility import LATEST
+from ioprism.formats.tables.compressed import is_compressed, scan_compressed
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.formats.text import head
 from ioprism.model.files import file_table
@@ -28,7 +30,7 @@ from ioprism.model.trace import Job, Trace, Warn
 
 ROWS = 250_000  # read at once
 HEAD = 65536
-LARGEST = 2**60  # bytes; more is damage
+NO_NUMBER = -1  # a size that is given and is none: it cannot be true, and is counted so
 PROCESS = ("application", "host", "pid", "tid", "rank", "process")
 _WHOLE = ("rank", "process", "pid", "tid", "offset", "bytes")
 _WORDS = ("application", "host", "file", "layer", "operation", "function")
@@ -101,12 +103,14 @@ class Table:
     path: Path
     mapping: TableMapping
 
-    def scan(self) -> pl.LazyFrame:
+    def scan(self, warn: Warn = lambda _: None) -> pl.LazyFrame:
         """The known columns under ioprism's names; those it lacks are null."""
         kind = _kind(self.path)
         if kind == "parquet":
             columns_of([self.path])
             frame = pl.scan_parquet(self.path, glob=False)
+        elif is_compressed(self.path):
+            frame = scan_compressed(self.path, lines_are_json=kind == "json", warn=warn)
         elif kind == "json":
             frame = pl.scan_ndjson(
                 glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
@@ -131,6 +135,10 @@ class Table:
 
 def _typed(name: str, present: bool) -> pl.Expr:
     column = pl.col(name) if present else pl.lit(None).alias(name)
+    if name in ("offset", "bytes") and present:
+        given = column.is_not_null() & (column.cast(pl.String, strict=False) != "")
+        number = column.cast(pl.Int64, strict=False)
+        return pl.when(number.is_null() & given).then(NO_NUMBER).otherwise(number).alias(name)
     if name in _WHOLE:
         return column.cast(pl.Int64, strict=False)
     if name in _WORDS:
@@ -162,7 +170,9 @@ class _Content:
     def _span(self) -> tuple[float, float]:
         """Seconds of the first and the last event; tables that begin soon begin at zero."""
         start, end = _times(self.table.mapping.seconds)
-        found = self.table.scan().select(start.min().alias("a"), end.max().alias("b"))
+        sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
+        plausible = self.table.scan().filter(sound)
+        found = plausible.select(start.min().alias("a"), end.max().alias("b"))
         first, last = found.collect(engine="streaming").row(0)
         if first is None or last is None:
             raise ValueError("no row has a start and an end")
@@ -207,18 +217,12 @@ class TablePartition:
     origin: float  # seconds
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; rows without sound times are left out."""
-        dropped = 0
-        for rows in until_damage(self._tables(), self.table.path.name, warn):
-            events = self._events(rows)
-            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
-            dropped += events.height - sound.height
-            yield sound.lazy()
-        if dropped:
-            warn(f"{self.table.path.name}: {dropped} rows without sound times left out")
+        """Yield events in pieces of bounded size."""
+        for rows in until_damage(self._tables(warn), self.table.path.name, warn):
+            yield self._events(rows).lazy()
 
-    def _tables(self) -> Iterator[pl.DataFrame]:
-        yield from self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
+    def _tables(self, warn: Warn) -> Iterator[pl.DataFrame]:
+        yield from self.table.scan(warn).collect_batches(chunk_size=ROWS, maintain_order=True)
 
     def _events(self, rows: pl.DataFrame) -> pl.DataFrame:
         start, end = _times(self.table.mapping.seconds)
@@ -230,11 +234,7 @@ class TablePartition:
             kinds, on=["layer", "operation", "function"], how="left", nulls_equal=True,
             maintain_order="left",
         )  # fmt: skip
-        size = [
-            pl.when(pl.col(name).is_between(0, LARGEST)).then(pl.col(name)).alias(name)
-            for name in ("offset", "bytes")
-        ]
-        columns = named.with_columns(start - self.origin, end.alias("end") - self.origin, *size)
+        columns = named.with_columns(start - self.origin, end.alias("end") - self.origin)
         return EVENTS.conform(
             columns.with_columns(
                 file="row",

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from ioprism.formats.text import GZIP, is_damaged, opened
 from ioprism.model.trace import Warn
 
-BLOCK = 16 * 2**20  # bytes unpacked at once
+BLOCK = 8 * 2**20  # bytes unpacked at once
 LONGEST_LINE = 16 * 2**20
 QUOTE = b'"'
 
@@ -29,23 +28,16 @@ def is_compressed(path: Path) -> bool:
         return file.read(2) == GZIP
 
 
-def scan_compressed(path: Path, *, lines_are_json: bool, warn: Warn) -> pl.LazyFrame:
-    """Return the rows of a compressed table, unpacked block by block.
+def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a compressed table, unpacked block by block.
 
     Raises:
         ValueError: a line is longer than can be meant.
     """
     parse = _json_parser(path) if lines_are_json else _csv_parser(path)
-
-    def tables(
-        columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, size: int | None
-    ) -> Iterator[pl.DataFrame]:
-        del rows, size  # polars takes what it needs
-        for block in _blocks(path, warn, skip_head=not lines_are_json):
-            table = parse(block) if predicate is None else parse(block).filter(predicate)
-            yield table if columns is None else table.select(columns)
-
-    return register_io_source(tables, schema=parse(b"").schema)
+    yield parse(b"")  # a table without rows has columns, too
+    for block in _blocks(path, warn, skip_head=not lines_are_json):
+        yield parse(block)
 
 
 def _csv_parser(path: Path) -> Parse:

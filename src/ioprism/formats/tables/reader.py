@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.formats.plausibility import LATEST
-from ioprism.formats.tables.compressed import is_compressed, scan_compressed
+from ioprism.formats.tables.compressed import blocks_of, is_compressed
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.formats.text import head
 from ioprism.model.files import file_table
@@ -103,26 +103,38 @@ class Table:
     path: Path
     mapping: TableMapping
 
-    def scan(self, warn: Warn = lambda _: None) -> pl.LazyFrame:
-        """The known columns under ioprism's names; those it lacks are null."""
+    def pieces(self, warn: Warn = lambda _: None) -> Iterator[pl.LazyFrame]:
+        """The known columns under ioprism's names; a compressed table comes in many pieces."""
         kind = _kind(self.path)
+        if kind != "parquet" and is_compressed(self.path):
+            blocks = blocks_of(self.path, lines_are_json=kind == "json", warn=warn)
+            yield from (self._known(block.lazy()) for block in blocks)
+        else:
+            yield self._known(self._scan(kind))
+
+    def every(self, step: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """What a step finds in all rows; it is applied to pieces, and to what it found in them."""
+        found = [step(piece).collect(engine="streaming") for piece in self.pieces()]
+        return step(pl.concat(found).lazy()).collect()
+
+    def _scan(self, kind: str) -> pl.LazyFrame:
         if kind == "parquet":
             columns_of([self.path])
-            frame = pl.scan_parquet(self.path, glob=False)
-        elif is_compressed(self.path):
-            frame = scan_compressed(self.path, lines_are_json=kind == "json", warn=warn)
-        elif kind == "json":
-            frame = pl.scan_ndjson(
+            return pl.scan_parquet(self.path, glob=False)
+        if kind == "json":
+            return pl.scan_ndjson(
                 glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
             )
-        else:
-            frame = pl.scan_csv(
-                self.path,
-                infer_schema=False,
-                truncate_ragged_lines=True,
-                ignore_errors=True,
-                glob=False,
-            )
+        return pl.scan_csv(
+            self.path,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            ignore_errors=True,
+            glob=False,
+        )
+
+    def _known(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The known columns; those it lacks are null."""
         present = set(frame.collect_schema().names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
         found = [name for name, own in wanted.items() if own in present]
@@ -171,22 +183,25 @@ class _Content:
         """Seconds of the first and the last event; tables that begin soon begin at zero."""
         start, end = _times(self.table.mapping.seconds)
         sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
-        plausible = self.table.scan().filter(sound)
-        found = plausible.select(start.min().alias("a"), end.max().alias("b"))
-        first, last = found.collect(engine="streaming").row(0)
+        plausible = (piece.filter(sound).select(start, end=end) for piece in self.table.pieces())
+        spans = [
+            piece.select(pl.col("start").min(), pl.col("end").max()).collect(engine="streaming")
+            for piece in plausible
+        ]
+        first, last = pl.concat(spans).select(pl.col("start").min(), pl.col("end").max()).row(0)
         if first is None or last is None:
             raise ValueError("no row has a start and an end")
         return (0.0 if 0 <= first < last - first + 1 else first), last
 
     @cached_property
     def files(self) -> pl.DataFrame:
-        found = self.table.scan().select("file").unique().collect(engine="streaming")
+        found = self.table.every(lambda piece: piece.select("file").unique())
         return found.drop_nulls().filter(pl.col("file") != "").sort("file").with_row_index("row")
 
     @cached_property
     def keys(self) -> pl.DataFrame:
         """Every process, with its row and its rank."""
-        seen = self.table.scan().select(PROCESS).unique().collect(engine="streaming")
+        seen = self.table.every(lambda piece: piece.select(PROCESS).unique())
         seen = seen.sort("rank", *PROCESS, nulls_last=False).with_row_index("own_row")
         who = pl.struct("application", "host", "pid").rank("dense").cast(pl.Int32) - 1
         return seen.with_columns(own_rank=pl.coalesce(pl.col("rank").cast(pl.Int32), who))
@@ -222,7 +237,8 @@ class TablePartition:
             yield self._events(rows).lazy()
 
     def _tables(self, warn: Warn) -> Iterator[pl.DataFrame]:
-        yield from self.table.scan(warn).collect_batches(chunk_size=ROWS, maintain_order=True)
+        for piece in self.table.pieces(warn):
+            yield from piece.collect_batches(chunk_size=ROWS, maintain_order=True)
 
     def _events(self, rows: pl.DataFrame) -> pl.DataFrame:
         start, end = _times(self.table.mapping.seconds)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
 
 if TYPE_CHECKING:  # small signals are read without a table library
     import polars as pl
 
 LATEST = 1e11  # seconds; beyond any clock
-LARGEST = 2**60  # bytes: an exbibyte, more than any call moves or any file holds
 SIZES = ("bytes", "offset")
 
 
@@ -46,20 +46,22 @@ def _wrong_times() -> pl.Expr:
     return sound.fill_null(False).not_()  # NaN compares as larger than every number
 
 
-def _wrong_sizes() -> dict[str, pl.Expr]:
-    """Sizes that a call which counts gives, and that cannot be."""
+def _possible(name: str) -> pl.Expr:
     import polars as pl
 
-    return {
-        name: pl.col(name).is_between(0, LARGEST).not_().fill_null(False) & _wrong_times().not_()
-        for name in SIZES
-    }
+    return pl.col(name).is_between(0, LARGEST_PLAUSIBLE)
+
+
+def _wrong_sizes() -> dict[str, pl.Expr]:
+    """Sizes that a call which counts gives, and that cannot be."""
+    counts = _wrong_times().not_()
+    return {name: _possible(name).not_().fill_null(False) & counts for name in SIZES}
 
 
 def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
     import polars as pl
 
-    kept = [pl.when(pl.col(n).is_between(0, LARGEST)).then(pl.col(n)).alias(n) for n in SIZES]
+    kept = [pl.when(_possible(name)).then(pl.col(name)).alias(name) for name in SIZES]
     return batch.filter(_wrong_times().not_()).with_columns(kept)
 
 
@@ -73,14 +75,13 @@ def _tell(impossible: dict[str, int], warn: Warn) -> None:
 
 
 def _plausible_job(job: Job, warn: Warn) -> Job:
-    wrong = {
-        name: value
-        for name in ("runtime", "start_time", "end_time")
-        if (value := getattr(job, name)) is not None and not 0 <= value < LATEST
-    }
-    for name, value in wrong.items():
-        warn(f"the job's {name.replace('_', ' ')} of {value:g} s cannot be true; it is left out")
-    return replace(job, **dict.fromkeys(wrong, None))
+    for name in ("runtime", "start_time", "end_time"):
+        value = getattr(job, name)
+        if value is not None and not 0 <= value < LATEST:
+            what = name.replace("_", " ")
+            warn(f"the job's {what} of {value:g} s cannot be true; it is left out")
+            job = replace(job, **{name: None})
+    return job
 
 
 def gated(trace: Trace) -> Trace:

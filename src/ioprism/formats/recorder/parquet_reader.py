@@ -22,7 +22,8 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})

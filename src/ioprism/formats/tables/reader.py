@@ -25,7 +25,8 @@ from ioprism.formats.tables.compressed import blocks_of, is_compressed
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.formats.text import head
 from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
 
 ROWS = 250_000  # read at once

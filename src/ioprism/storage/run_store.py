@@ -280,7 +280,7 @@ def _check(connection: sqlite3.Connection, path: Path, *, sealed: bool) -> None:
             connection.execute("BEGIN")  # the content and its seal are of the same moment
             told = connection.execute("SELECT digest FROM seal").fetchone() if sealed else None
             sound = not sealed or (told is not None and told[0] == _digest(connection))
-            problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
         sound, problem = False, str(error)
     if not sound or problem != "ok":

@@ -51,7 +51,6 @@ def _csv_parser(path: Path) -> Parse:
         return pl.read_csv(
             block,
             has_header=False,
-            new_columns=names,
             schema=dict.fromkeys(names, pl.String()),
             truncate_ragged_lines=True,
             ignore_errors=True,

@@ -151,6 +151,17 @@ def test_a_compressed_table_says_the_same_as_a_plain_one(
     assert read(packed).files.equals(read(plain).files)
 
 
+def test_a_compressed_block_of_short_lines_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compressed, "BLOCK", 10)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(f"{HEAD}0,1,read\nx\n2,3,read\n".encode()))
+    trace = read(tmp_path / "t.csv.gz")
+
+    assert trace.events()["start"].to_list() == [0.0, 2.0]
+    assert trace.completeness.warnings == ("t.csv.gz: 1 calls with impossible times left out",)
+
+
 def test_compressed_lines_of_json_say_the_same_as_plain_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def _csv_parser(path: Path) -> Parse:
             block,
             has_header=False,
             schema=dict.fromkeys(names, pl.String()),
+            missing_columns="insert",
             truncate_ragged_lines=True,
             ignore_errors=True,
         )

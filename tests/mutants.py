@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import os
 import random
 import shutil
@@ -54,25 +53,26 @@ SWAPPED: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module with one change."""
+    """One change to a module."""
 
     path: Path
+    number: int  # of the changed node in the module's tree
     line: int
     what: str
-    source: str
+
+    def source(self) -> str:
+        """The module with the change."""
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        _change(list(ast.walk(tree))[self.number], self.what)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
     """Yield every change that this program knows to make to a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes = list(ast.walk(tree))
-    for number, node in enumerate(nodes):
+    for number, node in enumerate(ast.walk(tree)):
         for what in _changes(node):
-            changed = copy.deepcopy(tree)
-            target = list(ast.walk(changed))[number]
-            _change(target, what)
-            source = ast.unparse(ast.fix_missing_locations(changed))
-            yield Mutant(path, getattr(node, "lineno", 0), what, source)
+            yield Mutant(path, number, getattr(node, "lineno", 0), what)
 
 
 def _changes(node: ast.AST) -> list[str]:
@@ -136,7 +136,7 @@ def closest(module: Path, tests: str) -> str:
 def is_noticed(mutant: Mutant, tests: str, place: Path) -> bool | None:
     """Whether the tests fail with this mutant in place; None if they take too long."""
     target = place / mutant.path.relative_to(PACKAGE.parent)
-    target.write_text(mutant.source, encoding="utf-8")
+    target.write_text(mutant.source(), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", tests]
     command += [
         "--deselect",

@@ -5,7 +5,7 @@ a number moved by one, a condition negated, a warning dropped. It is noticed if 
 its module fail. Mutants are chosen by a seed, so that two runs compare; the code itself is never
 touched, they run in a copy.
 
-Usage: python -m tests.mutants [--seconds 600] [--seed 1] [--only WORD]
+Usage: python -m tests.mutants [--seconds 600] [--only WORD] [--what WORD]
 """
 
 from __future__ import annotations
@@ -108,14 +108,14 @@ def _change(node: ast.AST, what: str) -> None:
         raise TypeError(what)
 
 
-def chosen(seed: int, only: str) -> Iterator[tuple[Mutant, str]]:
+def chosen(seed: int, only: str, what: str = "") -> Iterator[tuple[Mutant, str]]:
     """Yield mutants and their tests for ever so long, one subject after the other in turn."""
     queues = []
     for subject, tests in SUBJECTS.items():
         if only in subject and (ROOT / tests).exists():
             place = PACKAGE / subject
             files = sorted(place.rglob("*.py")) if place.is_dir() else [place]
-            found = [mutant for file in files for mutant in mutants_of(file)]
+            found = [m for file in files for m in mutants_of(file) if what in m.what]
             random.Random(f"{seed}{subject}").shuffle(found)
             queues.append((found, tests))
     while queues:
@@ -167,13 +167,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=10**9, help="mutants to try")
     parser.add_argument("--only", default="", help="a word that the subject's name holds")
+    parser.add_argument("--what", default="", help="the kind of change, such as `warning`")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     results: Counter[bool | None] = Counter()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         shutil.copytree(PACKAGE, place / PACKAGE.name, ignore=shutil.ignore_patterns("*.pyc"))
-        for mutant, tests in chosen(options.seed, options.only):
+        for mutant, tests in chosen(options.seed, options.only, options.what):
             if time.monotonic() > until or results.total() >= options.most:
                 break
             found = is_noticed(mutant, tests, place)

@@ -17,6 +17,7 @@ from ioprism.formats.chrome.writer import write_chrome
 from ioprism.formats.registry import read_trace
 from ioprism.formats.tables.export import write_events
 from ioprism.model.schema import EVENTS
+from tests import fuzz
 from tests.conftest import ROOT
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.tables.test_reader import write_table
@@ -182,3 +183,10 @@ def test_table(tmp_path: Path, suffix: str, damage: Damage) -> None:
         write_table(table, whole, suffix)
     path.write_bytes(damaged(whole.read_bytes(), damage))
     read_all(path, name="table")
+
+
+@pytest.mark.parametrize("case", map(int, (DATA / "fuzz_cases.txt").read_text().split()))
+def test_a_case_that_once_went_wrong_is_fine(case: int) -> None:
+    told, _ = fuzz.outcome(case)
+
+    assert told in ("read", "refused")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism.formats.recorder.back_references import read_records
 from ioprism.formats.recorder.signatures import read_signatures
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
@@ -72,6 +73,26 @@ def test_times_that_are_cut_off_are_said(copied: Path, cut: int) -> None:
     trace.events()
 
     assert any("rank 2" in warning for warning in _said(trace))
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "message"),
+    [
+        ("recorder.ts", 40, "the times of the calls of rank"),
+        ("ug.cfg", 0, "the order of the calls of rank"),
+        ("ug.cfg", 17, "is damaged"),
+    ],
+)
+def test_times_or_grammars_of_all_ranks_that_are_cut_off_are_said(
+    tmp_path: Path, name: str, kept: int, message: str
+) -> None:
+    shutil.copytree(SAMPLES / "gotcha-hdf5", tmp_path / "trace")
+    path = tmp_path / "trace" / name
+    path.write_bytes(path.read_bytes()[:kept])
+    trace = read_trace(tmp_path / "trace")
+    trace.events()
+
+    assert any(message in warning for warning in _said(trace)), _said(trace)
 
 
 def test_a_signature_with_an_enormous_number_takes_no_memory() -> None:
@@ -159,3 +180,47 @@ def test_impossible_times_in_parquet_are_counted(tmp_path: Path) -> None:
         "all.parquet: 2 calls with impossible times left out",
         "all.parquet: 1 calls have a size that cannot be true; it is left out",
     )
+
+
+HEAD = struct.Struct("<BiiiB")  # as the first versions write a record
+
+
+def record(status: int, function: int, text: bytes = b" a b") -> bytes:
+    return HEAD.pack(status, 0, 1, 0, function) + text + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "kept", "message"),
+    [
+        (record(0, 0) + record(0, 9), 1, "names a function that does not exist"),
+        (record(0, 0) + record(1, 5), 1, "refers to one that does not exist"),
+        (record(0, 0) + record(0, 0)[:-1], 1, "the last record is cut off"),
+        (record(0, 0) + b"\x00", 1, "the last record is cut off"),
+    ],
+)
+def test_a_damaged_record_of_the_first_versions_is_said(
+    data: bytes, kept: int, message: str
+) -> None:
+    said: list[str] = []
+    found = read_records(data, ("open",), said.append)
+
+    assert len(found) == kept
+    assert len(said) == 1 and message in said[0]
+
+
+def test_damaged_lines_of_text_are_counted(tmp_path: Path) -> None:
+    text = (SAMPLES / "master-hdf5/_text/0.txt").read_text()
+    (tmp_path / "0.txt").write_text(text + "nonsense\n\n0.1 and more\n")
+    trace = read_trace(tmp_path / "0.txt")
+    trace.events()
+
+    assert _said(trace) == ("0.txt: 2 damaged lines left out",)
+
+
+def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    shutil.copytree(SAMPLES / "master-ckpt", folder, ignore=shutil.ignore_patterns("_text"))
+    (folder / "1.mt").write_bytes(b"")
+    trace = read_trace(folder)
+
+    assert "rank 1 does not say when it began" in _said(trace)

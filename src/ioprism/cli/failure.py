@@ -92,8 +92,11 @@ def prepare_streams() -> None:
 def hide_libraries() -> None:
     """Keep what native code prints on its own from the terminal; Python's messages stay.
 
-    Standard error of the process becomes nothing; `sys.stderr` goes on to where it was.
+    Standard error of the process becomes nothing; `sys.stderr` goes on to where it was. Where
+    somebody else has redirected it, we are a guest in their process and change nothing.
     """
+    if sys.stderr is not sys.__stderr__:
+        return
     with suppress(OSError, AttributeError, ValueError):
         shown = os.dup(sys.stderr.fileno())
         nothing = os.open(os.devnull, os.O_WRONLY)

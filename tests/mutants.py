@@ -102,7 +102,7 @@ def _change(node: ast.AST, what: str) -> None:
         node.test = ast.UnaryOp(ast.Not(), node.test)
     elif isinstance(node, ast.Expr):
         node.value = ast.Constant(None)
-    elif isinstance(node, ast.Constant):
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
         node.value += 1
     else:
         raise TypeError(what)

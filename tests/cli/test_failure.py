@@ -75,10 +75,12 @@ def surprised() -> None:
         ),
     ],
 )
-def test_any_exception_is_one_message(problem: object, message: str) -> None:
+def test_any_exception_is_one_message(
+    problem: object, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commands = CommandGroup(params=[click.Option(["--debug"], is_flag=True)])
     commands.add_command(click.Command("fails", callback=problem))  # type: ignore[arg-type]
-    commands.get_command = lambda ctx, name: commands.commands.get(name)  # type: ignore[method-assign] # noqa: ARG005
+    monkeypatch.setattr(commands, "get_command", lambda _, name: commands.commands.get(name))
     told = CliRunner().invoke(commands, ["fails"])
     with pytest.raises(BaseException) as traced:
         commands.main(["fails", "--debug"], standalone_mode=False)

@@ -8,6 +8,7 @@ import math
 import pickle
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -26,7 +27,7 @@ from ioprism.model.trace import Job, MemoryPartition, Trace
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 
 
-def trace_of(rows: dict[str, list[object]], job: Job | None = None) -> Trace:
+def trace_of(rows: Mapping[str, Sequence[object]], job: Job | None = None) -> Trace:
     table = EVENTS.conform(
         pl.DataFrame({"layer": "posix", "operation": "read", **rows}, strict=False)
     )
@@ -112,16 +113,6 @@ def _csv(path: Path) -> Path:
 def _gzip(path: Path) -> Path:
     path = path.with_suffix(".csv.gz")
     path.write_bytes(gzip.compress(_csv(path.with_suffix(".plain")).read_bytes()))
-    return path
-
-
-def _json_lines(path: Path) -> Path:
-    rows = [row.split(",") for row in ("0,1,read,/a,100,0,0", *BAD_ROWS, *BAD_SIZES)]
-    lines = [
-        {"start": float(r[0]), "end": float(r[1]), "operation": r[2], "bytes": float(r[4])}
-        for r in rows
-    ]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines if line["end"] < 1e300))
     return path
 
 

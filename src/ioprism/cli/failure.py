@@ -95,13 +95,14 @@ def hide_libraries() -> None:
     Standard error of the process becomes nothing; `sys.stderr` goes on to where it was. Where
     somebody else has redirected it, we are a guest in their process and change nothing.
     """
-    if sys.stderr is not sys.__stderr__:
+    stream = sys.__stderr__
+    if stream is None or sys.stderr is not stream:
         return
-    with suppress(OSError, AttributeError, ValueError):
-        shown = os.dup(sys.stderr.fileno())
+    with suppress(OSError, ValueError):
+        shown = os.dup(stream.fileno())
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 2)
         os.close(nothing)
         sys.stderr = open(  # noqa: SIM115, PTH123 - it stays open to the end
-            shown, "w", encoding=sys.stderr.encoding, errors="backslashreplace", buffering=1
+            shown, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1
         )

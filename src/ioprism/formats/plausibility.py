@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
@@ -80,7 +80,8 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
         if value is not None and not 0 <= value < LATEST:
             what = name.replace("_", " ")
             warn(f"the job's {what} of {value:g} s cannot be true; it is left out")
-            job = replace(job, **{name: None})
+            changed: dict[str, Any] = {name: None}
+            job = replace(job, **changed)
     return job
 
 

@@ -71,7 +71,7 @@ def test_clocks_that_run_backwards_are_said_with_names(
 ) -> None:
     raw = tmp_path / "raw.csv"
     rows = [f"ion{s},{t},1,1,1,1,1,1" for s in range(servers) for t in (240, 120)]
-    raw.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *rows]))
+    raw.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *rows, ""]))
     (outcome,) = ingest([raw], tmp_path / "store", options=ReadingOptions())
 
     (said,) = [text for text in outcome.warnings if "backwards" in text]

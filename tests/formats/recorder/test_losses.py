@@ -224,3 +224,22 @@ def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
     trace = read_trace(folder)
 
     assert "rank 1 does not say when it began" in _said(trace)
+
+
+def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    shutil.copytree(SAMPLES / "master-ckpt", folder, ignore=shutil.ignore_patterns("_text"))
+    assert read_trace(folder).completeness.whole
+    path = folder / "2.itf"
+    data = path.read_bytes()
+    records: list[str] = []
+    for end in range(len(data) // 2, len(data)):  # the first cut that is right behind a record
+        read_records(data[:end], ("open",) * 256, records.append)
+        if not records:
+            break
+        records.clear()
+    path.write_bytes(data[:end])
+    trace = read_trace(folder)
+    trace.events()
+
+    assert any("calls of rank 2 are there" in warning for warning in _said(trace))

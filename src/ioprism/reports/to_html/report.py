@@ -193,6 +193,8 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         told["id"] = f"cause-{number + 1}-{cause.code}"
         told["title"] = printable(cause.title)
         told["show"] = cause_concern(cause, document.timeline, document.trace)
+        told["contrast"]["names"] = list(cause.facts.get("groups", ("concerned", "others")))
+        told["contrast"]["what"] = None
         told["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
     hidden = [
         f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden behind "

@@ -19,9 +19,15 @@ UNKNOWN = np.iinfo(np.int64).min
 
 @dataclass(slots=True)
 class FilePointers:
-    """The pointers of all processes, kept from one batch of calls to the next."""
+    """The pointers of all processes, kept from one batch of calls to the next.
 
-    at: dict[int, int] = field(default_factory=dict)  # key -> position; absent: unknown
+    Pointers may also be followed from the middle of a trace on, relative to where they are
+    there: `FilePointers(unset=0)`. What stood before is then told by `advance`.
+    """
+
+    at: dict[int, int] = field(default_factory=dict)  # key -> position
+    unset: int = UNKNOWN  # where a pointer stands that nothing has set
+    settled: set[int] = field(default_factory=set)  # keys that were set, not only moved
 
     def replay(self, key: Integers, *, sets: Flags, moves: Flags, amount: Integers) -> Integers:
         """Return each call's position before it; `UNKNOWN` where nothing tells.
@@ -49,7 +55,7 @@ class FilePointers:
         sums = np.cumsum(moved)
         before = sums - moved
         base = np.zeros(len(key), np.int64)
-        base[first] = [self.at.get(k, UNKNOWN) for k in key[first].tolist()]
+        base[first] = [self.at.get(k, self.unset) for k in key[first].tolist()]
         anchor = np.zeros(len(key), np.int64)
         anchor[first] = first
         since = np.maximum.accumulate(anchor)
@@ -66,7 +72,16 @@ class FilePointers:
         after = np.where(sets, amount, _positions(position, moved))
         for k, value in zip(key[first].tolist(), after[last].tolist(), strict=True):
             self.at[k] = value
+        self.settled.update(key[settings].tolist())
         return position
+
+    def advance(self, later: FilePointers) -> None:
+        """Move on by what happened later, followed with `unset=0`."""
+        for key, value in later.at.items():
+            if key in later.settled:
+                self.at[key] = value
+            elif self.at.get(key, UNKNOWN) != UNKNOWN:
+                self.at[key] += value
 
 
 def _positions(base: Integers, moved: Integers) -> Integers:

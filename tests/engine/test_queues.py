@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.engine.dask import Cluster, DaskEngine
+from ioprism.engine.cluster import Cluster
+from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace

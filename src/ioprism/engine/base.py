@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Trace, Warn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +33,38 @@ class FinalizedView(View, Protocol):
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join all summaries there are into the finished table; the last step."""
+        ...
+
+
+@runtime_checkable
+class ShardedView(View, Protocol):
+    """A view whose summaries may be large, and can be joined in shards.
+
+    Rows whose values differ in `shard_by` never have to meet.
+    """
+
+    shard_by: ClassVar[tuple[str, ...]]
+
+
+@runtime_checkable
+class ContinuedPartition(Protocol):
+    """A part of a file for which the parts before it matter.
+
+    Read in order, in one process, it is a partition like any other. Elsewhere it has to be
+    told what the parts before it have done.
+    """
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions in front of it belong to the same file."""
+        ...
+
+    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
+        """Return what later parts have to know of this one; picklable."""
+        ...
+
+    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events, given what the parts before this one have done."""
         ...
 
 

@@ -80,5 +80,5 @@ def test_together_they_mean_what_they_mean_one_by_one(signatures: SignatureTable
 def test_there_are_far_fewer_families_than_signatures(signatures: SignatureTable) -> None:
     few = families(read_signatures(table(MANY), FUNCTIONS, wide=False, warn=fail))
 
-    assert len(families(signatures).first) < len(signatures) / 3
+    assert len(families(signatures).first) < len(signatures) / 2  # two functions of nine have none
     assert len(few.first) == MANY

@@ -17,7 +17,6 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.cli import options, output
 from ioprism.errors import SignalTooShortError
-from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Progress, Trace
@@ -180,7 +179,7 @@ def _write_page(page: Path, found: Rhythm, trace: Trace, *, direction: str, repl
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:
     if mapping is None:
-        return read_trace(*paths, format_name=format_name)
+        return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one text.")
     return read_described_text(paths[0], mapping)

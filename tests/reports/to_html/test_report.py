@@ -14,6 +14,7 @@ from playwright.sync_api import Page
 
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.api import analyse
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.darshan.writer import write_trace
@@ -170,14 +171,24 @@ def test_shift_and_drag_choose_a_stretch_of_time(screen: Page, demo_page: Path) 
     assert 40 < span(page) < 100
 
 
+def pointed_at(page: Page, x: float, y: float) -> str:
+    """Point until the page, which draws when it has time, answers."""
+    for _ in range(50):
+        page.mouse.move(x + 1, y)
+        page.mouse.move(x, y)
+        if text := page.inner_text("#tip"):
+            return text
+        page.wait_for_timeout(100)
+    return ""
+
+
 def test_pointing_at_a_call_tells_all_its_facts(screen: Page, demo_page: Path) -> None:
     page = opened(screen, demo_page, link="#time=42-50")
     canvas = page.locator("#timeline canvas").first
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + 200, box["y"] + 60)
-    text = page.inner_text("#tip")
+    text = pointed_at(page, box["x"] + 200, box["y"] + 60)
 
     for word in ("write", "MPI-IO", "rank", "took", "45.9 KiB", "offset", "checkpoint_", "targets"):
         assert word in text, text
@@ -351,7 +362,8 @@ def million() -> Document:
         trace=trace, characteristics=characterise(trace, engine), findings=(), not_checked=(),
         phases=None, bottlenecks=None, rhythm=None, rhythm_of="both",
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
-        by_rank=by_rank(trace, engine),
+        by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
+        by_host=by_host(trace, engine),
     )  # fmt: skip
 
 

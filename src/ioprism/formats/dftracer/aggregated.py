@@ -19,9 +19,9 @@ from ioprism.formats.darshan.records import POSIX
 from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
 from ioprism.formats.dftracer.parse import parse_sums
 from ioprism.model.schema import Layer
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
-LARGEST = 2**60  # a sum beyond it is damage
 MOST_SECONDS = 10_000_000
 UNKNOWN = -1  # as Darshan writes what it does not know
 _COUNTS = {"read": "POSIX_READS", "write": "POSIX_WRITES", "open": "POSIX_OPENS",
@@ -75,7 +75,7 @@ class Aggregates:
 
     def _aggregate(self, row: Mapping[str, Any]) -> Aggregate | None:
         pid, ts, count = row["pid"], row["ts"], row["dft_cnt"]
-        if row["name"] is None or pid is None or ts is None or not 0 <= count < LARGEST:
+        if row["name"] is None or pid is None or ts is None or not 0 <= count < LARGEST_PLAUSIBLE:
             return None
         second = ts // self.per_second - self.origin
         if not 0 <= second < MOST_SECONDS:
@@ -129,7 +129,7 @@ class Aggregates:
 def _sum(row: Mapping[str, Any], key: str) -> int:
     """A sum; a single call's value stands under the plain name."""
     value = row[f"{key}_sum"] if row[f"{key}_sum"] is not None else row[f"{key}_one"]
-    return value if value is not None and abs(value) < LARGEST else 0
+    return value if value is not None and abs(value) < LARGEST_PLAUSIBLE else 0
 
 
 def _add(row: dict[str, float], name: str | None, amount: float) -> None:

@@ -10,10 +10,11 @@ import polars as pl
 
 from ioprism.formats.dftracer.parse import NUMBERS
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
-LARGEST = 2**60  # bytes in one call; more is damage
 
 
 def moved_bytes(calls: pl.DataFrame, layer: Integers, operation: Integers) -> Integers:
@@ -23,8 +24,8 @@ def moved_bytes(calls: pl.DataFrame, layer: Integers, operation: Integers) -> In
     moved = np.where(returned == UNKNOWN, asked, returned.clip(min=0))
     items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != UNKNOWN)
     if items.any():  # fread and fwrite count items
-        moved = np.where(items, moved.clip(max=LARGEST) * size.clip(1, 2**20), moved)
-    return np.where(data & (moved >= 0) & (moved < LARGEST), moved, UNKNOWN)
+        moved = np.where(items, moved.clip(max=LARGEST_PLAUSIBLE) * size.clip(1, 2**20), moved)
+    return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, UNKNOWN)
 
 
 def offsets(

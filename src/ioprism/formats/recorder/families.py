@@ -13,8 +13,9 @@ import polars as pl
 
 from ioprism.formats.calls import classify
 from ioprism.formats.file_pointer import UNKNOWN, Integers
-from ioprism.formats.recorder.meaning import LARGEST, plain_name
+from ioprism.formats.recorder.meaning import plain_name
 from ioprism.formats.recorder.signatures import SignatureTable
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 MANY = 64  # signatures of one function that are worth it
 AS_FIRST = UNKNOWN + 1
@@ -116,7 +117,7 @@ def _numbers(places: Places, value: dict[int, Integers], whence: object) -> Inte
     moved, offset, amount = np.full((3, height), AS_FIRST)
     if places.size:
         about = np.prod([value[p].astype(np.float64) for p in places.size], axis=0)
-        possible = (about >= 0) & (about < LARGEST)
+        possible = (about >= 0) & (about < LARGEST_PLAUSIBLE)
         exact = np.prod([value[p] for p in places.size], axis=0)
         moved = np.where(possible, exact, UNKNOWN)
         if places.offset is None:  # then the file pointer moves on

@@ -123,7 +123,7 @@ function plot(place, options) {
       pen.fillText(mark.name, across(mark.x) + (left ? -4 : 4), TOP + 12 + 15 * (number % 4));
     }
     pen.restore();
-    for (const key of caption.querySelectorAll(".key")) key.style.color = colour(key.dataset.colour);
+    for (const key of caption.querySelectorAll(".key")) key.style.setProperty("--tone", colour(key.dataset.colour));
   }
 
   // Each column of pixels gets a line from the lowest to the highest value in it.

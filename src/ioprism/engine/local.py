@@ -39,7 +39,7 @@ class LocalEngine:
                 tables.add(partial)
             if self.progress is not None:
                 self.progress(number)
-        return tuple(tables.finished() for tables in held)
+        return tuple(tables.finished(self.memory_limit) for tables in held)
 
     def held(self, views: Sequence[View], first: Sequence[pl.DataFrame]) -> list[Held]:
         """Return where the summaries of views are gathered, each with a first one."""

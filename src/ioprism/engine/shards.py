@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 import polars as pl
 
@@ -101,7 +103,8 @@ class _Disk:
 
     def __init__(self, shard_by: Sequence[str]) -> None:
         self._shard_by = shard_by
-        self._folder = TemporaryDirectory(prefix="ioprism-")
+        self._folder = Path(mkdtemp(prefix="ioprism-"))
+        finalize(self, rmtree, self._folder, ignore_errors=True)
         self._added = 0
 
     def add(self, table: pl.DataFrame) -> None:
@@ -117,4 +120,4 @@ class _Disk:
             yield pl.concat(pl.read_ipc(file) for file in files)
 
     def _file(self, shard: int, added: int) -> Path:
-        return Path(self._folder.name) / f"{shard}-{added}.arrow"
+        return self._folder / f"{shard}-{added}.arrow"

@@ -34,6 +34,9 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Take all traces for one job or workflow."),
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                      help="Take every trace for a job of its own."),
+        click.option("--clock-offsets", metavar="FILE", expose_value=False,
+                     type=click.Path(path_type=Path), callback=_set_clocks,
+                     help="Lines of a host and the seconds its clock is ahead."),
     ]  # fmt: skip
     for declare in reversed(declared):
         command = declare(command)
@@ -46,6 +49,15 @@ def _note_grouping(context: click.Context, option: click.Parameter, value: bool)
     if _GROUPING in context.meta:
         raise click.UsageError("--one-job and --each exclude each other.")
     context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
+
+
+def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Let the traces that the command reads be moved by what the file says."""
+    if path is None or context.resilient_parsing:
+        return
+    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+
+    context.with_resource(clock_offsets(read_clock_offsets(path)))
 
 
 def grouping() -> Grouping:

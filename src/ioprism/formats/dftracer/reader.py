@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
@@ -62,7 +63,8 @@ class DftracerReader:
                 "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
                 source=source,
             )
-        return _Content(source, _surveys(paths)).trace()
+        content = _Content(source, _surveys(paths))
+        return aligned(content.trace(), content.spans)
 
 
 def _is_trace(path: Path) -> bool:
@@ -174,6 +176,21 @@ class _Content:
         """When the first file began, in nanoseconds since 1970."""
         begun = [_nanoseconds(one, one.first) for one in self.surveys if one.first is not None]
         return min(begun, default=0)
+
+    @cached_property
+    def spans(self) -> dict[str, tuple[float, float]]:
+        """First and last time on every host, in seconds since the job's start."""
+        found: dict[str, tuple[float, float]] = {}
+        for one in self.surveys:
+            if one.first is None or not one.processes:
+                continue
+            host = self._host(one, next(iter(one.processes))[0]) or ""
+            begin, end = (
+                (_nanoseconds(one, ticks) - self.origin) / 1e9 for ticks in (one.first, one.last)
+            )
+            before = found.get(host, (begin, end))
+            found[host] = min(before[0], begin), max(before[1], end)
+        return found
 
     def _job(self) -> Job:
         ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]

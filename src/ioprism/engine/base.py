@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from ioprism.model.trace import Trace, Warn
@@ -78,4 +78,13 @@ class Engine(Protocol):
 
     def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
         """Compute all views in one pass over the events, in the order given."""
+        ...
+
+
+@runtime_checkable
+class MapsPartitions(Protocol):
+    """An engine with workers, which can do more with a partition than compute views."""
+
+    def map_partitions(self, trace: Trace, work: Callable[[int, Any], Any]) -> list[Any]:
+        """Apply a function to every partition and its number."""
         ...

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -19,11 +20,14 @@ from ioprism.engine.base import ContinuedPartition, View
 from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connected, death_of_workers
 from ioprism.engine.shards import SHARDS
 from ioprism.engine.tasks import (
+    Found,
     Part,
+    PartitionWork,
     Views,
     joined_shard,
     joined_tables,
     moves_of,
+    on_partition,
     partial_tables,
     shard_of,
 )
@@ -59,6 +63,16 @@ class DaskEngine:
             trace.completeness.warn(message)
         return found.tables
 
+    def map_partitions(self, trace: Trace, work: PartitionWork[Found]) -> list[Found]:
+        """Apply a function to every partition and its number, on the workers.
+
+        Raises:
+            IoprismError: as `run`, or what the function raises.
+        """
+        with self._client() as client:
+            graph = _Graph(client, Views(()), self.memory_limit, self.progress)
+            return [graph.result(one) for one in graph.each(trace.partitions, work)]
+
     @contextmanager
     def _client(self) -> Iterator[Any]:
         if self.session is not None:
@@ -85,25 +99,28 @@ class _Graph:
             parts = self._parts(trace.partitions)
         # What the shards need is taken out of the parts before those are let go.
         shards = self._shards(parts) if self.views.sharded else []
-        whole = self._result(self._tree(parts))
-        done = [self._result(shard) for shard in shards]
+        whole = self.result(self._tree(parts))
+        done = [self.result(shard) for shard in shards]
         return self.views.assembled(whole, done)
 
     def _submit(self, work: Any, *given: Any) -> Any:  # noqa: ANN401
         return self.client.submit(work, *given, retries=RETRIES, pure=False)
 
     def _parts(self, partitions: Sequence[Partition]) -> list[Any]:
+        work = partial(partial_tables, self.views, self.memory_limit)
+        return self.each(partitions, work) or [self._submit(on_partition, work, 0, None)]
+
+    def each(self, partitions: Sequence[Partition], work: PartitionWork[Any]) -> list[Any]:
+        """Submit a task for each partition, which is told of those it continues."""
         moves: list[Any] = []
-        parts = []
+        tasks = []
         for place, partition in enumerate(partitions):
             earlier: list[Any] = []
             if isinstance(partition, ContinuedPartition) and partition.continues:
                 earlier = moves[place - partition.continues :]
-            parts.append(
-                self._submit(partial_tables, partition, self.views, self.memory_limit, *earlier)
-            )
+            tasks.append(self._submit(on_partition, work, place, partition, *earlier))
             moves.append(self._moves(partitions, place))
-        return parts or [self._submit(partial_tables, None, self.views, None)]
+        return tasks
 
     def _moves(self, partitions: Sequence[Partition], place: int) -> Any:  # noqa: ANN401
         """What the next partition has to know of this one, if it goes on with its file."""
@@ -128,9 +145,10 @@ class _Graph:
             ]
         return self._submit(joined_tables, self.views, True, *waiting)
 
-    def _result(self, future: Any) -> Part:  # noqa: ANN401
+    def result(self, future: Any) -> Any:  # noqa: ANN401
+        """Wait for a task; an expected failure is raised here."""
         try:
-            found: Part | IoprismError = future.result()
+            found = future.result()
         except Exception as error:
             raise self._failure(error) from error
         if isinstance(found, IoprismError):

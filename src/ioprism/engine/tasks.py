@@ -18,6 +18,7 @@ from ioprism.model.trace import Completeness, Job, Partition, Trace, Warn
 
 Found = TypeVar("Found")
 Tables = tuple[pl.DataFrame, ...]
+PartitionWork = Callable[[int, Partition | None], Found]  # with its number, counted from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +90,28 @@ def moves_of(partition: ContinuedPartition) -> Any:  # noqa: ANN401 - only the f
 
 
 @expected_failures_returned
-def partial_tables(
+def on_partition(
+    work: PartitionWork[Any],
+    number: int,
     partition: Partition | None,
-    views: Views,
-    memory_limit: int | None,
     *earlier: Any,  # noqa: ANN401
-) -> Part:
-    """Compute all views of one partition."""
-    completeness = Completeness()
+) -> Any:  # noqa: ANN401
+    """Apply a function to a partition that is told what the ones before it have done."""
     told = _Told(partition, earlier) if isinstance(partition, ContinuedPartition) else partition
+    return work(number, told)
+
+
+def partial_tables(
+    views: Views, memory_limit: int | None, number: int, partition: Partition | None
+) -> Part:  # fmt: skip
+    """Compute all views of one partition."""
+    del number
+    completeness = Completeness()
     trace = Trace(
         "partition",
         (),
         Job(),
-        () if told is None else (told,),
+        () if partition is None else (partition,),
         load_files=pl.DataFrame,
         load_processes=pl.DataFrame,
         completeness=completeness,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -57,21 +57,38 @@ def write_store(
     Raises:
         OutputError: the folder exists and is not to be replaced, or is no store.
     """
+    check_target(folder, replace=replace)
+    with atomic_write(folder, replace=replace) as aside:
+        aside.mkdir()
+        events = write_events(trace.batches(), aside, "events", progress)
+        write_tables(trace, aside, events)
+
+
+def check_target(folder: Path, *, replace: bool) -> None:
+    """Refuse to replace a folder that is no store.
+
+    Raises:
+        OutputError: the folder exists and is no store.
+    """
     if folder.exists() and replace and not (folder / MANIFEST).is_file():
         raise OutputError(
             f"{folder} exists and is not an ioprism store, so it is not replaced.\n"
             "Hint: choose another name."
         )
-    with atomic_write(folder, replace=replace) as aside:
-        aside.mkdir()
-        _write_tables(trace, aside, progress)
 
 
-def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None:
-    events = [
-        _write_parquet(table.sort("start"), folder / f"events-{number:05d}.parquet")
-        for number, table in enumerate(_blocks(trace, progress))
+def write_events(
+    batches: Iterable[pl.LazyFrame], folder: Path, name: str, progress: Progress | None = None
+) -> list[str]:
+    """Write events as Parquet files of bounded size, and return their names."""
+    return [
+        _write_parquet(table.sort("start"), folder / f"{name}-{number:05d}.parquet")
+        for number, table in enumerate(_blocks(batches, progress))
     ]
+
+
+def write_tables(trace: Trace, folder: Path, events: Sequence[str]) -> None:
+    """Write all that is no event, and the manifest, which makes the folder a store."""
     counters = {
         name: _write_parquet(table, folder / f"counters-{number:02d}.parquet")
         for number, (name, table) in enumerate(trace.counters.items())
@@ -84,18 +101,18 @@ def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None
         "paths": [str(path) for path in trace.paths],
         "job": asdict(trace.job),
         "warnings": trace.completeness.warnings,
-        "events": events,
+        "events": list(events),
         "counters": counters,
-        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.glob("*.parquet"))},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def _blocks(trace: Trace, progress: Progress | None) -> Iterator[pl.DataFrame]:
+def _blocks(batches: Iterable[pl.LazyFrame], progress: Progress | None) -> Iterator[pl.DataFrame]:
     """Collect batches into tables of about `EVENTS_PER_FILE` rows."""
     held: list[pl.DataFrame] = []
     rows = 0
-    for number, batch in enumerate(trace.batches(), start=1):
+    for number, batch in enumerate(batches, start=1):
         table = batch.collect()
         if progress is not None:
             progress(number)

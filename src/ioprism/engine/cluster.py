@@ -163,14 +163,15 @@ def _submit(cluster: Any, settings: ClusterSettings, distributed: Any) -> None: 
 
 
 def death_of_workers(client: Any) -> str | None:  # noqa: ANN401
-    """Return what the nannies say about workers that were ended, if they say anything."""
+    """Return why workers were ended, if their nannies have told the scheduler."""
     try:
-        logs = client.get_worker_logs(nanny=True)
+        told = client.get_events("worker-restart-memory")
     except (OSError, TimeoutError, RuntimeError, ValueError):
         return None
-    lines = [str(text) for entries in logs.values() for _, text in entries]
-    said = [line for line in lines if "memory" in line.lower() or "signal" in line.lower()]
-    return _gist(RuntimeError(said[0])) if said else None
+    used = [event["rss"] for _, event in told if isinstance(event.get("rss"), int)]
+    if not used:
+        return None
+    return f"their memory was full: one had taken {max(used) / 1e6:,.0f} MB when it was ended"
 
 
 def _gist(error: Exception) -> str:

@@ -165,6 +165,6 @@ class _Graph:
             )
         why = death_of_workers(self.client) or "nothing says why; a batch system may have done it"
         return AnalysisError(
-            f"workers were ended while they computed, {RETRIES + 1} times or more ({why}).\n"
+            f"workers ended while they computed, again and again ({why}).\n"
             "Hint: give workers more memory with --memory-limit, or use --engine local."
         )

@@ -319,3 +319,38 @@ def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, 
     assert in_order.to_list() == list(range(0, 20_000, 10))
     assert anywhere.to_list() == in_order.to_list()
     assert trace.completeness.whole
+
+
+@pytest.mark.parametrize(("name", "functions"), [("preload.pfw.gz", 0), ("python.pfw", 2)])
+def test_a_program_traced_by_the_package_is_read_to_the_byte(name: str, functions: int) -> None:
+    trace = read_trace(ROOT / "tests/data/dftracer-traced" / name)
+    events = trace.events()
+    posix = events.filter(layer="posix")
+    moved = {
+        operation: (posix.filter(operation=operation).height,
+                    posix.filter(operation=operation)["bytes"].sum())
+        for operation in ("read", "write")
+    }  # fmt: skip
+
+    assert moved == {"read": (10, 30_000), "write": (10, 77_824)}
+    assert posix.filter(operation="sync").height == 1
+    assert events.filter(layer="application").height == functions
+    assert trace.processes["tid"].n_unique() == 3
+    assert trace.files["path"].to_list().count("/scratch/steps.dat") == 1
+    assert trace.completeness.whole
+
+
+def test_all_programs_of_a_workflow_are_named(tmp_path: Path) -> None:
+    for number in range(6):
+        written(
+            tmp_path / f"{number}.pfw",
+            metadata("SH", f"simulate;--part;{number % 5}", f"c{number}"),
+            event("start", cmd_hash=f"c{number}") | {"cat": "dftracer", "pid": number},
+            event("end") | {"cat": "dftracer", "pid": number},
+            event("close") | {"pid": number},
+        )
+    trace = read_trace(tmp_path)
+
+    assert trace.job.executable == (
+        "simulate --part 0 + simulate --part 1 + simulate --part 2 + simulate --part 3 and 1 more"
+    )

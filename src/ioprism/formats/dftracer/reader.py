@@ -30,6 +30,7 @@ from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
+MOST_NAMED = 4  # programs of a workflow
 PARTITION = 64 * 2**20  # bytes of text that are worth a partition of their own
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
@@ -195,14 +196,14 @@ class _Content:
     def _job(self) -> Job:
         ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
         start, end = self.origin, max(ended, default=0)
-        commands = dict.fromkeys(filter(None, map(self._command, self.surveys)))
-        first = next(iter(commands), None)
+        commands = list(dict.fromkeys(filter(None, map(self._command, self.surveys))))
+        others = f" and {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
         return Job(
             ranks=len(set(self.rank_of.values())) or None,
             start_time=start / 1e9,
             end_time=end / 1e9,
             runtime=(end - start) / 1e9,
-            executable=first,
+            executable=" + ".join(commands[:MOST_NAMED]) + others or None,
         )
 
     def _command(self, one: Survey) -> str | None:

@@ -72,7 +72,8 @@ def written_archive(folder: Path) -> Path:
         known = archive.definitions
         root = known.system_tree_node("machine", class_name="machine")
         paradigm = known.io_paradigm(
-            identification="POSIX", name="POSIX I/O", io_paradigm_class=library.IoParadigmClass.SERIAL,
+            identification="POSIX", name="POSIX I/O",
+            io_paradigm_class=library.IoParadigmClass.SERIAL,
             io_paradigm_flags=library.IoParadigmFlag.NONE,
         )  # fmt: skip
         regions = {name: known.region(name) for name in ("open64", "lseek64", "close")}

@@ -18,6 +18,7 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.model.trace import Trace
+from ioprism.storage.remote import exists
 
 GROUP = "ioprism.readers"
 
@@ -106,7 +107,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
-    if not source.exists():
+    if not exists(source):
         raise NoSuchTraceError(source)
     tried = []
     for reader in readers():

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from isal import isal_zlib
 
-from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.errors import BrokenTraceError, OutputError, TraceError
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import (
     Completeness,
@@ -24,6 +24,7 @@ from ioprism.model.trace import (
     Warn,
 )
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.remote import address_of, at_hand, is_file
 
 VERSION = 2
 MANIFEST = "ioprism-trace.json"
@@ -42,11 +43,12 @@ class ParquetPartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
         """Yield the file once, lazily: polars reads only what is asked for."""
-        _verify(self.path, self.checksum)
-        events = pl.scan_parquet(self.path, glob=False)
-        if events.collect_schema() != EVENTS.schema:
-            raise _broken(self.path, "its columns are not those of events")
-        yield events
+        with at_hand(self.path) as path:
+            _verify(path, self.checksum)
+            events = pl.scan_parquet(path, glob=False)
+            if events.collect_schema() != EVENTS.schema:
+                raise _broken(self.path, "its columns are not those of events")
+            yield events
 
 
 def write_store(
@@ -161,8 +163,8 @@ class StoreReader:
     def recognises(self, source: Path) -> bool:
         """Whether the folder has a store's manifest. Never raises."""
         try:
-            return (source / MANIFEST).is_file()
-        except OSError:
+            return is_file(source / MANIFEST)
+        except (OSError, TraceError):
             return False
 
     def read(self, source: Path) -> Trace:
@@ -200,11 +202,11 @@ class StoreReader:
 
 
 def _manifest(source: Path) -> dict[str, Any]:
-    path = source / MANIFEST
     try:
-        if path.stat().st_size > MANIFEST_BYTES:
-            raise _broken(source, "its manifest is implausibly large")
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        with at_hand(source / MANIFEST) as path:
+            if path.stat().st_size > MANIFEST_BYTES:
+                raise _broken(source, "its manifest is implausibly large")
+            manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["ioprism_store"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _broken(source, f"its manifest cannot be read ({error})") from error
@@ -227,15 +229,17 @@ def _inside(folder: Path, name: str) -> Path:
     if Path(name).name != name:
         raise ValueError(f"{name!r} is not a plain file name")
     path = folder / name
-    if not path.is_file():
+    # Asking object storage for each of thousands of files takes long; reading one will tell.
+    if address_of(path) is None and not path.is_file():
         raise _broken(folder, f"{name} is missing")
     return path
 
 
 def _read_table(path: Path, checksum: int) -> pl.DataFrame:
-    _verify(path, checksum)
     try:
-        return pl.read_parquet(path, glob=False)
+        with at_hand(path) as copy:
+            _verify(copy, checksum)
+            return pl.read_parquet(copy, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 

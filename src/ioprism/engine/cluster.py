@@ -142,6 +142,13 @@ def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401
     )
 
 
+def job_script(settings: ClusterSettings) -> str:
+    """Return the script that is submitted to the queue for each worker."""
+    package("distributed")
+    with closing(_started(settings, None)) as cluster:
+        return str(cluster.job_script())
+
+
 def _submit(cluster: Any, settings: ClusterSettings, distributed: Any) -> None:  # noqa: ANN401
     """Ask the queue for workers; they start when it is their turn.
 

@@ -18,7 +18,7 @@ from isal import isal_zlib
 from ioprism.formats.dftracer.lines import GZIP, LONGEST_LINE
 from ioprism.formats.text import UNREADABLE
 
-PLAIN = 64 * 2**20  # bytes of text that are worth a range of their own
+PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
 COMPRESSED = 4 * 2**20
 PROBE = 2**16  # compressed bytes that tell a member from a chance likeness
 HEADER = GZIP + b"\x08"

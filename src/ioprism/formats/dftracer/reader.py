@@ -31,7 +31,7 @@ from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
 MOST_NAMED = 4  # programs of a workflow
-PARTITION = 64 * 2**20  # bytes of text that are worth a partition of their own
+PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'

@@ -27,7 +27,7 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 
-RANKS_TOGETHER = 64  # in one partition
+RANKS_TOGETHER = 8  # in one partition
 
 
 class RecorderReader:

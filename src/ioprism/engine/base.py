@@ -59,12 +59,21 @@ class ContinuedPartition(Protocol):
         """How many of the partitions in front of it belong to the same file."""
         ...
 
+    def prepared(self) -> PreparedPartition:
+        """Read it as far as that is possible without knowing the parts before it."""
+        ...
+
+
+class PreparedPartition(Protocol):
+    """A part that was read alone, and has to be told of the parts before it; picklable."""
+
+    @property
     def moves(self) -> Any:  # noqa: ANN401 - only the format knows
-        """Return what later parts have to know of this one; picklable."""
+        """What later parts have to know of this one."""
         ...
 
     def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events, given what the parts before this one have done."""
+        """Yield events, given the moves of the parts before this one."""
         ...
 
 

@@ -28,7 +28,9 @@ from ioprism.engine.tasks import (
     joined_tables,
     moves_of,
     on_partition,
+    on_prepared,
     partial_tables,
+    prepared_of,
     shard_of,
 )
 from ioprism.errors import AnalysisError, IoprismError
@@ -111,22 +113,19 @@ class _Graph:
         return self.each(partitions, work) or [self._submit(on_partition, work, 0, None)]
 
     def each(self, partitions: Sequence[Partition], work: PartitionWork[Any]) -> list[Any]:
-        """Submit a task for each partition, which is told of those it continues."""
+        """Submit a task for each partition; one that continues others is told of them."""
         moves: list[Any] = []
         tasks = []
         for place, partition in enumerate(partitions):
-            earlier: list[Any] = []
-            if isinstance(partition, ContinuedPartition) and partition.continues:
-                earlier = moves[place - partition.continues :]
-            tasks.append(self._submit(on_partition, work, place, partition, *earlier))
-            moves.append(self._moves(partitions, place))
+            if not isinstance(partition, ContinuedPartition):
+                tasks.append(self._submit(on_partition, work, place, partition))
+                moves.append(None)
+                continue
+            prepared = self._submit(prepared_of, partition)
+            earlier = moves[place - partition.continues :]
+            tasks.append(self._submit(on_prepared, work, place, prepared, *earlier))
+            moves.append(self._submit(moves_of, prepared))
         return tasks
-
-    def _moves(self, partitions: Sequence[Partition], place: int) -> Any:  # noqa: ANN401
-        """What the next partition has to know of this one, if it goes on with its file."""
-        one, after = partitions[place], partitions[place + 1 : place + 2]
-        goes_on = any(isinstance(n, ContinuedPartition) and n.continues for n in after)
-        return self._submit(moves_of, one) if goes_on else None
 
     def _shards(self, parts: Sequence[Any]) -> list[Any]:
         return [

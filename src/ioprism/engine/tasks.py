@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from ioprism.engine.base import ContinuedPartition, ShardedView, View, finished
+from ioprism.engine.base import (
+    ContinuedPartition,
+    PreparedPartition,
+    ShardedView,
+    View,
+    finished,
+)
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.shards import Held
 from ioprism.errors import IoprismError
@@ -76,7 +82,7 @@ def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Foun
 class _Told:
     """A partition that knows what the ones before it have done."""
 
-    partition: ContinuedPartition
+    partition: PreparedPartition
     earlier: tuple[Any, ...]
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
@@ -84,21 +90,32 @@ class _Told:
 
 
 @expected_failures_returned
-def moves_of(partition: ContinuedPartition) -> Any:  # noqa: ANN401 - only the format knows
-    """Return what later partitions have to know of this one."""
-    return partition.moves()
+def prepared_of(partition: ContinuedPartition) -> PreparedPartition:
+    """Read a partition that continues another, or is continued, without knowing the others."""
+    return partition.prepared()
 
 
 @expected_failures_returned
-def on_partition(
+def moves_of(prepared: PreparedPartition) -> Any:  # noqa: ANN401 - only the format knows
+    """Return what later partitions have to know of this one."""
+    return prepared.moves
+
+
+@expected_failures_returned
+def on_partition(work: PartitionWork[Any], number: int, partition: Partition | None) -> Any:  # noqa: ANN401
+    """Apply a function to a partition."""
+    return work(number, partition)
+
+
+@expected_failures_returned
+def on_prepared(
     work: PartitionWork[Any],
     number: int,
-    partition: Partition | None,
+    prepared: PreparedPartition,
     *earlier: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
     """Apply a function to a partition that is told what the ones before it have done."""
-    told = _Told(partition, earlier) if isinstance(partition, ContinuedPartition) else partition
-    return work(number, told)
+    return work(number, _Told(prepared, earlier))
 
 
 def partial_tables(

@@ -15,19 +15,20 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = np.iinfo(np.int64).min
+RELATIVE = -(2**62)  # far below any position, and far above UNKNOWN
+RELATIVE_BELOW = -(2**61)
 
 
 @dataclass(slots=True)
 class FilePointers:
     """The pointers of all processes, kept from one batch of calls to the next.
 
-    Pointers may also be followed from the middle of a trace on, relative to where they are
-    there: `FilePointers(unset=0)`. What stood before is then told by `advance`.
+    Pointers may also be followed from the middle of a trace on, with `unset=RELATIVE`: those
+    that nothing has set yet then stand at `RELATIVE` and what they were moved since.
     """
 
     at: dict[int, int] = field(default_factory=dict)  # key -> position
     unset: int = UNKNOWN  # where a pointer stands that nothing has set
-    settled: set[int] = field(default_factory=set)  # keys that were set, not only moved
 
     def replay(self, key: Integers, *, sets: Flags, moves: Flags, amount: Integers) -> Integers:
         """Return each call's position before it; `UNKNOWN` where nothing tells.
@@ -72,16 +73,15 @@ class FilePointers:
         after = np.where(sets, amount, _positions(position, moved))
         for k, value in zip(key[first].tolist(), after[last].tolist(), strict=True):
             self.at[k] = value
-        self.settled.update(key[settings].tolist())
         return position
 
     def advance(self, later: FilePointers) -> None:
-        """Move on by what happened later, followed with `unset=0`."""
+        """Move on by what happened later, followed with `unset=RELATIVE`."""
         for key, value in later.at.items():
-            if key in later.settled:
+            if not UNKNOWN < value < RELATIVE_BELOW:
                 self.at[key] = value
             elif self.at.get(key, UNKNOWN) != UNKNOWN:
-                self.at[key] += value
+                self.at[key] += value - RELATIVE
 
 
 def _positions(base: Integers, moved: Integers) -> Integers:

@@ -314,10 +314,18 @@ def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, 
         for one in reversed(trace.partitions)
     ]
     anywhere = pl.concat(reversed(alone)).filter(pl.col("operation") == "read")["offset"]
+    ready = [one.prepared() for one in trace.partitions]  # type: ignore[attr-defined]
+    told = [
+        batch.collect()
+        for number, one in enumerate(ready)
+        for batch in one.continued([other.moves for other in ready[:number]], print)
+    ]
+    told_of = pl.concat(told).filter(pl.col("operation") == "read")["offset"]
 
     assert len(trace.partitions) >= 4
     assert in_order.to_list() == list(range(0, 20_000, 10))
     assert anywhere.to_list() == in_order.to_list()
+    assert told_of.to_list() == in_order.to_list()
     assert trace.completeness.whole
 
 

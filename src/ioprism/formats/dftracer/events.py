@@ -14,12 +14,18 @@ import polars as pl
 
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets
+from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
-from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
+from ioprism.formats.file_pointer import (
+    RELATIVE,
+    RELATIVE_BELOW,
+    UNKNOWN,
+    FilePointers,
+    Integers,
+)
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
-from ioprism.model.trace import Warn
+from ioprism.model.trace import Completeness, Warn
 
 WORKERS = max(1, min(8, os.cpu_count() or 1))
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
@@ -113,26 +119,49 @@ class DftracerRange(DftracerPartition):
         """Yield events; what was not read before in this process is replayed first."""
         pointers = self.relay.pointers.pop(self.continues, None)
         if pointers is None:
-            pointers = joined(self._moves(source) for source in self.earlier)
-        yield from self._continued(pointers, warn)
-
-    def moves(self) -> FilePointers:
-        """How this range moves file pointers: all that later ranges have to know of it."""
-        return self._moves(self.sources[0])
-
-    def continued(self, earlier: Sequence[FilePointers], warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events, knowing how the ranges before this one have moved file pointers."""
-        return self._continued(joined(earlier), warn)
-
-    def _continued(self, pointers: FilePointers, warn: Warn) -> Iterator[pl.LazyFrame]:
+            pointers = joined(self._read(source).moves for source in self.earlier)
         yield from gathered(self._frames(self.sources[0], warn, pointers))
         self.relay.pointers[self.continues + 1] = pointers
 
-    def _moves(self, source: Source) -> FilePointers:
-        pointers = FilePointers(unset=0)
-        for calls in self._calls(source, _Damage()):
-            _Events(source, self.index, _Damage()).frame(calls, pointers)
-        return pointers
+    def prepared(self) -> PreparedRange:
+        """Read the range without knowing what came before it."""
+        return self._read(self.sources[0])
+
+    def _read(self, source: Source) -> PreparedRange:
+        pointers, noted = FilePointers(unset=RELATIVE), Completeness()
+        frames = tuple(self._frames(source, noted.warn, pointers))
+        return PreparedRange(frames, pointers, noted.warnings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedRange:
+    """A range that was read alone: offsets that depend on earlier calls are relative."""
+
+    frames: tuple[pl.DataFrame, ...]
+    moves: FilePointers
+    warnings: tuple[str, ...]
+
+    def continued(self, earlier: Sequence[FilePointers], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events, knowing how the ranges before this one have moved file pointers."""
+        for message in self.warnings:
+            warn(message)
+        before = joined(earlier).at
+        table = pl.DataFrame(
+            {"key": list(before), "before": list(before.values())},
+            schema={"key": pl.Int64, "before": pl.Int64},
+        ).filter(pl.col("before") != UNKNOWN)
+        return gathered(_placed(frame, table) for frame in self.frames)
+
+
+def _placed(frame: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Turn relative offsets into those of the file; null where it is not known."""
+    relative = (frame["offset"] < RELATIVE_BELOW).fill_null(False)
+    if not relative.any():
+        return frame
+    key = pointer_key(frame["process"].to_numpy(), frame["file"].fill_null(0).to_numpy())
+    found = pl.DataFrame({"key": key}).join(before, on="key", how="left", maintain_order="left")
+    own = frame["offset"] - RELATIVE + found["before"]
+    return frame.with_columns(offset=own.zip_with(relative, frame["offset"]))
 
 
 def joined(moves: Iterable[FilePointers]) -> FilePointers:

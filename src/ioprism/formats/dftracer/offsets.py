@@ -28,6 +28,11 @@ def moved_bytes(calls: pl.DataFrame, layer: Integers, operation: Integers) -> In
     return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, UNKNOWN)
 
 
+def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) -> Integers:
+    """Return one number for a process and its file, which share a pointer."""
+    return (process.astype(np.int64) << 32) | (file.astype(np.int64) & 0xFFFFFFFF)
+
+
 def offsets(
     calls: pl.DataFrame, process: npt.NDArray[np.uint32], file: Integers, layer: Integers,
     operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
@@ -45,7 +50,7 @@ def offsets(
     amount = np.where(is_open & ~append, 0, amount)
     amount = np.where(is_seek, _sought(numbers, layer), amount)
     positions = pointers.replay(
-        (process.astype(np.int64) << 32) | (file & 0xFFFFFFFF),
+        pointer_key(process, file),
         sets=named & worked & (is_open | is_seek),
         moves=named & data & ~positional,
         amount=amount,

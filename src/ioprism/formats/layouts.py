@@ -1,4 +1,4 @@
-"""How files lie on storage targets, for traces that do not say: CSV, or what `lfs getstripe` prints."""
+"""How files lie on storage targets: a CSV file, or what `lfs getstripe` prints."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -17,6 +18,8 @@ from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
 from ioprism.rules.causes.wording import worded
+from ioprism.rules.registry import Insights, judge
+from ioprism.settings import Thresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,16 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return worded(find_causes(held, engine or LocalEngine()), held)
+    return diagnosed(held, engine or LocalEngine())
+
+
+def diagnosed(trace: Trace, engine: Engine, insights: Insights | None = None) -> Diagnosis:
+    """Find the causes and word them; findings become their symptoms."""
+    found = find_causes(trace, engine)
+    if not found.causes:
+        return found
+    known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
+    return worded(found, trace, [finding.code for finding in known.findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

@@ -1,4 +1,4 @@
-"""Calls summed up by phase, rank and set of targets: the units that parts of a system consist of."""
+"""Calls summed up by phase, rank and set of targets: what parts of a system consist of."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cells:
 
 def make_cells(at: Situation, seconds: Floats) -> Cells | None:
     """Sum up data calls that take these seconds."""
-    data = np.flatnonzero(at.calls.moves_data & (at.calls.bytes > 0))
+    data = np.flatnonzero(at.calls.moves_data & (at.calls.bytes > 0) & _has_peers(at))
     if len(data) < 2:
         return None
     classes = at.queues.classes[data]
@@ -43,6 +43,13 @@ def make_cells(at: Situation, seconds: Floats) -> Cells | None:
         level=level,
         of_call=of_call,
     )
+
+
+def _has_peers(at: Situation) -> Flags:
+    """Calls of a kind and size that several ranks make: others cannot be compared."""
+    names, place = np.unique(at.queues.classes, return_inverse=True)
+    pairs = np.unique(place * at.ranks + at.calls.rank)
+    return np.bincount(pairs // at.ranks, minlength=len(names))[place] > 1
 
 
 def explained(cells: Cells, member: Flags) -> float:
@@ -75,4 +82,4 @@ def phase_seconds(at: Situation, seconds: Floats) -> Floats:
     share = np.divide(
         seconds, at.calls.duration, out=np.zeros(len(at.calls)), where=at.calls.duration > 0
     )
-    return np.minimum(at.held, at.by_rank(at.own * share).max(axis=1) + at.waiting)
+    return np.minimum(at.held, at.busiest_rank(at.own * share) + at.waiting)

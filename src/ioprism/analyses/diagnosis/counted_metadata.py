@@ -19,6 +19,7 @@ class CountedTimes:
     metadata: Floats  # seconds by rank, without those of `exact`
     sync: Floats
     syncs: Floats  # number of sync calls by rank
+    opens: Floats  # number of opens by rank
 
 
 def counted_times(
@@ -37,7 +38,7 @@ def counted_times(
     """
     nothing = np.zeros(len(numbers))
     if "POSIX" not in counters or (calls.kind == METADATA).any():
-        return CountedTimes(_no_calls(), nothing, nothing, nothing)
+        return CountedTimes(_no_calls(), nothing, nothing, nothing, nothing)
     table = counters["POSIX"].filter(pl.col("file").is_not_null())
     places = {int(number): place for place, number in enumerate(numbers)}
     own = table.filter(pl.col("rank").is_in(list(places)))
@@ -45,15 +46,18 @@ def counted_times(
     exact, rest = _exact(own, places)
     if share < 1:
         placed = np.bincount(exact.rank, exact.duration, minlength=len(numbers))
-        exact, rest = _no_calls(), (np.arange(len(numbers)), placed)
+        exact, rest = _no_calls(), (np.arange(len(numbers)), np.asarray(placed, np.float64))
     metadata = nothing.copy()
     np.add.at(metadata, rest[0], rest[1])
     everyone = max(ranks, len(numbers))
     metadata += float(shared["POSIX_F_META_TIME"].sum()) / everyone
     sync = _sync(own, shared, places, calls, everyone, share)
+    rows = [places[int(number)] for number in own["rank"].to_list()]
     syncs = np.full(len(numbers), _syncs(shared) / everyone)
-    np.add.at(syncs, [places[int(number)] for number in own["rank"].to_list()], _each_syncs(own))
-    return CountedTimes(exact, metadata * share, sync, syncs * share)
+    np.add.at(syncs, rows, _each_syncs(own))
+    opens = np.full(len(numbers), float(shared["POSIX_OPENS"].sum()) / everyone)
+    np.add.at(opens, rows, own["POSIX_OPENS"].to_numpy())
+    return CountedTimes(exact, metadata * share, sync, syncs * share, opens * share)
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:

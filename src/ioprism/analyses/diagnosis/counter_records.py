@@ -1,4 +1,4 @@
-"""Counter records of the lowest layer as arrays: one row per file and rank, or file and all ranks."""
+"""Counter records of the lowest layer as arrays: one row per file and rank, or all ranks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CounterRecords:
     @property
     def shared(self) -> Flags:
         """Which records stand for all ranks together."""
-        return self.rank == EVERYONE
+        return np.asarray(self.rank == EVERYONE)
 
     @property
     def seconds(self) -> Floats:
@@ -87,7 +87,7 @@ class CounterRecords:
         own = ~self.shared
         known = np.clip(self.rank[own], 0, self.ranks - 1)
         total = np.bincount(known, values[own], minlength=self.ranks)
-        return total + float(values[self.shared].sum()) / self.ranks
+        return np.asarray(total + float(values[self.shared].sum()) / self.ranks, np.float64)
 
     def path(self, record: int) -> str:
         """The name of a record's file."""

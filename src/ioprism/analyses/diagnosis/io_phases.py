@@ -32,6 +32,10 @@ class IoPhases:
         """Return the phase that each moment lies in, or the one before it."""
         return np.maximum(0, np.searchsorted(self.start, moments, side="right") - 1)
 
+    def as_one(self) -> IoPhases:
+        """Return one phase from the first call to the last, for ranks that never wait."""
+        return IoPhases(self.start[:1], self.end[-1:])
+
     def joined_across(self, seconds: float) -> IoPhases:
         """Return phases joined across the shortest gaps that together last so long.
 
@@ -57,8 +61,8 @@ def io_phases(start: Floats, end: Floats, rank: Ints) -> IoPhases:
     together = _together(begins, start, rank)
     gaps = begins[1:] - finishes[:-1]
     apart = gaps > longest_pause(gaps, finishes - begins)
-    if int((together[1:] | together[:-1]).sum()) <= MOST_PHASES:
-        apart |= together[1:] | together[:-1]
+    if int((together[1:] & together[:-1]).sum()) <= MOST_PHASES:
+        apart |= together[1:] & together[:-1]
     breaks = np.flatnonzero(apart)
     first = np.concatenate(([0], breaks + 1))
     last = np.concatenate((breaks, [len(begins) - 1]))

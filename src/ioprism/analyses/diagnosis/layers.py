@@ -101,8 +101,7 @@ def find(at: Situation) -> Iterator[Candidate]:
 
 def _rest(at: Situation, mine: Flags) -> Floats:
     """Seconds of each phase that are not the lowest layer's calls on the file."""
-    own = at.by_rank(at.own, mine).max(axis=1)
-    return np.maximum(0.0, at.held - own)
+    return np.maximum(0.0, at.held - at.busiest_rank(at.own, mine))
 
 
 def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candidate | None:
@@ -116,8 +115,8 @@ def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candid
     after = np.where(writes, np.minimum(at.own, quick) * shrunk, 0.0)
     slow = np.where(writes, at.own * shrunk, 0.0)
     rest = _rest(at, mine)
-    saved = np.maximum(0.0, at.held - rest - at.by_rank(after).max(axis=1))
-    low = np.maximum(0.0, at.held - rest - at.by_rank(slow).max(axis=1))
+    saved = np.maximum(0.0, at.held - rest - at.busiest_rank(after))
+    low = np.maximum(0.0, at.held - rest - at.busiest_rank(slow))
     return Candidate(
         "read-modify-write",
         {"file": at.path(entry.file)},
@@ -140,7 +139,7 @@ def _not_aggregated(at: Situation, entry: LibraryFile, mine: Flags) -> Iterator[
     # Large contiguous pieces: the fixed cost per piece and the locks go away. What remains is
     # at most what the quickest calls take, at least their bytes at the highest rate seen.
     quick = float(np.quantile(at.calls.duration[mine], 0.1))
-    pieces = at.by_rank(mine.astype(np.float64)).max(axis=1)
+    pieces = at.busiest_rank(mine.astype(np.float64))
     slow = pieces * quick
     likely = 0.3 * slow
     saved = np.maximum(0.0, at.held - rest - likely)
@@ -168,9 +167,7 @@ def _few_aggregators(
     own = at.by_rank(at.own, mine)
     chain = own.sum(axis=1) / nodes
     held = np.where(mine, at.queues.held, 0.0)
-    work = np.zeros(at.phases)
-    if len(at.pieces.targets):
-        work = at.by_target(held).sum(axis=1) / len(at.pieces.targets)
+    work = at.even_target(held)
     rest = np.maximum(0.0, at.held - own.max(axis=1))
     least, most = at.queues.doubt
     after = [np.maximum(chain, work * factor) + rest for factor in (most, 1.0, least)]

@@ -21,6 +21,7 @@ from ioprism.analyses.diagnosis.calls import (
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
+from ioprism.analyses.diagnosis.waiting import ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
@@ -44,9 +45,11 @@ class Observations:
     files: pl.DataFrame
     counters: Mapping[str, pl.DataFrame]
     syncs: Floats  # number of sync calls of each rank
+    opens: Floats  # number of opens of each rank
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
     share: float = 1.0  # of the job's I/O time that the calls stand for
+    waits: bool = True  # whether ranks wait for each other between phases
 
     @property
     def has_calls(self) -> bool:
@@ -75,6 +78,8 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         np.concatenate((calls.rank, above["unit"].to_numpy())),
     )
     phases = phases.joined_across(_hidden(calls, phases, counted))
+    waits = ranks_wait(calls)
+    phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
@@ -89,10 +94,12 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         phase=phases.of(calls.start),
         files=files,
         counters=counters,
-        syncs=counted.syncs + np.bincount(below_syncs(calls), minlength=len(numbers)),
+        syncs=counted.syncs + _number(below, "sync", len(numbers)),
+        opens=counted.opens + _number(below, "open", len(numbers)),
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
         share=sample.share,
+        waits=waits,
     )
 
 
@@ -154,10 +161,14 @@ def _calls(events: pl.DataFrame) -> Calls:
         bytes=pl.col("bytes").fill_null(0),
     )  # fmt: skip
     return Calls(
-        *(table[name].to_numpy() for name in ("start", "end", "unit", "file", "kind")),
-        table["offset"].to_numpy(),
-        table["bytes"].to_numpy(),
-        np.zeros(table.height, np.bool_),
+        start=table["start"].to_numpy(),
+        end=table["end"].to_numpy(),
+        rank=table["unit"].to_numpy(),
+        file=table["file"].to_numpy(),
+        kind=table["kind"].to_numpy(),
+        offset=table["offset"].to_numpy(),
+        bytes=table["bytes"].to_numpy(),
+        inferred=np.zeros(table.height, np.bool_),
     ).ordered()
 
 
@@ -211,9 +222,10 @@ def _pauses(calls: Calls, phases: IoPhases) -> tuple[Floats, Floats, Ints, Ints]
     return begin[some], calls.start[some], calls.rank[some], calls.file[some]
 
 
-def below_syncs(calls: Calls) -> Ints:
-    """The rank of each sync call that the trace itself has."""
-    return calls.rank[(calls.kind == KINDS["sync"]) & ~calls.inferred]
+def _number(below: pl.DataFrame, operation: str, ranks: int) -> Ints:
+    """How many calls of an operation each rank makes in the trace itself."""
+    some = below.filter(pl.col("operation").cast(pl.String) == operation)
+    return np.bincount(some["unit"].to_numpy(), minlength=ranks)
 
 
 def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:

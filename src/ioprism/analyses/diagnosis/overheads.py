@@ -34,10 +34,8 @@ def without(
     """
     quick = np.minimum(at.own, at.queues.lone)
     rest = at.own if relieved is None else np.where(relieved, quick, at.own)
-    chain = at.by_rank(np.where(some, at.own * kept, rest)).max(axis=1)
-    work = np.zeros(at.phases)
-    if len(at.pieces.targets):
-        work = at.by_target(np.where(some, at.queues.held * kept, at.queues.held)).max(axis=1)
+    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
     after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
@@ -49,7 +47,9 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     syncs = at.calls.kind == SYNC
     if not syncs.any():
         return
-    kept = _syncs_needed(at)[at.calls.rank]
+    kept = _needed(at, at.calls.kind == WRITE, at.seen.syncs)[at.calls.rank]
+    if float(np.median(kept[syncs])) > 0.5:
+        return
     saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
@@ -62,14 +62,14 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-def _syncs_needed(at: Situation) -> Floats:
-    """The part of each rank's syncs that is needed: one for each file and phase it writes in."""
-    written = (at.calls.kind == WRITE) & (at.calls.file >= 0)
+def _needed(at: Situation, some: Flags, made: Floats) -> Floats:
+    """The part of each rank's calls that is needed: one for each file and phase of `some`."""
+    some = some & (at.calls.file >= 0)
     files = int(at.calls.file.max(initial=0)) + 1
-    key = (at.seen.phase[written] * at.ranks + at.calls.rank[written]) * files
-    pairs = np.unique(key + at.calls.file[written])
+    key = (at.seen.phase[some] * at.ranks + at.calls.rank[some]) * files
+    pairs = np.unique(key + at.calls.file[some])
     needed = np.bincount(pairs // files % at.ranks, minlength=at.ranks)
-    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(at.seen.syncs, 1))
+    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(made, 1))
 
 
 def library_calls(at: Situation) -> Flags:
@@ -87,7 +87,7 @@ def library_calls(at: Situation) -> Flags:
     wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
     if wanted.sum() < MANY_FILES:
         return np.zeros(len(at.calls), np.bool_)
-    return known & wanted[np.maximum(at.calls.file, 0)]
+    return np.asarray(known & wanted[np.maximum(at.calls.file, 0)])
 
 
 def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
@@ -112,15 +112,15 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     some = (at.calls.kind == METADATA) & ~library
     if not some.any() and not at.seen.unplaced.any():
         return
-    calls = np.bincount(at.calls.rank[some], minlength=at.ranks)
-    kept = (1 / np.maximum(calls, 1))[at.calls.rank]
+    tiny = _tiny(at)
+    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     # What lies in many tiny files goes into few: their requests are joined as well.
-    saved, low, high = without(at, some | _tiny(at), kept)
+    saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
-    directory = common_directory(at.seen.files["path"].gather(files.tolist()).to_list())
-    if directory and len(files) > 2 * at.ranks:
-        culprit["directory"] = directory
+    if len(files) > 2 * at.ranks:
+        names = at.seen.files["path"].gather(files.tolist()).to_list()
+        culprit["directory"] = common_directory(names)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),

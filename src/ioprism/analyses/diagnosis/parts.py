@@ -33,11 +33,14 @@ class Part:
         return list(self.culprit.get("targets", [self.culprit["target"]]))
 
 
-def slowest_parts(at: Situation, cells: Cells) -> list[Part]:
-    """Return the slowest targets, nodes and ranks."""
+def slowest_parts(at: Situation, cells: Cells, *, by_calls: bool = True) -> list[Part]:
+    """Return the slowest targets, nodes and ranks.
+
+    Targets are ordered by how long they are busy for their calls, or else by their cells.
+    """
     host = at.seen.host_of[cells.rank]
     return [
-        *_targets(at, cells),
+        *_targets(at, cells, by_calls=by_calls),
         *_partition(cells, host, "slow-node", 1, lambda n: {"host": at.seen.hosts[n]}),
         *_partition(
             cells, cells.rank, "slow-rank", 2,
@@ -66,16 +69,18 @@ def _partition(
         yield Part(code, culprit(int(names[place])), member, preference, levels[place], others)
 
 
-def _targets(at: Situation, cells: Cells) -> Iterator[Part]:
+def _targets(at: Situation, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
     """Targets; those that are always used together cannot be told apart and are one part."""
     pieces = at.pieces
     if len(pieces.targets) < 2:
         return
     touches, leads = _touched(pieces)
-    busy = busy_levels(at)
+    busy = busy_levels(at) if by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
-    for target in sorted(range(len(busy)), key=lambda t: (-round(busy[t], 2), not leads[t], t)):
+    for target in sorted(
+        range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)
+    ):
         pattern = touches[target].tobytes()
         if not touches[target].any() or pattern in seen or len(seen) >= SUSPECTS:
             continue
@@ -98,6 +103,16 @@ def _touched(pieces: TargetPieces) -> tuple[Flags, Flags]:
     leads = np.zeros(len(pieces.targets), np.bool_)
     leads[pieces.first[pieces.known]] = True
     return touches, leads
+
+
+def _cell_levels(cells: Cells, touches: Flags) -> Floats:
+    """The median of the cells that use each target; minus infinity where none does."""
+    levels = np.full(len(touches), -np.inf)
+    for target, groups in enumerate(touches):
+        member = (cells.group >= 0) & groups[np.maximum(cells.group, 0)]
+        if member.any():
+            levels[target] = np.median(cells.level[member])
+    return levels
 
 
 def busy_levels(at: Situation) -> Floats:
@@ -140,3 +155,17 @@ def holder(at: Situation, node: Part) -> Part:
 
 
 HOLDS = 2.5  # times the others' seconds, for one rank to be what a node waits for
+
+
+def joint_culprit(found: list[Part]) -> dict[str, Any]:
+    """Name several slow parts of one kind."""
+    culprit = dict(found[0].culprit)
+    if len(found) == 1:
+        return culprit
+    if found[0].code == "slow-target":
+        culprit["targets"] = sorted({name for part in found for name in part.targets})
+    elif found[0].code == "slow-node":
+        culprit["hosts"] = sorted(part.culprit["host"] for part in found)
+    else:
+        culprit["ranks"] = sorted(rank for part in found for rank in part.culprit["ranks"])
+    return culprit

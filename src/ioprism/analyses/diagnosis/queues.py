@@ -39,7 +39,7 @@ def size_classes(calls: Calls) -> Ints:
     return calls.kind * 128 + size.astype(np.int64)
 
 
-def fit_queues(calls: Calls, phase: Ints, pieces: TargetPieces) -> QueueFit:
+def fit_queues(calls: Calls, pieces: TargetPieces) -> QueueFit:
     """Read service times from the order in which calls end at each target."""
     count = len(calls)
     service, idle = np.full(count, np.inf), np.ones(count, np.bool_)

@@ -65,11 +65,9 @@ class _After:
 
 
 def _savings(at: Situation, after: _After, factor: float = 1.0) -> Floats:
-    chain = at.by_rank(np.where(at.calls.moves_data, np.minimum(after.lone, at.own), at.own))
-    work = np.zeros(at.phases)
-    if len(at.pieces.targets):
-        work = at.by_target(after.held).max(axis=1)
-    bound = np.maximum(chain.max(axis=1), work * factor) + at.waiting
+    chain = at.busiest_rank(np.where(at.calls.moves_data, np.minimum(after.lone, at.own), at.own))
+    work = at.busiest_target(after.held)
+    bound = np.maximum(chain, work * factor) + at.waiting
     return np.maximum(0.0, at.held - bound)
 
 
@@ -125,7 +123,8 @@ def _round(at: Situation, rows: Ints) -> Ints:
     """Bytes from a stripe to the next one on the same target, less the stripe itself."""
     counts = at.seen.files["targets"].list.len().fill_null(1).cast(pl.Int64).to_numpy()
     sizes = stripe_sizes(at)
-    return (np.maximum(1, counts[np.maximum(at.calls.file[rows], 0)]) - 1) * sizes[rows]
+    others = np.maximum(1, counts[np.maximum(at.calls.file[rows], 0)]) - 1
+    return np.asarray(others * sizes[rows], np.int64)
 
 
 def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None:
@@ -184,6 +183,10 @@ def _lock_cost(
 def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     """Requests out of order cost more than those in order."""
     service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
+    # Only requests of the same size tell what their order costs.
+    classes = at.queues.classes
+    both = np.intersect1d(classes[some & ~order], classes[some & order])
+    some = some & np.isin(classes, both)
     wild, tame = some & ~order, some & order
     size = stripe_sizes(at)
     opens_stripe = at.calls.offset % size == 0
@@ -202,7 +205,9 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
         np.where(some, at.queues.lone * ratio, at.queues.lone),
         np.where(some, at.queues.held * ratio, at.queues.held),
     )
-    saved = _savings(at, after)
+    # No more than the requests' own part of what ranks spend in each phase.
+    spent, total = at.by_rank(at.own, some).sum(axis=1), at.by_rank(at.own).sum(axis=1)
+    saved = np.minimum(_savings(at, after), at.held * spent / np.maximum(total, 1e-12))
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         "random-access",
@@ -266,7 +271,7 @@ def _redundant(at: Situation, some: Flags) -> Candidate | None:
     file = int(np.argmax(seconds))
     mine = some & (at.calls.file == file)
     factor = 1 / copies[file]
-    rank_share = at.by_rank(at.own, mine).max(axis=1)
+    rank_share = at.busiest_rank(at.own, mine)
     rest = np.maximum(0.0, at.held - rank_share)
     # Read once: at most what one rank's reads take alone, shared by all at best.
     after = rank_share * factor

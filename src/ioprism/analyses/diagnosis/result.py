@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
+from ioprism.analyses.diagnosis.stages import Stage
 from ioprism.model.finding import Recommendation
 
 
@@ -98,6 +99,7 @@ class Diagnosis:
     ledger: tuple[LedgerLine, ...] = ()
     opportunities: tuple[Opportunity, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
+    stages: tuple[Stage, ...] = ()  # of a training run, where the application tells them
 
     @property
     def share(self) -> float:
@@ -146,6 +148,7 @@ class Diagnosis:
             "not_checked": [
                 {"code": missing.code, "needs": missing.needs} for missing in self.not_checked
             ],
+            **({"stages": [asdict(stage) for stage in self.stages]} if self.stages else {}),
         }
 
     def to_frame(self) -> pl.DataFrame:

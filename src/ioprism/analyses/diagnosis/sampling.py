@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.diagnosis.calls import Floats
+from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
-MOST_CALLS = 200_000  # that are looked at one by one
+MOST_CALLS = 150_000  # that are looked at one by one
 COLUMNS = (
     "start", "end", "rank", "process", "layer", "operation", "file", "offset", "bytes",
     "collective",
@@ -55,7 +55,7 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     return SampledCalls(events, float(inside) / total, total)
 
 
-def _counts(trace: Trace, engine: Engine, windows: Floats) -> np.ndarray:  # type: ignore[type-arg]
+def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:
     (table,) = engine.run(trace, CallsPerWindow(windows))
     known = table.filter(pl.col("window") >= 0)
     counts = np.zeros(len(windows), np.int64)
@@ -63,10 +63,11 @@ def _counts(trace: Trace, engine: Engine, windows: Floats) -> np.ndarray:  # typ
     return counts
 
 
-def _sliced(windows: Floats, last: float, counts: np.ndarray, most: int) -> Floats:  # type: ignore[type-arg]
-    """Cut windows with too many calls into equal parts."""
+def _sliced(windows: Floats, last: float, counts: Ints, most: int) -> Floats:
+    """Cut windows that fill half the sample alone into equal parts; whole phases tell more."""
     ends = np.concatenate((windows[1:], [last]))
-    parts = np.maximum(1, np.ceil(counts / (most / 16))).astype(np.int64)
+    many = np.ceil(counts / (most / 8)).astype(np.int64)
+    parts = np.where(counts > most / 2, many, 1)
     pieces = [
         np.linspace(begin, end, count, endpoint=False)
         for begin, end, count in zip(windows, ends, parts, strict=True)
@@ -74,7 +75,7 @@ def _sliced(windows: Floats, last: float, counts: np.ndarray, most: int) -> Floa
     return np.concatenate(pieces)
 
 
-def _spread(counts: np.ndarray, most: int) -> np.ndarray:  # type: ignore[type-arg]
+def _spread(counts: Ints, most: int) -> Ints:
     """Windows at equal distances whose calls are not too many."""
     step = 1
     while counts[::step].sum() > most and step < len(counts):

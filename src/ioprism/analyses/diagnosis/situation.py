@@ -15,6 +15,7 @@ from ioprism.analyses.diagnosis.calls import (
     Floats,
     Ints,
     first_of_each,
+    joined,
     own_time,
 )
 from ioprism.analyses.diagnosis.observations import Observations
@@ -73,19 +74,34 @@ class Situation:
         """Sum a value of calls by phase and rank."""
         return self._summed(values, self.calls.rank, self.ranks, where)
 
+    def busiest_rank(self, values: Floats, where: Flags | None = None) -> Floats:
+        """The largest sum that any one rank has in each phase."""
+        return np.asarray(self.by_rank(values, where).max(axis=1), np.float64)
+
     def by_target(self, values: Floats) -> Floats:
         """Sum a value of calls by phase and target."""
         rows, count = self.pieces.call, len(self.pieces.targets)
         key = self.seen.phase[rows] * count + self.pieces.target
-        return np.bincount(key, values[rows], minlength=self.phases * count).reshape(
-            self.phases, count
-        )
+        total = np.bincount(key, values[rows], minlength=self.phases * count)
+        return np.asarray(total, np.float64).reshape(self.phases, count)
+
+    def busiest_target(self, values: Floats) -> Floats:
+        """The largest sum that any one target has in each phase; 0 where no target is known."""
+        if not len(self.pieces.targets):
+            return np.zeros(self.phases)
+        return np.asarray(self.by_target(values).max(axis=1), np.float64)
+
+    def even_target(self, values: Floats) -> Floats:
+        """What each target has in each phase if all of it is spread evenly."""
+        if not len(self.pieces.targets):
+            return np.zeros(self.phases)
+        return np.asarray(self.by_target(values).mean(axis=1), np.float64)
 
     def _summed(self, values: Floats, key: Ints, count: int, where: Flags | None) -> Floats:
         some = slice(None) if where is None else where
         place = self.seen.phase[some] * count + key[some]
         total = np.bincount(place, values[some], minlength=self.phases * count)
-        return total.reshape(self.phases, count)
+        return np.asarray(total, np.float64).reshape(self.phases, count)
 
     @property
     def targets_known(self) -> int:
@@ -103,25 +119,37 @@ def situation(seen: Observations) -> Situation:
     own = own_time(seen.calls)
     pieces = target_pieces(seen.calls, seen.files)
     held, waiting = held_up(seen, own)
-    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, seen.phase, pieces))
+    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, pieces))
 
 
 def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
-    """Seconds that each phase holds the job up, and those in which the busiest rank is outside
-    the lowest layer: exchange inside a library, or ranks that come one after another.
+    """Seconds that each phase holds the job up, and those outside calls of the lowest layer.
 
-    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call.
+    The latter are, for the busiest rank, exchange inside a library, or ranks that come one after
+    another.
+    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call;
+    where they do not wait for each other, the rank with most I/O counts.
     """
     above = _as_calls(seen.above)
+    if not seen.waits:
+        return _longest_rank(joined(seen.calls, above))
     start, end = unite(
         np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
     )
-    held = np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases))
+    held = np.asarray(
+        np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases)), np.float64
+    )
     ranks = max(1, len(seen.rank_numbers))
     lowest = np.bincount(
         seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
     ).reshape(-1, ranks)
     return held, np.maximum(0.0, held - lowest.max(axis=1))
+
+
+def _longest_rank(every: Calls) -> tuple[Floats, Floats]:
+    """What the rank with most I/O spends in calls, in the one phase there is."""
+    inside = np.bincount(every.rank, own_time(every))
+    return np.array([float(inside.max(initial=0.0))]), np.zeros(1)
 
 
 def _as_calls(above: pl.DataFrame) -> Calls:

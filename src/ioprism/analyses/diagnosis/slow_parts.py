@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend, phase_seconds
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.parts import Part, holder, number_of_parts, slowest_parts
+from ioprism.analyses.diagnosis.parts import (
+    Part,
+    holder,
+    joint_culprit,
+    number_of_parts,
+    slowest_parts,
+)
 from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
@@ -42,7 +47,7 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
     mended = seconds
     tests: list[float] = []
     for _ in range(MOST_PARTS):
-        best = _slowest_part(at, cells, found[0].code if found else None)
+        best = _slowest_part(at, cells, found)
         if best is None:
             break
         part, p_value = best
@@ -57,12 +62,20 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
         yield _candidate(at, found, seconds, mended, max(tests))
 
 
-def _slowest_part(at: Situation, cells: Cells, code: str | None) -> tuple[Part, float] | None:
-    """The part that explains most of what cells differ in, if it is slower than chance."""
+def _slowest_part(
+    at: Situation, cells: Cells, found: list[Part]
+) -> tuple[Part, float] | None:  # fmt: skip
+    """The part that explains most of what cells differ in, if it is slower than chance.
+
+    After a first part only further ones of its kind are looked for.
+    """
+    known = [part.culprit for part in found]
     scored = [
         (explained(cells, part.member), -part.preference, part)
         for part in slowest_parts(at, cells)
-        if code in (None, part.code) and _slower(cells, part.member)
+        if (not found or part.code == found[0].code)
+        and part.culprit not in known
+        and _slower(cells, part.member)
     ]
     if not scored:
         return None
@@ -87,7 +100,7 @@ def _chance(at: Situation, cells: Cells, part: Part) -> float:
         peers = part.peers[part.peers < part.level - np.log(SLOWER)] if few else part.peers
         if not len(peers) or part.level < np.median(peers) + np.log(SLOWER):
             return 1.0  # its calls only wait longer: more lies on it
-    test = rank_test(cells.level[part.member], cells.level[_sound(cells, part)])
+    test = rank_test(cells.level[part.member], cells.level[sound_cells(cells, part)])
     test *= number_of_parts(at)
     if len(part.peers) < FEWEST_PEERS:
         return min(1.0, test)
@@ -101,7 +114,7 @@ def _few_as_slow(part: Part) -> bool:
     return as_slow + 1 <= 0.5 * (len(part.peers) + 1)
 
 
-def _sound(cells: Cells, part: Part) -> Flags:
+def sound_cells(cells: Cells, part: Part) -> Flags:
     """Cells to compare with: not of the part, nor of others as slow where those are few."""
     outside = ~part.member
     if not _few_as_slow(part):
@@ -122,7 +135,7 @@ def _candidate(
     low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
     return Candidate(
         code=found[0].code,
-        culprit=_joint_culprit(found),
+        culprit=joint_culprit(found),
         seconds=np.maximum(0.0, before - likely),
         low=float(np.maximum(0, before - low).sum()) * 0.93,
         high=float((before - after).sum()) * 1.03,
@@ -134,8 +147,6 @@ def _candidate(
 
 def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
     """The most that any one target must work in each phase, at the speed of sound ones."""
-    if not len(at.pieces.targets):
-        return np.zeros(at.phases)
     held = np.minimum(at.queues.held, mended)
     sound = ~changed & ~at.queues.idle & np.isfinite(at.queues.service)
     for name in np.unique(at.queues.classes[sound]):
@@ -144,17 +155,4 @@ def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
             chosen = some & sound
             typical = service_seconds(at.queues.service[chosen], at.pieces.group[chosen])
             held[some] = np.minimum(held[some], typical)
-    return at.by_target(held).max(axis=1)
-
-
-def _joint_culprit(found: list[Part]) -> dict[str, Any]:
-    culprit = dict(found[0].culprit)
-    if len(found) == 1:
-        return culprit
-    if found[0].code == "slow-target":
-        culprit["targets"] = sorted({name for part in found for name in part.targets})
-    elif found[0].code == "slow-node":
-        culprit["hosts"] = sorted(part.culprit["host"] for part in found)
-    else:
-        culprit["ranks"] = sorted(rank for part in found for rank in part.culprit["ranks"])
-    return culprit
+    return at.busiest_target(held)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
     rest = np.maximum(0.0, at.held - own)
     # Every rank takes a part: the chain of calls shrinks to one of them, the targets remain.
     spread = own / at.seen.ranks
-    work = _even_work(at, mine)
+    work = at.even_target(np.where(mine, at.queues.held, 0.0))
     saved, low, high = _saved(at, lambda factor: np.maximum(spread, work * factor) + rest)
     return Candidate(
         "serial-io",
@@ -73,15 +74,7 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
     )
 
 
-def _even_work(at: Situation, some: Flags) -> Floats:
-    """Seconds that each target works in each phase if these calls lie evenly on all targets."""
-    if not len(at.pieces.targets):
-        return np.zeros(at.phases)
-    held = np.where(some, at.queues.held, 0.0)
-    return at.by_target(held).sum(axis=1) / len(at.pieces.targets)
-
-
-def _saved(at: Situation, after) -> tuple[Floats, float, float]:  # type: ignore[no-untyped-def]
+def _saved(at: Situation, after: Callable[[float], Floats]) -> tuple[Floats, float, float]:
     """Savings by phase, and the sum's low and high end, over the doubt about service times."""
     least, most = at.queues.doubt
     saved = [np.maximum(0.0, at.held - after(factor)) for factor in (most, 1.0, least)]
@@ -103,12 +96,13 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     own = at.by_rank(at.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
     # What a byte costs while all ranks are at it, as the others' calls show.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cost = np.nanmedian(np.where(moved[:, light] > 0, own[:, light] / moved[:, light], np.nan),
-                            axis=1)  # fmt: skip
-    even = moved.sum(axis=1) / active.sum()
     lone = np.where(some, at.queues.lone, 0.0).sum() / max(1.0, total.sum())
-    chain = even * np.nan_to_num(cost, nan=lone)
+    cost = np.divide(own, moved, out=np.full_like(own, np.nan), where=moved > 0)[:, light]
+    cost[np.isnan(cost).all(axis=1)] = lone
+    even = moved.sum(axis=1) / active.sum()
+    chain = even * np.nanmedian(cost, axis=1)
+    if len(at.pieces.targets):  # which have as much to do as before, evenly
+        chain = np.maximum(chain, at.by_target(at.queues.held).mean(axis=1))
     slowest = own.max(axis=1)
     of_heavy = own[:, heavy].max(axis=1)
     after = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, chain), at.held)
@@ -142,7 +136,7 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
     limited = work[:, hot] >= SATURATED * at.held
     if total[hot] < UNEVEN * ideal or not limited.any():
         return
-    chain = at.by_rank(np.where(_data(at), at.queues.lone, at.own)).max(axis=1)
+    chain = at.busiest_rank(np.where(_data(at), at.queues.lone, at.own))
     share = ideal / float(even.sum())
 
     def after(factor: float) -> Floats:
@@ -171,7 +165,7 @@ def even_placement(total: float, single: float, targets: int) -> float:
     """The most that any target has to do when files, none larger than `single`, are spread."""
     if single <= 0:
         return total / targets
-    return max(total / targets, single * np.ceil(total / single / targets - 1e-6))
+    return max(total / targets, single * math.ceil(total / single / targets - 1e-6))
 
 
 def _one_file(at: Situation) -> float:
@@ -225,7 +219,7 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
     limited = work >= SATURATED * at.held
     if not limited.any():
         return
-    chain = at.by_rank(np.where(mine, at.queues.lone, at.own)).max(axis=1)
+    chain = at.busiest_rank(np.where(mine, at.queues.lone, at.own))
 
     def after(targets: float) -> Floats:
         spread = shortest(at, np.minimum(chain, at.held / 2), work * len(used) / targets)

@@ -19,6 +19,7 @@ from ioprism.errors import (
 )
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
+from ioprism.storage.remote import exists
 
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written
@@ -108,7 +109,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
-    if not source.exists():
+    if not exists(source):
         raise NoSuchTraceError(source)
     tried = []
     for reader in readers():

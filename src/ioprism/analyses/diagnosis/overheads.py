@@ -119,8 +119,8 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        names = at.seen.files["path"].gather(files.tolist()).to_list()
-        culprit["directory"] = common_directory(names)
+        directory = common_directory(at.seen.files["path"].gather(files.tolist()).to_list())
+        culprit |= {"directory": directory} if directory not in ("", "/") else {}
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),

@@ -62,8 +62,10 @@ def of_situation(
     if share < WORTH:
         whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    others = (one for family in FAMILIES for one in family.find(at))
-    candidates = [*first, *_slow(at), *others]
+    others = [one for family in FAMILIES for one in family.find(at)]
+    busy_target = any(one.code == "hot-target" for one in others)
+    slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
+    candidates = [*first, *slow, *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
     whole = Diagnosis(

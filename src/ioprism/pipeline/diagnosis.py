@@ -14,8 +14,8 @@ from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
-from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
+from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory

@@ -8,7 +8,7 @@ import sys
 
 import benchmarks
 
-NOT_BENCHMARKS = {"__main__", "peers"}
+NOT_BENCHMARKS = {"__main__", "peers", "simulated_machines"}
 
 
 def main() -> None:

@@ -82,8 +82,8 @@ class Comparison(Result):
     gone: tuple[Finding, ...]
     new: tuple[Finding, ...]
     kept: tuple[Kept, ...]
-    promised: float | None = None  # seconds that the causes which are gone, or less, were to save
-    delivered: float | None = None  # seconds that the run is shorter
+    promised: float | None = None  # seconds that the diagnosis of the first run said can be saved
+    delivered: float | None = None  # seconds that the second run is shorter
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism compare --json` says."""

@@ -27,6 +27,7 @@ COMMANDS = {
     "phases": "When a job does I/O, and whom each phase waits for.",
     "rules": "Every rule, its code and its threshold.",
     "servers": "Characterise a machine from its file-system servers' counters.",
+    "site": "All jobs of a centre: what they lose, to which cause, since when.",
     "replay": "Send a trace as a live stream, to see what watch would have said.",
     "watch": "Follow running jobs and predict their next I/O phase.",
     "write-time": "Predict how long a write takes, and choose a better configuration.",

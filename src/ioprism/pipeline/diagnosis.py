@@ -23,7 +23,7 @@ from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
 from ioprism.rules.causes.wording import worded
-from ioprism.rules.registry import judge
+from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
 from ioprism.storage.counter_store import open_store
 from ioprism.views.time.write_intervals import write_intervals
@@ -45,12 +45,24 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    where = engine or LocalEngine()
-    found = _sharpened(find_causes(held, where), held, where, chosen)
+    return diagnosed(held, engine or LocalEngine(), options=chosen)
+
+
+def diagnosed(
+    trace: Trace,
+    engine: Engine,
+    insights: Insights | None = None,
+    *,
+    options: DiagnosisOptions | None = None,
+) -> Diagnosis:
+    """Find the causes and word them; findings become their symptoms."""
+    found = find_causes(trace, engine)
+    if options is not None:
+        found = _sharpened(found, trace, engine, options)
     if not found.causes:
         return found
-    findings = judge(evidence_of_trace(held, where, Thresholds())).findings
-    return worded(found, held, [finding.code for finding in findings])
+    known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
+    return worded(found, trace, [finding.code for finding in known.findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ioprism.errors import IoprismError, NoSuchTraceError, UsageError
-from ioprism.storage.site_store import SiteStore
+from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.storage.site_store import SiteStore, open_site
+
+if TYPE_CHECKING:
+    from ioprism.analyses.site.summary import Chosen, SiteTables
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 CHUNK = 4  # logs that a process takes at a time
@@ -39,6 +44,16 @@ class Added:
     added: int
     known: int  # logs that were there already
     failed: tuple[str, ...]  # what could not be read, and why
+    ignored: int = 0  # files in folders that are not traces
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site add --json` says."""
+        return {
+            "added": self.added,
+            "known": self.known,
+            "failed": list(self.failed),
+            "ignored": self.ignored,
+        }
 
 
 def add_logs(
@@ -64,17 +79,65 @@ def add_logs(
             if digest not in known:
                 new.setdefault(digest, path)
         failed: list[str] = []
-        added = 0
-        work = partial(_described, options=chosen)
+        added = ignored = 0
+        named = frozenset(path for path in paths if path.is_file())
+        work = partial(_described, options=chosen, named=named)
         results = _mapped(work, list(new.items()), chosen.processes)
         while batch := list(islice(results, AT_ONCE)):
-            good = [rows for rows in batch if not isinstance(rows, str)]
+            good = [rows for rows in batch if isinstance(rows, dict)]
             failed += [rows for rows in batch if isinstance(rows, str)]
+            ignored += sum(rows is None for rows in batch)
             if good:
                 store.add(_tables(good))
             added += len(good)
-            progress(added + len(failed))
-    return Added(added, len(logs) - len(new), tuple(failed))
+            progress(added + len(failed) + ignored)
+    return Added(added, len(logs) - len(new), tuple(failed), ignored)
+
+
+def follow_logs(
+    store: SiteStore, folder: Path, *, options: SiteOptions, every: float
+) -> Iterator[Added]:
+    """Add what appears in a folder, for ever; logs that are still written are left for later."""
+    seen: dict[Path, tuple[int, int]] = {}
+    done: set[Path] = set()
+    while True:
+        now = {path: _stamp(path) for path in folder.rglob("*") if path.is_file()}
+        ready = [
+            path for path, stamp in now.items() if seen.get(path) == stamp and path not in done
+        ]
+        if ready:
+            done.update(ready)
+            yield add_logs(store, ready, options=options)
+        seen = now
+        time.sleep(every)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def chosen_tables(folder: Path, which: Chosen) -> SiteTables:
+    """Open a store and keep the jobs asked for."""
+    from ioprism.analyses.site.summary import SiteTables
+
+    store = open_site(folder)
+    names = ("jobs", "causes", "targets", "hosts", "files")
+    return SiteTables(*(store.table(name) for name in names)).chosen(which)
+
+
+def parse_day(text: str | None) -> float | None:
+    """Read a date such as 2026-11-15 as seconds since 1970, in UTC.
+
+    Raises:
+        UsageError: it is not a date.
+    """
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a date.\nHint: write it as 2026-11-15.") from error
 
 
 def content_digest(path: Path) -> str:
@@ -93,8 +156,10 @@ def _logs(paths: Sequence[Path]) -> Iterator[Path]:
             yield from sorted(inner for inner in path.rglob("*") if inner.is_file())
 
 
-def _described(entry: tuple[str, Path], *, options: SiteOptions) -> Rows | str:
-    """One log as rows, or why it cannot be read."""
+def _described(
+    entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
+) -> Rows | str | None:
+    """One log as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.analyses.site.job_rows import JobFacts, job_rows
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
@@ -107,9 +172,15 @@ def _described(entry: tuple[str, Path], *, options: SiteOptions) -> Rows | str:
         rows = job_rows(
             trace, diagnosis, LocalEngine(), JobFacts(digest, path, options.cores_per_node)
         )
+    except UnknownFormatError as error:
+        return _why(path, error) if path in named else None
     except (IoprismError, OSError) as error:
-        return f"{path}: {str(error).partition(chr(10))[0]}"
+        return _why(path, error)
     return rows if options.key is None else _anonymous(rows, options.key)
+
+
+def _why(path: Path, error: Exception) -> str:
+    return f"{path}: {str(error).partition(chr(10))[0].removeprefix(f'{path}: ')}"
 
 
 def _anonymous(rows: Rows, key: bytes) -> Rows:
@@ -140,10 +211,10 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
 
 
 def _mapped(
-    work: Callable[[tuple[str, Path]], Rows | str],
+    work: Callable[[tuple[str, Path]], Rows | str | None],
     logs: Sequence[tuple[str, Path]],
     processes: int | None,
-) -> Iterator[Rows | str]:
+) -> Iterator[Rows | str | None]:
     cores = processes or len(os.sched_getaffinity(0))
     if len(logs) <= FEW or cores < 2:
         yield from map(work, logs)

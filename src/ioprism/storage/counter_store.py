@@ -11,12 +11,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -71,6 +71,21 @@ class CounterStore:
             for path in place.glob(f"month=*/{PER_JOB if per_job else PER_SERVER}")
         )
 
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
+        files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
+        months = sorted({path.parent.name for path in files})
+        ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
+        if not ends:
+            return None
+        time = pl.col("time_us")
+        try:
+            samples = pl.scan_parquet(ends, hive_partitioning=False, glob=False)
+            first, last = samples.select(time.min(), time.max().alias("last")).collect().row(0)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged_of(ends) from error
+        return None if first is None else (first, last)
+
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
     ) -> pl.DataFrame:
@@ -88,12 +103,12 @@ class CounterStore:
                 .collect()
             )
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise _broken(files[0].parent, "it holds no readable Parquet file") from error
+            raise _damaged_of(files) from error
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
         path = self.folder / JOBS_FILE
-        return JOBS.conform(read_table(path)) if path.is_file() else JOBS.empty()
+        return read_table(path) if path.is_file() else JOBS.empty()
 
     def ledger(self) -> dict[str, Ingested]:
         """Return the raw files whose records are all here, by the digest of their content."""
@@ -144,8 +159,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             f"{folder} holds something else than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with _lock_file(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -156,6 +170,17 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
         if not (folder / MANIFEST).is_file():
             _write_json({"ioprism_server_store": VERSION}, folder / MANIFEST)
         yield open_store(folder)
+
+
+def _lock_file(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / ".lock").open("w")
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written to ({error.strerror}).\n"
+            "Hint: choose another folder for --store."
+        ) from error
 
 
 def _foreign(folder: Path) -> bool:
@@ -185,7 +210,7 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
     known = read_table(path) if path.is_file() else COUNTERS.empty()
     merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
     if merged.height != known.height or not merged.equals(known):
-        with atomic_write(path, replace=True) as aside:
+        with _writing(path) as aside:
             merged.write_parquet(aside, compression="zstd", compression_level=3)
 
 
@@ -198,7 +223,7 @@ def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
 def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
-    with atomic_write(store.folder / JOBS_FILE, replace=True) as aside:
+    with _writing(store.folder / JOBS_FILE) as aside:
         merged.write_parquet(aside, compression="zstd")
 
 
@@ -239,14 +264,39 @@ def read_table(path: Path) -> pl.DataFrame:
     Raises:
         BrokenTraceError: it cannot be read.
     """
+    wanted = JOBS if path.name == JOBS_FILE else COUNTERS
     try:
-        return pl.read_parquet(path, hive_partitioning=False, glob=False)
+        return wanted.conform(pl.read_parquet(path, hive_partitioning=False, glob=False))
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 
 
+def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
+    """Return the error that names the one of several files that cannot be read."""
+    for path in files:
+        try:
+            read_table(path)
+        except BrokenTraceError as error:
+            return error
+    return _broken(files[0].parent, "its files do not fit together")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; a disk that is full or refuses is one message."""
+    try:
+        with atomic_write(path, replace=True) as aside:
+            yield aside
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise OutputError(
+            f"{path}: cannot be written ({why}).\n"
+            "Hint: make room, then run the same command again: what is complete stays."
+        ) from error
+
+
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    with atomic_write(path, replace=True) as aside:
+    with _writing(path) as aside:
         aside.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
 
 

@@ -144,6 +144,14 @@ class RunStore:
                 (seconds, json.dumps(details), run),
             )
 
+    def discard(self, run: int, *, reason: str) -> None:
+        """Note that a run failed, and why."""
+        with self._connection:
+            self._connection.execute(
+                "UPDATE run SET state = 'discarded', details = ? WHERE id = ?",
+                (json.dumps({"failure": reason}), run),
+            )
+
     def discard_unfinished(self) -> list[int]:
         """Mark runs that never finished, and return their numbers."""
         with self._connection:

@@ -189,7 +189,10 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     test = rank_test(service[wild][:2000], service[inner])
     if test > 0.05 or ratio > 0.8:
         return None
-    saved = _savings(at, some, at.queues.lone * ratio, at.queues.held * ratio)
+    # No more than the requests' own part of what ranks spend in each phase.
+    spent, total = at.by_rank(at.own, some).sum(axis=1), at.by_rank(at.own).sum(axis=1)
+    changed = _savings(at, some, at.queues.lone * ratio, at.queues.held * ratio)
+    saved = np.minimum(changed, at.held * spent / np.maximum(total, 1e-12))
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         "random-access",

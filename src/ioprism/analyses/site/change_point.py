@@ -98,9 +98,10 @@ def _ranks(values: Floats) -> Floats:
     ordered = values[order]
     edges = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1], [True])))
     middles = (edges[:-1] + edges[1:] - 1) / 2
-    ranks = np.empty(len(values))
+    ranks: Floats = np.empty(len(values))
     ranks[order] = np.repeat(middles, np.diff(edges))
-    return ranks - ranks.mean()
+    ranks -= ranks.mean()
+    return ranks
 
 
 def _probability(score: float, shuffled: list[float]) -> float:

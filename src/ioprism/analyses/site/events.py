@@ -236,12 +236,12 @@ def _suffering(
     probability = min(1.0, _rank_sum(slower[beside], slower[others]) * tried)
     if factor < SUFFERS or probability > CERTAIN:
         return None
-    lost = jobs.filter(pl.Series(beside))["held_up_node_hours"].sum() * (1 - 1 / factor)
+    held_up = float(jobs.filter(pl.Series(beside))["held_up_node_hours"].sum())
     times = jobs["start"].to_numpy()[beside]
     evidence = {"factor": factor, "jobs_beside": int(beside.sum()), "jobs_apart": int(others.sum())}
     return SiteEvent(
         "noisy-neighbour", name, float(times.min()), float(times.max()), evidence, probability,
-        float(lost),
+        held_up * (1 - 1 / factor),
     )  # fmt: skip
 
 

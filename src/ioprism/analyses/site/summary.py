@@ -13,6 +13,7 @@ from ioprism.model.result import Result
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
 MOST_ADVICE = 10
+SHOWN = 200  # rows of a page's table
 STAGED_JOBS = 5  # inputs that so many jobs read are worth staging
 STAGED_BYTES = 2**30
 
@@ -28,13 +29,14 @@ class Chosen:
 
     def of(self, jobs: pl.DataFrame) -> pl.DataFrame:
         """Keep the jobs asked for."""
-        tests = [
-            (self.since, pl.col("start") >= self.since),
-            (self.until, pl.col("start") < self.until),
-            (self.application, pl.col("application") == self.application),
-            (self.user, pl.col("user") == self.user),
-        ]
-        return jobs.filter(*(test for value, test in tests if value is not None))
+        kept = jobs
+        if self.since is not None:
+            kept = kept.filter(pl.col("start") >= self.since)
+        if self.until is not None:
+            kept = kept.filter(pl.col("start") < self.until)
+        if self.application is not None:
+            kept = kept.filter(pl.col("application") == self.application)
+        return kept if self.user is None else kept.filter(pl.col("user") == self.user)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -191,3 +193,56 @@ def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:
         & (pl.col("bytes_read") >= STAGED_BYTES)
     )
     return read.sort("seconds", descending=True).head(MOST_ADVICE).rows(named=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SiteStory(Result):
+    """Everything that one page tells of a centre."""
+
+    totals: Mapping[str, Any]
+    applications: tuple[Mapping[str, Any], ...]
+    users: tuple[Mapping[str, Any], ...]
+    causes: tuple[Mapping[str, Any], ...]
+    events: tuple[SiteEvent, ...]
+    advice: tuple[Mapping[str, Any], ...]
+    inputs: tuple[Mapping[str, Any], ...]
+    worst_jobs: tuple[Mapping[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site report --json` says."""
+        lists = ("applications", "users", "causes", "advice", "inputs", "worst_jobs")
+        return {
+            "totals": dict(self.totals),
+            **{name: [dict(row) for row in getattr(self, name)] for name in lists},
+            "events": [event.to_dict() for event in self.events],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per application."""
+        return SiteTable("applications", self.applications).to_frame()
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return (
+            f"{self.totals['jobs']:,} jobs, {self.totals['node_hours']:,.0f} node-hours, "
+            f"{self.totals['saving_node_hours']:,.0f} of them could be saved"
+        )
+
+
+def site_story(tables: SiteTables) -> SiteStory:
+    """Answer everything at once."""
+    hours = ("node_hours", "held_up_node_hours", "saving_node_hours")
+    jobs = tables.jobs
+    totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in hours}
+    totals |= {"jobs": jobs.height, "from": jobs["start"].min(), "to": jobs["start"].max()}
+    totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
+    return SiteStory(
+        totals,
+        tuple(_grouped(tables, "application")[:SHOWN]),
+        tuple(_grouped(tables, "user")[:SHOWN]),
+        tuple(_causes(tables)),
+        tuple(tables.events()),
+        tuple(top_advice(tables)),
+        tuple(repeated_inputs(tables)),
+        tuple(_jobs(tables)[:SHOWN]),
+    )

@@ -10,6 +10,7 @@ from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags,
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.views.time.cover import Cover
 
 LIBRARY = 2**26  # bytes: larger files are data rather than programs
 MANY_FILES = 10  # that all ranks load, to be called a start
@@ -25,15 +26,15 @@ def find(at: Situation) -> Iterator[Candidate]:
 
 
 def without(
-    at: Situation, some: Flags, kept: Floats, *, relieved: Flags | None = None
+    at: Situation, some: Flags, kept: Floats, *, waited: Floats | None = None
 ) -> tuple[Floats, float, float]:
     """Savings by phase, low and high, when only `kept` of these calls' seconds remain.
 
     Calls that move data then come faster after each other: they may have to wait for targets.
-    Those `relieved` no longer wait behind the calls that go.
+    For at most so many seconds each call has `waited` behind those that go.
     """
     quick = np.minimum(at.own, at.queues.lone)
-    rest = at.own if relieved is None else np.where(relieved, quick, at.own)
+    rest = at.own if waited is None else np.maximum(quick, at.own - waited)
     chain = at.busiest_rank(np.where(some, at.own * kept, rest))
     work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
@@ -50,7 +51,7 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     kept = _needed(at, at.calls.kind == WRITE, at.seen.syncs)[at.calls.rank]
     if float(np.median(kept[syncs])) > 0.5:
         return
-    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
+    saved, low, high = without(at, syncs, kept, waited=_behind(at, syncs))
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):
@@ -60,6 +61,12 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
         {"syncs": int(at.seen.syncs.sum())},
     )  # fmt: skip
+
+
+def _behind(at: Situation, some: Flags) -> Floats:
+    """Seconds of each write in which any of some other calls is under way."""
+    busy = Cover(at.calls.start[some], at.calls.end[some])
+    return np.where(at.calls.kind == WRITE, busy.within(at.calls.start, at.calls.end), 0.0)
 
 
 def _needed(at: Situation, some: Flags, made: Floats) -> Floats:

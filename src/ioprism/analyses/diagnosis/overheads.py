@@ -91,8 +91,9 @@ def library_calls(at: Situation) -> Flags:
         for kind in (READ, WRITE)
     )  # fmt: skip
     each = reads / np.maximum(users, 1)
-    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
-    if wanted.sum() < MANY_FILES:
+    # What all ranks look up without reading is the search for the files that they do read.
+    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (each < LIBRARY)
+    if (wanted & (reads > 0)).sum() < MANY_FILES:
         return np.zeros(len(at.calls), np.bool_)
     return np.asarray(known & wanted[np.maximum(at.calls.file, 0)])
 
@@ -103,12 +104,13 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
         return
     files = np.unique(at.calls.file[some])
     nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    if nodes == 1:
+        return  # its memory keeps what the first rank has read
     per_node = max(1.0, at.ranks / nodes)
     kept = np.full(len(at.calls), 1 / per_node)
     saved, low, high = without(at, some, kept)
-    names = at.seen.files["path"].gather(files.tolist()).to_list()
     yield Candidate(
-        "library-start", {"directory": common_directory(names)}, saved, 0.8 * low, high, 0.0,
+        "library-start", {"directory": _directory(at, some)}, saved, 0.8 * low, high, 0.0,
         contrast_of(at, some, None, "library-start"),
         {"files": len(files), "ranks": at.ranks, "nodes": nodes},
     )  # fmt: skip
@@ -126,14 +128,22 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        names = at.seen.files["path"].gather(files.tolist()).to_list()
-        culprit["directory"] = common_directory(names)
+        culprit["directory"] = _directory(at, some)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _directory(at: Situation, some: Flags) -> str:
+    """The directory in which most of the seconds of some calls are spent."""
+    known = some & (at.calls.file >= 0)
+    seconds = np.bincount(at.calls.file[known], at.own[known])
+    files = np.flatnonzero(seconds)
+    names = at.seen.files["path"].gather(files.tolist()).to_list()
+    return common_directory(names, seconds[files].tolist())
 
 
 def _tiny(at: Situation) -> Flags:

@@ -230,8 +230,7 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
     files = at.calls.file[some & (at.calls.file >= 0)]
     culprit: dict[str, object] = {"bytes_per_request": int(size)}
     if len(files):
-        file = int(np.bincount(files).argmax())
-        culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
+        culprit["file"] = at.path(int(np.bincount(files).argmax()))
     seconds = saved(share)
     return Candidate(
         "small-requests",

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.write_time.inputs import load_model
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
 from ioprism.pipeline.diagnosis import DiagnosisOptions
 from ioprism.pipeline.diagnosis import diagnose as find_causes
+from ioprism.pipeline.write_time import load_model
 from ioprism.reports import to_json
 from ioprism.reports.to_json import diagnose as json_form
 from ioprism.reports.to_terminal import diagnose as terminal_form

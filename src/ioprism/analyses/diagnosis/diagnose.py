@@ -20,6 +20,7 @@ from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
+from ioprism.analyses.diagnosis.process_control import without_process_control
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
@@ -40,6 +41,7 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
+    trace = without_process_control(trace)
     run = training(trace)
     seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
     if not seen.has_calls:
@@ -66,8 +68,10 @@ def of_situation(
     if share < WORTH:
         whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    others = (one for family in FAMILIES for one in family.find(at))
-    candidates = [*first, *_slow(at), *others]
+    others = [one for family in FAMILIES for one in family.find(at)]
+    busy_target = any(one.code == "hot-target" for one in others)
+    slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
+    candidates = [*first, *slow, *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
     whole = Diagnosis(

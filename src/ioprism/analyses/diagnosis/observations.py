@@ -70,7 +70,14 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     below, above = events.filter(is_low), events.filter(~is_low)
     calls = _calls(below)
     counters = {name: with_file_rows(table, files) for name, table in _records(trace)}
-    counted = counted_times(counters, trace.job.ranks or 1, numbers, calls, share=sample.share)
+    counted = counted_times(
+        counters,
+        trace.job.ranks or 1,
+        numbers,
+        calls,
+        share=sample.share,
+        runtime=trace.job.runtime,
+    )
     calls = joined(calls, counted.exact)
     phases = io_phases(
         np.concatenate((calls.start, above["start"].to_numpy())),

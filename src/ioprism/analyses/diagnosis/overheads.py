@@ -128,7 +128,9 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        culprit["directory"] = _directory(at, some)
+        directory = _directory(at, some)
+        culprit |= {"directory": directory} if directory not in ("", "/") else {}
+    culprit |= at.task_of(some)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),

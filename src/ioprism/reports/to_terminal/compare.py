@@ -20,6 +20,12 @@ from ioprism.units import format_seconds
 def show(found: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
     heading(console, verdict(found))
+    if found.promised and found.delivered is not None:
+        way = "shorter" if found.delivered >= 0 else "longer"
+        console.print(
+            f"The diagnosis of the first run promised {format_seconds(found.promised)} for what "
+            f"changed; the second run is {format_seconds(abs(found.delivered))} {way}."
+        )
     heading(console, "Numbers")
     table(console, ("", "before", "after", "change"), [_row(m) for m in found.metrics])
     _list(console, "Findings that are gone", found.gone)

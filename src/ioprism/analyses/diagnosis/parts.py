@@ -135,7 +135,8 @@ def busy_levels(at: Situation) -> Floats:
     expected = np.bincount(pair, at.queues.held[call], minlength=size).reshape(count, groups)
     enough = expected >= ENOUGH_WORK * expected.max(axis=1, keepdims=True)
     ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
-    return np.log(ratio.min(axis=1))
+    result: Floats = np.log(ratio.min(axis=1))
+    return result
 
 
 def holder(at: Situation, node: Part) -> Part:

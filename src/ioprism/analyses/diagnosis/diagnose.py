@@ -26,7 +26,6 @@ from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
-from ioprism.analyses.diagnosis.workflow import applications, located
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
@@ -51,9 +50,7 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
         found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
         missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
         return replace(found, stages=stages(run.stages), not_checked=missing)
-    found = of_situation(at, how="phases" if seen.waits else "ranks")
-    names = applications(trace)
-    return located(found, at, names) if names else found
+    return of_situation(at, how="phases" if seen.waits else "ranks")
 
 
 def of_situation(

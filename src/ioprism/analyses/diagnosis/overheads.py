@@ -130,6 +130,7 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     if len(files) > 2 * at.ranks:
         directory = _directory(at, some)
         culprit |= {"directory": directory} if directory not in ("", "/") else {}
+    culprit |= at.task_of(some)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),

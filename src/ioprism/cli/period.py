@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from ioprism.analyses.periodicity import filters
 from ioprism.analyses.periodicity.detect import METHODS, Options, rhythm
-from ioprism.analyses.periodicity.outliers import OUTLIERS
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.sampling import sample
+from ioprism.analyses.periodicity.spectral import filters
+from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
 from ioprism.errors import SignalTooShortError
 from ioprism.formats.registry import read_trace

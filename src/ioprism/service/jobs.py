@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Prediction, Settings, Tracker
-from ioprism.analyses.periodicity.segments import median
+from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
+from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
 from ioprism.service.counts import Counts

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Settings, Tracker
+from ioprism.analyses.periodicity.live.online import Settings, Tracker
 from ioprism.service import state
 from ioprism.service.addresses import zeromq
 from ioprism.service.answer import Answer, Listener

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioprism.analyses.periodicity import harmonic, phases
+from ioprism.analyses.periodicity.onsets import phase_starts
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.periodicity.spectral import harmonic
 from ioprism.model.signal import Signal
 
 PHASES_WEIGHT = 0.95
@@ -20,7 +21,7 @@ AGREEMENT = 0.05  # of the period
 
 def find_period(signal: Signal) -> Period | None:
     """Return the better of the answers from phase starts and from the harmonic spectrum."""
-    by_phases = phases.find_period(signal)
+    by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
         return _weighted(by_phases, PHASES_WEIGHT)
     by_spectrum = harmonic.find_period(signal)

@@ -8,19 +8,10 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity import (
-    auto,
-    autocorrelation,
-    dft,
-    harmonic,
-    hybrid,
-    phases,
-    stft,
-    wavelet,
-)
+from ioprism.analyses.periodicity import auto
 from ioprism.analyses.periodicity.describe import components as strongest_components
 from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
-from ioprism.analyses.periodicity.fit import fit as fit_components
+from ioprism.analyses.periodicity.onsets import phase_starts
 from ioprism.analyses.periodicity.results import Period, Rhythm
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
@@ -28,6 +19,15 @@ from ioprism.analyses.periodicity.sampling import (
     sample,
     step_function,
 )
+from ioprism.analyses.periodicity.spectral import (
+    autocorrelation,
+    dft,
+    harmonic,
+    hybrid,
+    stft,
+    wavelet,
+)
+from ioprism.analyses.periodicity.spectral.fit import fit as fit_components
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
 
@@ -59,7 +59,7 @@ class Options:
 
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "auto": lambda signal, _: auto.find_period(signal),
-    "phases": lambda signal, _: phases.find_period(signal),
+    "phases": lambda signal, _: phase_starts.find_period(signal),
     "harmonic": lambda signal, _: harmonic.find_period(signal),
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance

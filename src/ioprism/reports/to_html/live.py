@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.analyses.periodicity.online import Tracker
+from ioprism.analyses.periodicity.live.online import Tracker
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity import hybrid
 from ioprism.analyses.periodicity.results import Rhythm
-from ioprism.analyses.periodicity.spectrum import power_spectrum
-from ioprism.analyses.periodicity.wavelet import scalogram
+from ioprism.analyses.periodicity.spectral import hybrid
+from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
+from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html.page import asset, short

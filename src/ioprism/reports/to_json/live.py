@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ioprism.analyses.periodicity.online import Prediction
+from ioprism.analyses.periodicity.live.online import Prediction
 from ioprism.reports import to_json
 
 

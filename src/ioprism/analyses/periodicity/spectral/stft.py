@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity import harmonic
-from ioprism.analyses.periodicity.ranges import Ranges
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.spectrum import periodogram
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.ranges import Ranges
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram
 from ioprism.model.signal import Signal
 
 PERIODS_PER_WINDOW = 4

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ioprism.analyses.periodicity import harmonic
-from ioprism.analyses.periodicity.outliers import OUTLIERS, STANDS_OUT, z_scores
 from ioprism.analyses.periodicity.results import Candidate, Period
-from ioprism.analyses.periodicity.spectrum import periodogram, power_spectrum
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS, STANDS_OUT, z_scores
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram, power_spectrum
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 

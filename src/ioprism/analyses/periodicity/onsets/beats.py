@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.describe import phase_volumes, predict_next_phase
+from ioprism.analyses.periodicity.onsets.segments import Phases, find_pauses, find_phases, median
 from ioprism.analyses.periodicity.results import NextPhase, Period
-from ioprism.analyses.periodicity.segments import Phases, find_pauses, find_phases, median
 from ioprism.model.signal import FloatArray, Signal
 
 MIN_DISTANCES = 2

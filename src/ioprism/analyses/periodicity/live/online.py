@@ -14,17 +14,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ioprism.analyses.periodicity.beats import Segments, beats, next_phase, over_all, segments
-from ioprism.analyses.periodicity.change import change_point, relative_difference
 from ioprism.analyses.periodicity.detect import Options, detect
-from ioprism.analyses.periodicity.expectation import ExpectedPhase, Record
-from ioprism.analyses.periodicity.grain import Grain
-from ioprism.analyses.periodicity.lines import has_line
-from ioprism.analyses.periodicity.probabilities import FrequencyRange, frequency_ranges
+from ioprism.analyses.periodicity.live.change import change_point, relative_difference
+from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
+from ioprism.analyses.periodicity.live.grain import Grain
+from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
+from ioprism.analyses.periodicity.live.ring import Ring
+from ioprism.analyses.periodicity.onsets.beats import (
+    Segments,
+    beats,
+    next_phase,
+    over_all,
+    segments,
+)
+from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.ring import Ring
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
-from ioprism.analyses.periodicity.segments import Phases
+from ioprism.analyses.periodicity.spectral.lines import has_line
 from ioprism.model.signal import FloatArray, Signal
 
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm

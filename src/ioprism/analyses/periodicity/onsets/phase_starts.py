@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.chance import (
+from ioprism.analyses.periodicity.onsets.segments import Phases, find_pauses, find_phases, median
+from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
+from ioprism.analyses.periodicity.testing.chance import (
     CERTAIN,
     log_alike,
     log_regular_gaps,
     probability,
 )
-from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.segments import Phases, find_pauses, find_phases, median
-from ioprism.analyses.periodicity.spectrum import cosine_at
 from ioprism.model.signal import FloatArray, Signal
 
 MIN_PHASES = 3  # two repetitions

@@ -16,6 +16,7 @@ from ioprism.model.signal import Signal
 
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
+MIN_SHARE = 0.1  # of the variance
 AGREEMENT = 0.05  # of the period
 
 
@@ -24,7 +25,7 @@ def find_period(signal: Signal) -> Period | None:
     by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
         return _weighted(by_phases, PHASES_WEIGHT)
-    by_spectrum = harmonic.find_period(signal)
+    by_spectrum = _clear(harmonic.find_period(signal))
     if by_phases is None or by_spectrum is None:
         return by_phases or by_spectrum
     by_phases = _weighted(by_phases, PHASES_WEIGHT)
@@ -34,6 +35,11 @@ def find_period(signal: Signal) -> Period | None:
         # Phases have edges, so they say best where the rhythm begins and ends.
         return replace(by_phases, false_alarm_probability=chance)
     return by_phases if by_phases.false_alarm_probability == chance else by_spectrum
+
+
+def _clear(period: Period | None) -> Period | None:
+    """A frequency that explains next to nothing of the signal is not its rhythm."""
+    return None if period is None or period.confidence < MIN_SHARE else period
 
 
 def _weighted(period: Period, weight: float) -> Period:

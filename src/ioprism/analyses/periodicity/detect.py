@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy.typing as npt
@@ -35,6 +35,14 @@ MethodName = Literal[
     "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
 ]
 
+MIN_REPETITIONS = 2
+SURE_REPETITIONS = 3  # fewer are answered with "maybe"
+MIN_CONFIDENCE = 0.1
+# Equal phases at strongly jittering distances are a loop more often than chance: answers up to
+# this many times the level are given, as "maybe" and with their true false-alarm probability.
+LOOP = 5.0
+LOOP_REPETITIONS = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -46,6 +54,7 @@ class Options:
     tolerance: float = dft.TOLERANCE  # dft only: share of the highest score
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
+    maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -134,9 +143,20 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
     found = METHODS[options.method](signal, options)
-    if found is None or found.false_alarm_probability > options.max_false_alarm:
+    if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
-    return found
+    if found.confidence < MIN_CONFIDENCE:
+        return None
+    chance, level = found.false_alarm_probability, options.max_false_alarm
+    if chance > level and not (options.maybe and _loops(found) and chance <= LOOP * level):
+        return None
+    unsure = chance > level or found.repetitions < SURE_REPETITIONS
+    return replace(found, certainty="maybe") if unsure else found
+
+
+def _loops(found: Period) -> bool:
+    """Whether as many equal phases speak for a loop in the program."""
+    return found.alike and found.repetitions >= LOOP_REPETITIONS
 
 
 def rhythm(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ioprism.model.signal import Signal
+
+Certainty = Literal["sure", "maybe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Period:
     spread: float  # seconds, standard deviation of the distance of two repetitions
     method: str
     repetitions: int  # periods seen in the valid ranges
+    alike: bool = False  # whether its phases are all as long as each other: a loop, most likely
+    certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
 
 
 @dataclass(frozen=True, slots=True)

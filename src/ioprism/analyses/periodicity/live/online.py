@@ -367,11 +367,11 @@ def _latest_distance(parts: Segments) -> float:
 
 
 def _by_phases(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("phases", level))
+    return detect(signal, options=Options("phases", level, maybe=False))
 
 
 def _by_spectrum(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("harmonic", level))
+    return detect(signal, options=Options("harmonic", level, maybe=False))
 
 
 def _silence(signal: Signal, period: Period) -> float:

@@ -18,6 +18,7 @@ from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.analyses.periodicity.testing.chance import probability
 from ioprism.model.signal import Signal
 
+FIRST_WEIGHT = 0.7  # of the evidence sought at the finest scale, the rest at the others
 COVERING = 0.7  # share of the time of the longest rhythm that another must hold to be as good
 CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
 
@@ -27,7 +28,7 @@ class Train:
     """The beats of a rhythm, how they were found, and the chance of their regularity."""
 
     beats: tuple[Beat, ...]
-    log_chance: float  # the number of scales counted in
+    log_chance: float  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
 
     @property
@@ -55,7 +56,10 @@ def find_period(signal: Signal) -> Period | None:
 def find_train(signal: Signal) -> Train | None:
     """The beats of the rhythm that holds longest among those that chance hardly explains."""
     scales = find_scales(signal)
-    found = [_train(phases, most_regular(phases), questions=len(scales)) for phases in scales]
+    found = [
+        _train(phases, most_regular(phases), weight=weight)
+        for phases, weight in zip(scales, _weights(len(scales)), strict=True)
+    ]
     clear = [train for train in found if train.log_chance <= CLEAR]
     if not clear:
         return min(found, key=lambda train: train.log_chance, default=None)
@@ -80,9 +84,17 @@ def describe(signal: Signal, train: Train) -> Period:
         spread=spread,
         method="phases",
         repetitions=train.repetitions,
+        alike=train.alike,
     )
 
 
-def _train(phases: Phases, stretch: Stretch, *, questions: int) -> Train:
+def _weights(scales: int) -> list[float]:
+    """What each scale may spend of the false-alarm probability; they sum to one."""
+    if scales < 2:
+        return [1.0] * scales
+    return [FIRST_WEIGHT, *[(1.0 - FIRST_WEIGHT) / (scales - 1)] * (scales - 1)]
+
+
+def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
-    return Train(tuple(beats), stretch.log_chance + math.log(questions), stretch.alike)
+    return Train(tuple(beats), stretch.log_chance - math.log(weight), stretch.alike)

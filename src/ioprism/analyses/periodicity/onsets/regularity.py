@@ -33,7 +33,7 @@ SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
 CROSSINGS = 4.0  # of smooth noise, and of uniform gaps: they vary by half or more
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
-MOST_VARIATION = 0.6  # of the distances; gaps may be even where they are not
+MOST_VARIATION = 0.35  # of the distances; gaps may be even where they are not
 
 
 @dataclass(frozen=True, slots=True)

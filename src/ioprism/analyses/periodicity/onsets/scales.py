@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets.segments import (
+    NOTHING,
     Phases,
     busy_runs,
     find_pauses,
@@ -24,11 +25,12 @@ from ioprism.analyses.periodicity.onsets.segments import (
 )
 from ioprism.model.signal import FloatArray, Signal
 
-COARSER = 8  # samples of a scale in one of the next
-FEWEST_SAMPLES = 256  # of the coarsest scale
+COARSER = 4  # samples of a scale in one of the next
+FEWEST_SAMPLES = 128  # of the coarsest scale
 MIN_PHASES = 3
 PARTED = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
-MOST_PARTINGS = 3
+MOST_PARTINGS = 2
+BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
 
 
 def find_scales(signal: Signal) -> list[Phases]:
@@ -45,10 +47,10 @@ def _every(signal: Signal) -> Iterator[Phases]:
         phases = find_phases(coarse)
         if phases is not None:
             yield phases
+        yield from _by_gaps(coarse, above=NOTHING if coarse is signal else BACKGROUND)
     pauses = find_pauses(signal)
     if pauses is not None:
         yield pauses
-    yield from _by_gaps(signal)
 
 
 def _coarser(signal: Signal) -> Iterator[Signal]:
@@ -68,9 +70,9 @@ def averaged(signal: Signal, block: int) -> Signal:
     return Signal(signal.start, signal.interval * block, means)
 
 
-def _by_gaps(signal: Signal) -> Iterator[Phases]:
+def _by_gaps(signal: Signal, *, above: float) -> Iterator[Phases]:
     """Busy stretches joined wherever gaps part into short and long ones."""
-    runs = busy_runs(signal)
+    runs = busy_runs(signal, above=above)
     gaps = (runs[0][1:] - runs[1][:-1]).astype(np.float64)
     for threshold in _partings(gaps):
         yield join_runs(signal, runs, shortest_gap=threshold)

@@ -97,9 +97,9 @@ def find_phases(signal: Signal) -> Phases | None:
     )
 
 
-def busy_runs(signal: Signal) -> tuple[IntArray, IntArray]:
-    """First and past-the-last samples of the stretches in which anything happens."""
-    return _runs(signal.values > NOTHING * float(np.abs(signal.values).mean()))
+def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
+    """First and past-the-last samples of the stretches above a share of the mean."""
+    return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 
 def join_runs(

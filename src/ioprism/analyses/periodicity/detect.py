@@ -40,7 +40,7 @@ SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
 # Equal phases at strongly jittering distances are a loop more often than chance: answers up to
 # this many times the level are given, as "maybe" and with their true false-alarm probability.
-LOOP = 5.0
+LOOP = 12.0
 LOOP_REPETITIONS = 7
 
 

@@ -14,7 +14,7 @@ from ioprism.model.signal import FloatArray, Signal, StepFunction
 MIN_SAMPLES = 8
 MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
 MOST_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
-FEWEST_CHOSEN = 2**10  # a handful of long steps still gets edges sharp to a thousandth
+FEWEST_CHOSEN = 2**14  # a handful of long steps still gets edges sharp to less than a thousandth
 NO_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
 EVEN_SPACING = 1e-3  # steps equal to this share of their length are evenly spaced
 

@@ -7,10 +7,15 @@ question. The confidence is one minus the coefficient of variation of the distan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
-from ioprism.analyses.periodicity.onsets.regularity import Stretch, most_regular
+from ioprism.analyses.periodicity.onsets.regularity import (
+    Stretch,
+    matching_share,
+    most_regular,
+)
 from ioprism.analyses.periodicity.onsets.scales import find_scales
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
@@ -20,6 +25,9 @@ from ioprism.model.signal import Signal
 
 FIRST_WEIGHT = 0.7  # of the evidence sought at the finest scale, the rest at the others
 COVERING = 0.7  # share of the time of the longest rhythm that another must hold to be as good
+SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
+SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
+CLEARLY_PURER = 0.05  # share of the phases
 CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
 
 
@@ -30,6 +38,7 @@ class Train:
     beats: tuple[Beat, ...]
     log_chance: float  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
+    matching: float  # share of the phases that are as long as the middle one
 
     @property
     def repetitions(self) -> int:
@@ -62,10 +71,28 @@ def find_train(signal: Signal) -> Train | None:
     ]
     clear = [train for train in found if train.log_chance <= CLEAR]
     if not clear:
-        return min(found, key=lambda train: train.log_chance, default=None)
+        best = min(found, key=lambda train: train.log_chance, default=None)
+        return None if best is None else _purest(best, found)
     longest = max(train.span for train in clear)
     covering = [train for train in clear if train.span >= COVERING * longest]
-    return min(covering, key=lambda train: train.log_chance)
+    return _purest(min(covering, key=lambda train: train.log_chance), found)
+
+
+def _purest(best: Train, found: Sequence[Train]) -> Train:
+    """The same rhythm at the scale whose phases are most alike.
+
+    A coarser scale may join a phase to the next one that comes too soon, a finer one may count
+    a stray request as a phase: the rhythm is seen at either, its period is that of the phases.
+    """
+    similar = [
+        train
+        for train in found
+        if train.log_chance <= SUGGESTIVE
+        and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
+        and train.matching > best.matching + CLEARLY_PURER
+    ]
+    purest = max(similar, key=lambda train: train.matching, default=best)
+    return replace(purest, log_chance=best.log_chance)
 
 
 def describe(signal: Signal, train: Train) -> Period:
@@ -97,4 +124,5 @@ def _weights(scales: int) -> list[float]:
 
 def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
-    return Train(tuple(beats), stretch.log_chance - math.log(weight), stretch.alike)
+    chance = stretch.log_chance - math.log(weight)
+    return Train(tuple(beats), chance, stretch.alike, matching_share(phases))

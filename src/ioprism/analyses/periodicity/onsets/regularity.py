@@ -103,12 +103,17 @@ def _log_chance(phases: Phases, waits: FloatArray, mean: float, shape: float) ->
 
 def log_alike_lengths(phases: Phases) -> float:
     """Chance that unrelated phases are as alike in length."""
+    if phases.resolution > MATCH * median(phases.ends - phases.starts):
+        return CERTAIN
+    matching = round(matching_share(phases) * len(phases))
+    return log_alike(phases=len(phases), matching=matching, chance_of_match=CHANCE_OF_MATCH)
+
+
+def matching_share(phases: Phases) -> float:
+    """Share of the phases that are as long as the middle one."""
     lengths = phases.ends - phases.starts
     middle = median(lengths)
-    if phases.resolution > MATCH * middle:
-        return CERTAIN
-    matching = int(np.count_nonzero(np.abs(lengths - middle) <= MATCH * middle))
-    return log_alike(phases=len(phases), matching=matching, chance_of_match=CHANCE_OF_MATCH)
+    return float(np.mean(np.abs(lengths - middle) <= MATCH * middle))
 
 
 def _best_part(phases: Phases) -> Stretch:

@@ -30,11 +30,11 @@ def find_period(signal: Signal) -> Period | None:
         return by_phases or by_spectrum
     by_phases = _weighted(by_phases, PHASES_WEIGHT)
     by_spectrum = _weighted(by_spectrum, 1.0 - PHASES_WEIGHT)
-    chance = min(by_phases.false_alarm_probability, by_spectrum.false_alarm_probability)
     if abs(by_phases.seconds - by_spectrum.seconds) <= AGREEMENT * by_phases.seconds:
-        # Phases have edges, so they say best where the rhythm begins and ends.
-        return replace(by_phases, false_alarm_probability=chance)
-    return by_phases if by_phases.false_alarm_probability == chance else by_spectrum
+        # Phases have edges, so they say best where the rhythm begins and ends; and they know
+        # the processes without rhythm whose spectra have a peak there, too.
+        return by_phases
+    return min(by_phases, by_spectrum, key=lambda period: period.false_alarm_probability)
 
 
 def _clear(period: Period | None) -> Period | None:

@@ -24,7 +24,7 @@ from ioprism.analyses.periodicity.testing.chance import probability
 from ioprism.model.signal import Signal
 
 FIRST_WEIGHT = 0.7  # of the evidence sought at the finest scale, the rest at the others
-COVERING = 0.7  # share of the time of the longest rhythm that another must hold to be as good
+COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good
 SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
 SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
 CLEARLY_PURER = 0.05  # share of the phases

@@ -67,10 +67,7 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
 
 def _at_random(phases: Phases) -> float:
     """Against equal bursts at random times."""
-    # Pauses shorter than the shortest gap are not seen; being memoryless, what is left
-    # of the longer ones is exponential again.
-    mean = float(phases.gaps.mean()) - phases.shortest_gap
-    return _log_chance(phases, phases.gaps, mean, EXPONENTIAL)
+    return _log_chance(phases, phases.gaps, EXPONENTIAL)
 
 
 def _unlike(phases: Phases) -> float:
@@ -78,10 +75,7 @@ def _unlike(phases: Phases) -> float:
     distances = np.diff(phases.starts)
     if distances.std() > MOST_VARIATION * distances.mean():
         return CERTAIN
-    chances = [
-        _log_chance(phases, waits, float(waits.mean()), CROSSINGS)
-        for waits in (distances, phases.gaps)
-    ]
+    chances = [_log_chance(phases, waits, CROSSINGS) for waits in (distances, phases.gaps)]
     return min(chances) + math.log(len(chances))
 
 
@@ -89,12 +83,19 @@ def _serial(phases: Phases) -> float:
     """Against a serial stream: lengths and pauses must both be even."""
     lengths, gaps = (phases.ends - phases.starts)[:-1], phases.gaps
     return max(
-        _log_chance(phases, lengths, float(lengths.mean()), SERVICE),
-        _log_chance(phases, gaps, float(gaps.mean()), CROSSINGS),
+        _log_chance(phases, lengths, SERVICE),
+        _log_chance(phases, gaps, CROSSINGS),
     )
 
 
-def _log_chance(phases: Phases, waits: FloatArray, mean: float, shape: float) -> float:
+def _log_chance(phases: Phases, waits: FloatArray, shape: float) -> float:
+    """Chance that waits are as even as these, given that short ones are not seen.
+
+    Gaps shorter than the shortest or than a sample join two phases into one, which makes any
+    process look more even. Exponential gaps being memoryless, what is left of the longer ones
+    is exponential again; of other laws it is at least not more even.
+    """
+    mean = float(waits.mean()) - phases.shortest_gap - phases.resolution
     if mean <= 0.0:
         return CERTAIN
     deviation = max(float(waits.std()), ROUNDING * phases.resolution)
@@ -123,7 +124,7 @@ def _best_part(phases: Phases) -> Stretch:
     least = ROUNDING * phases.resolution
     best, questions = Stretch(0, len(phases.gaps), CERTAIN), 0
     for size in _sizes(len(phases.gaps)):
-        mean = gaps.mean(size) - phases.shortest_gap
+        mean = gaps.mean(size) - phases.shortest_gap - phases.resolution
         questions += 2 * len(mean)
         for spacing in spacings:
             deviation = np.maximum(spacing.deviation(size), least)

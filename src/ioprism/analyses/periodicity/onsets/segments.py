@@ -102,9 +102,7 @@ def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntA
     return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 
-def join_runs(
-    signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float
-) -> Phases:
+def join_runs(signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> Phases:
     """Busy stretches as phases; those no further apart than a gap (samples) are one."""
     starts, ends = _close(runs, shortest_gap=shortest_gap)
     return Phases(

@@ -376,7 +376,9 @@ def rhythm_after_other_work(chance: Chance) -> Stream:
     length = period * chance.uniform(0.1, 0.3)
     count = int(chance.integers(2, 6))
     before = np.sort(chance.uniform(-0.4 * count * period, -0.5 * period, count))
-    lengths = np.concatenate((length * chance.uniform(0.2, 2.0, count), np.full(len(starts), length)))
+    lengths = np.concatenate(
+        (length * chance.uniform(0.2, 2.0, count), np.full(len(starts), length))
+    )
     stream = rectangles(np.concatenate((before, starts)) - float(before[0]), lengths, period)
     return stream
 

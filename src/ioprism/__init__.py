@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         phases,
         read,
         read_jobs,
+        rhythm,
     )
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Trace
@@ -44,6 +45,7 @@ _HOME = {
     "phases": "ioprism.api",
     "read": "ioprism.api",
     "read_jobs": "ioprism.api",
+    "rhythm": "ioprism.api",
 }
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "phases",
     "read",
     "read_jobs",
+    "rhythm",
 ]
 
 

@@ -9,10 +9,8 @@ from typing import Literal
 import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
-from ioprism.analyses.periodicity.describe import components as strongest_components
-from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.analyses.periodicity.onsets import phase_starts
-from ioprism.analyses.periodicity.results import Period, Rhythm
+from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
     MIN_SAMPLES,
@@ -27,7 +25,6 @@ from ioprism.analyses.periodicity.spectral import (
     stft,
     wavelet,
 )
-from ioprism.analyses.periodicity.spectral.fit import fit as fit_components
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
 
@@ -157,26 +154,3 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
 def _loops(found: Period) -> bool:
     """Whether as many equal phases speak for a loop in the program."""
     return found.alike and found.repetitions >= LOOP_REPETITIONS
-
-
-def rhythm(
-    signal: Signal, *, options: Options = DEFAULTS, components: int = 0, fit: bool = False
-) -> Rhythm:
-    """Find the period of a signal and describe it.
-
-    Args:
-        signal: the signal.
-        options: how to look for the period.
-        components: how many cosine waves to describe the signal by; 0 for none.
-        fit: whether to fit them by least squares (ten if ``components`` is 0).
-    """
-    found = detect(signal, options=options)
-    return Rhythm(
-        signal=signal,
-        period=found,
-        candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
-        components=strongest_components(signal, count=components) if components else (),
-        fit=fit_components(signal, count=components or 10) if fit else None,
-        burst=describe_burst(signal, found) if found else None,
-        next_phase=predict_next_phase(signal, found) if found else None,
-    )

@@ -8,38 +8,41 @@ from typing import Any
 
 import numpy as np
 
+from ioprism.analyses.periodicity.detect import Options
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral import hybrid
 from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
 from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.model.trace import Trace
+from ioprism.pipeline.period import RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_json.period import period_body
 
 POINTS = 8192  # of a curve; more than a wide screen shows at once
 LINES = 4096  # of a spectrum
 
 
-def page(found: Rhythm, trace: Trace, *, direction: str) -> str:
+def page(found: Rhythm, trace: Trace, settings: RhythmSettings) -> str:
     """Return the page."""
     return frame(
         title="The rhythm of a job's I/O",
         body=asset("period.html"),
         styles=("plots.css",),
         scripts=("charts.js", "plots.js", "period.js"),
-        data=_data(found, trace, direction),
+        data=_data(found, trace, settings),
     )
 
 
-def _data(found: Rhythm, trace: Trace, direction: str) -> dict[str, Any]:
+def _data(found: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
     signal = found.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "direction": direction,
+        "direction": settings.direction,
         "signal": curve(signal),
-        "period": None if found.period is None else asdict(found.period),
+        "period": period_body(found.period),
         "candidates": [asdict(candidate) for candidate in found.candidates],
         "waves": [asdict(wave) for wave in (found.fit or found).components],
         "fit": None
@@ -49,7 +52,7 @@ def _data(found: Rhythm, trace: Trace, direction: str) -> dict[str, Any]:
         "next": None if found.next_phase is None else asdict(found.next_phase),
         "spectrum": spectrum(signal),
         "scalogram": picture_of_periods(signal),
-        "hybrid": _hybrid(signal),
+        "hybrid": _hybrid(signal, settings.options),
     }
 
 
@@ -97,8 +100,8 @@ def _as_bytes(power: FloatArray) -> str:
     return base64.b64encode(levels.tobytes()).decode("ascii")
 
 
-def _hybrid(signal: Signal) -> dict[str, Any] | None:
-    found = hybrid.analyse(signal)
+def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
+    found = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
     if found is None:
         return None
     correlation = Signal(signal.start, signal.interval, found.correlation())

@@ -112,6 +112,7 @@ def describe(signal: Signal, train: Train) -> Period:
         method="phases",
         repetitions=train.repetitions,
         alike=train.alike,
+        phases=tuple((beat.start, beat.end) for beat in beats),
     )
 
 

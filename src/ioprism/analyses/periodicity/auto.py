@@ -17,6 +17,7 @@ from ioprism.model.signal import Signal
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
 MIN_SHARE = 0.1  # of the variance
+CONFIRMED = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
 AGREEMENT = 0.05  # of the period
 
 
@@ -32,8 +33,9 @@ def find_period(signal: Signal) -> Period | None:
     by_spectrum = _weighted(by_spectrum, 1.0 - PHASES_WEIGHT)
     if abs(by_phases.seconds - by_spectrum.seconds) <= AGREEMENT * by_phases.seconds:
         # Phases have edges, so they say best where the rhythm begins and ends; and they know
-        # the processes without rhythm whose spectra have a peak there, too.
-        return by_phases
+        # processes without rhythm whose spectra have a peak there, too. A clear line confirms.
+        clear = by_spectrum.false_alarm_probability <= BEYOND_DOUBT
+        return _weighted(by_phases, CONFIRMED) if clear else by_phases
     return min(by_phases, by_spectrum, key=lambda period: period.false_alarm_probability)
 
 

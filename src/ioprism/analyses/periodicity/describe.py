@@ -14,6 +14,7 @@ from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
 PROFILE_BINS = 200
+EARLY = 0.05  # of the period; phases may begin a little before they are found to
 MOST = 0.95  # share of a period's volume that is moved in its phase
 BEFORE_PEAK = 0.25  # periods before its highest point at which a wave's phase begins
 NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
@@ -50,15 +51,16 @@ def describe_burst(signal: Signal, period: Period) -> Burst:
     level is moved, stragglers included; its bytes are those moved in that time. So width and
     bytes are possible together: their ratio never exceeds the highest bandwidth.
     """
-    begins = _begins(signal, period)
+    begins = _begins(period)
     moved = Signal(
         signal.start, signal.interval, np.maximum(signal.values - _resting(signal, period), 0.0)
     )
-    windows = [_window(moved, begin, begin + period.seconds) for begin in begins]
+    early = EARLY * period.seconds
+    windows = [_window(moved, begin - early, begin - early + period.seconds) for begin in begins]
     windows = [window for window in windows if window[1] > window[0]]
     if not windows:
         return Burst(0.0, 0.0, 0.0)
-    width = median(np.array([end - start for start, end in windows]))
+    width = min(median(np.array([end - start for start, end in windows])), period.seconds)
     volume = median(phase_volumes(signal, windows))
     most = float(signal.values.max()) * width
     return Burst(width, min(1.0, width / period.seconds), min(volume, most))
@@ -81,7 +83,7 @@ def predict_next_phase(
     if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
-    distance, start = usual_distance(period), _begins(signal, period)[-1]
+    distance, start = usual_distance(period), _begins(period)[-1]
     start += max(1, math.floor((now - start) / distance) + 1) * distance
     return NextPhase(start, start + burst.width, burst.bytes)
 
@@ -95,7 +97,7 @@ def usual_distance(period: Period) -> float:
     return median(near[-RECENT:]) if len(near) else period.seconds
 
 
-def _begins(signal: Signal, period: Period) -> list[float]:
+def _begins(period: Period) -> list[float]:
     """When phases begin: as found, or where the wave says that they do."""
     if period.phases:
         return [start for start, _ in period.phases]

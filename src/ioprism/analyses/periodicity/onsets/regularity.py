@@ -28,7 +28,7 @@ WHOLE_WEIGHT = 0.9  # of the evidence sought in all phases, the rest in stretche
 MATCH = 0.07  # phases are alike if their lengths differ by less than this share
 CHANCE_OF_MATCH = 0.15  # at most, for lengths that vary by a third or more
 ALIKE = math.log(0.01)
-NO_PAUSE = 0.1  # share of the period below which pauses separate nothing
+NO_PAUSE = 0.02  # share of the period below which pauses separate nothing
 SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
 CROSSINGS = 4.0  # of smooth noise, and of uniform gaps: they vary by half or more
@@ -104,45 +104,38 @@ def _log_chance(phases: Phases, waits: FloatArray, shape: float) -> float:
 
 def log_alike_lengths(phases: Phases) -> float:
     """Chance that unrelated phases are as alike in length."""
-    if phases.resolution > MATCH * median(phases.ends - phases.starts):
-        return CERTAIN
     matching = round(matching_share(phases) * len(phases))
     return log_alike(phases=len(phases), matching=matching, chance_of_match=CHANCE_OF_MATCH)
 
 
 def matching_share(phases: Phases) -> float:
-    """Share of the phases that are as long as the middle one."""
+    """Share of the phases that are as long as the middle one; 0 if samples are too coarse."""
     lengths = phases.ends - phases.starts
     middle = median(lengths)
+    if phases.resolution > MATCH * middle:
+        return 0.0
     return float(np.mean(np.abs(lengths - middle) <= MATCH * middle))
 
 
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
-    gaps = _Moments.of(phases.gaps)
-    spacings = (gaps, _Moments.of(np.diff(phases.starts)))
-    least = ROUNDING * phases.resolution
+    spacings = (_Moments.of(phases.gaps), _Moments.of(np.diff(phases.starts)))
     best, questions = Stretch(0, len(phases.gaps), CERTAIN), 0
     for size in _sizes(len(phases.gaps)):
-        mean = gaps.mean(size) - phases.shortest_gap - phases.resolution
-        questions += 2 * len(mean)
-        for spacing in spacings:
-            deviation = np.maximum(spacing.deviation(size), least)
-            variation = np.where(mean > 0.0, deviation / np.maximum(mean, 1e-300), np.inf)
-            first = int(variation.argmin())
-            chance = log_regular(waits=size, variation=float(variation[first]))
-            if chance < best.log_chance:
-                best = Stretch(first, first + size, chance)
-    if questions == 0 or best.log_chance == CERTAIN:
+        questions += 2 * (len(phases.gaps) - size + 1)
+        for first in {spacing.steadiest(size) for spacing in spacings}:
+            found = _judged(phases, first, first + size)
+            if found.log_chance < best.log_chance:
+                best = found
+    if best.log_chance == CERTAIN:
         return best
-    found = _judged(phases, best.first, best.last)
-    corrected = found.log_chance + math.log(questions) - math.log(1.0 - WHOLE_WEIGHT)
-    return replace(found, log_chance=min(CERTAIN, corrected))
+    corrected = best.log_chance + math.log(questions) - math.log(1.0 - WHOLE_WEIGHT)
+    return replace(best, log_chance=min(CERTAIN, corrected))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Moments:
-    """Running sums, from which mean and deviation of any stretch follow."""
+    """Running sums, from which the variation of any stretch follows."""
 
     middle: float
     sums: FloatArray
@@ -157,15 +150,11 @@ class _Moments:
         np.cumsum(centred**2, out=running[1, 1:])
         return cls(middle, running[0], running[1])
 
-    def mean(self, size: int) -> FloatArray:
-        """Of each stretch of this size."""
-        return self.middle + (self.sums[size:] - self.sums[:-size]) / size
-
-    def deviation(self, size: int) -> FloatArray:
-        """Standard deviation of each stretch of this size."""
+    def steadiest(self, size: int) -> int:
+        """Where the stretch of this size begins that varies least for its mean."""
         mean = (self.sums[size:] - self.sums[:-size]) / size
         variance = (self.squares[size:] - self.squares[:-size]) / size - mean**2
-        return np.sqrt(np.maximum(variance, 0.0))
+        return int(np.argmin(np.maximum(variance, 0.0) / (self.middle + mean) ** 2))
 
 
 def _sizes(most: int) -> list[int]:

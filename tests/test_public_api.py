@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import ioprism
+from ioprism.model.result import Result
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA
@@ -38,3 +40,53 @@ def test_a_trace_that_was_kept_is_read_again(tmp_path: Path) -> None:
 
     again = ioprism.read(tmp_path / "kept")
     assert ioprism.characterise(again) == ioprism.characterise(trace)
+
+
+@pytest.fixture(scope="module")
+def straggling() -> ioprism.Trace:
+    return ioprism.read(DATA / "darshan/g_straggler_rank2.darshan")
+
+
+@pytest.fixture(scope="module")
+def results(straggling: ioprism.Trace) -> list[Result]:
+    bottlenecks = ioprism.bottlenecks(straggling, top=3)
+    return [
+        ioprism.characterise(straggling),
+        ioprism.insights(straggling),
+        ioprism.phases(straggling),
+        bottlenecks,
+        ioprism.inspect(straggling, "stragglers"),
+        ioprism.inspect(straggling, bottlenecks.bottlenecks[0].id),
+        ioprism.compare(straggling, straggling),
+    ]
+
+
+def test_every_result_is_plain_data_a_table_a_line_and_a_cell(results: list[Result]) -> None:
+    for result in results:
+        json.dumps(result.to_dict())
+        assert result.to_frame().columns
+        assert repr(result) == f"<{type(result).__name__}: {result.summary()}>"
+        assert len(repr(result)) < 300
+        assert "<table" in result._repr_html_()
+
+
+def test_a_trace_prints_what_it_is(straggling: ioprism.Trace) -> None:
+    assert repr(straggling).startswith("<Trace: darshan trace g_straggler_rank2.darshan, ")
+    assert "4 ranks" in repr(straggling)
+    assert straggling._repr_html_().startswith("<p>darshan trace")
+
+
+def test_a_run_compared_with_itself_keeps_all_findings(straggling: ioprism.Trace) -> None:
+    found = ioprism.compare(straggling, straggling)
+
+    assert (found.gone, found.new) == ((), ())
+    assert found.to_frame().filter(name="runtime")["ratio"].item() == 1.0
+
+
+@pytest.mark.parametrize("name", ["calls.csv", "calls.json"])
+def test_a_trace_is_written_in_the_form_that_the_name_tells(
+    straggling: ioprism.Trace, tmp_path: Path, name: str
+) -> None:
+    ioprism.convert(straggling, tmp_path / name)
+
+    assert (tmp_path / name).stat().st_size > 1000

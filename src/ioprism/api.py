@@ -14,11 +14,13 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings, Thresholds
-from ioprism.storage.trace_store import write_store
 
 if TYPE_CHECKING:
+    from ioprism.analyses.bottlenecks.inspection import Inspection
+    from ioprism.analyses.compare import Comparison
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
+    from ioprism.pipeline.finding_inspection import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
@@ -39,9 +41,18 @@ def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristi
     return _characterise(trace, engine or LocalEngine())
 
 
-def convert(trace: Trace, folder: str | Path, *, replace: bool = False) -> None:
-    """Keep a trace as a folder of Parquet files, to be read again in milliseconds."""
-    write_store(trace, Path(folder), replace=replace)
+def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
+    """Keep a trace in another form.
+
+    Args:
+        trace: what `read` returns.
+        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
+            Parquet store, which is read again in milliseconds.
+        replace: whether a target that exists is replaced.
+    """
+    from ioprism.pipeline.convert import convert as write
+
+    write(trace, Path(target), replace=replace)
 
 
 def bottlenecks(
@@ -140,3 +151,41 @@ def analyse(
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
+
+
+def report(
+    trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
+) -> Report:
+    """Run every analysis that the trace has enough detail for; another name of `analyse`."""
+    return analyse(trace, settings=settings, engine=engine)
+
+
+def inspect(
+    trace: Trace,
+    identifier: str,
+    *,
+    thresholds: Thresholds | None = None,
+    engine: Engine | None = None,
+    **settings: Any,  # noqa: ANN401 - as `bottlenecks` takes them
+) -> Inspection | FindingInspection:
+    """Return the records and calls behind one finding or bottleneck.
+
+    Args:
+        trace: what `read` returns.
+        identifier: the code of a finding, or the id of a bottleneck.
+        thresholds: of findings, as `insights` takes them.
+        engine: where to compute; by default here.
+        settings: of bottlenecks, as `bottlenecks` takes them.
+    """
+    from ioprism.pipeline.inspect import inspected_by_name
+
+    where = engine or LocalEngine()
+    return inspected_by_name(trace, identifier, where, thresholds=thresholds, **settings)
+
+
+def compare(before: Trace, after: Trace, *, engine: Engine | None = None) -> Comparison:
+    """Return what a change did: numbers side by side, findings gone, new and kept."""
+    from ioprism.pipeline.compare import compared
+    from ioprism.pipeline.report import document_of
+
+    return compared(*(document_of(trace, engine=engine) for trace in (before, after)))

@@ -2,6 +2,7 @@
 
 IoprismError
 ├── UsageError                   a setting or option makes no sense
+│   └── SeveralJobsError         the question is about one job, and several were given
 ├── RuleError                    a rule file cannot be used
 │   └── ExpressionError          an expression of the rule language is wrong, and where
 ├── TraceError                   the input is the problem
@@ -42,6 +43,19 @@ class IoprismError(Exception):
 
 class UsageError(IoprismError):
     """A setting or option makes no sense."""
+
+
+class SeveralJobsError(UsageError):
+    """The question is about one job, and several were given."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        shown = ", ".join(printable(name) for name in names[:3])
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        super().__init__(
+            f"{len(names)} jobs were given ({shown}{more}), and this is about one.\n"
+            "Hint: name one of them, or say --one-job if they are one workflow."
+        )
+        self.names = tuple(names)
 
 
 class RuleError(IoprismError):

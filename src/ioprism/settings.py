@@ -127,11 +127,11 @@ class Thresholds:
 class PhaseSettings:
     """How busy intervals are joined to phases."""
 
-    deviations: float = 1.0  # the threshold is the mean gap and so many deviations; the paper's 1
-    gap: float | None = None  # seconds; a threshold of one's own instead
+    deviations: float | None = None  # the mean gap and so many deviations; DXT Explorer's is 1
+    gap: float | None = None  # seconds; both None: read off the gaps (analyses/segmentation.py)
 
     def __post_init__(self) -> None:
-        if not self.deviations >= 0 or (self.gap is not None and not self.gap >= 0):
+        if any(value is not None and not value >= 0 for value in (self.deviations, self.gap)):
             raise UsageError(
                 f"phases cannot be joined with {self.deviations} deviations and a gap of "
                 f"{self.gap} s.\nHint: give numbers from 0 on."

@@ -7,7 +7,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ioprism
-from ioprism.analyses.phases import Phases, joined_phases, phases
+from ioprism.analyses.phases import Phases, phases
+from ioprism.analyses.segmentation import phase_borders
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.formats.registry import read_trace
@@ -21,7 +22,7 @@ DATA = TEST_DATA / "darshan"
 
 def borders(*intervals: tuple[float, float], **settings: float) -> list[tuple[float, float]]:
     start, end = np.array(intervals).T
-    _, (first, last) = joined_phases(start, end, PhaseSettings(**settings))
+    _, (first, last) = phase_borders(start, end, PhaseSettings(**settings))
     return list(zip(first.tolist(), last.tolist(), strict=True))
 
 

@@ -11,12 +11,12 @@ from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.pipeline.finding_inspection import (
-    CALLS_OF,
     FindingInspection,
     inspected_finding,
     rule_called,
 )
-from ioprism.rules.registry import RULES, finding_dict
+from ioprism.rules.concerns import KINDS
+from ioprism.rules.registry import RULES
 from ioprism.rules.rule import WORST
 from ioprism.settings import Thresholds
 from tests.call_tables import calls, trace_of
@@ -47,7 +47,7 @@ def test_all_files_that_are_concerned_are_counted_and_the_worst_named() -> None:
     found = inspected(trace_of(table), "small-writes")
 
     assert found.finding.evidence["small"] == 10 * files
-    assert len(finding_dict(found.finding)["details"]) == WORST
+    assert len(found.finding.to_dict()["details"]) == WORST
     for perspective in ("process", "size", "function"):
         assert sum(operations(found, perspective).values()) == 10 * files
 
@@ -134,11 +134,11 @@ def test_calls_of_which_the_trace_does_not_tell_may_be_meant() -> None:
 
 
 def test_every_code_that_is_about_some_calls_only_is_a_rule() -> None:
-    assert CALLS_OF.keys() <= {rule.code for rule in RULES}
+    assert KINDS.keys() <= {"periodic-io", *(rule.code for rule in RULES)}
 
 
 def test_what_limits_small_calls_is_said_of_every_such_rule() -> None:
     limited = {rule.code for rule in RULES if "small_bytes" in rule.thresholds}
     mean_only = {"independent-reads", "independent-writes"}
 
-    assert {code for code, told in CALLS_OF.items() if told.small} == limited - mean_only
+    assert {code for code, told in KINDS.items() if told.small} == limited - mean_only

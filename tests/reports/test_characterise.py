@@ -12,7 +12,6 @@ from ioprism.analyses.characterise import characterise
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
-from ioprism.reports.to_json.characterise import body
 from ioprism.reports.to_terminal.characterise import show
 from tests.conftest import TEST_DATA
 
@@ -24,7 +23,7 @@ LOGS = ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write", 
 def test_the_json(name: str, golden: Callable[[str, str], None]) -> None:
     found = characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine())
 
-    golden(f"characterise-{name}.json", to_json.dump(body(found)) + "\n")
+    golden(f"characterise-{name}.json", to_json.dump(found.to_dict()) + "\n")
 
 
 @pytest.mark.parametrize("name", LOGS)

@@ -29,7 +29,7 @@ SLOW_INGEST = """
 import sys
 from pathlib import Path
 from ioprism.model.counters import ReadingOptions
-from ioprism.formats import ingest
+from ioprism.pipeline import ingest
 ingest.ROWS_HELD = 1
 print("ready", flush=True)
 ingest.ingest([Path(sys.argv[1])], Path(sys.argv[2]), options=ReadingOptions())

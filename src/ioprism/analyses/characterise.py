@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from ioprism.engine.base import Engine
+from ioprism.model.result import Result
+from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
-from ioprism.views.calls.sizes import SIZE_BINS, SizeBin
+from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.counters.totals import counter_sizes, counter_totals
 
-# Interfaces that talk to the system; the others call one of them in the end.
-SYSTEM_LAYERS = ("posix", "stdio", "daos")
-# A file's calls are counted where they are deepest: above the system in this order.
-UPPER_LAYERS = ("dfs", "mpiio")
-DATA_LAYERS = ("hdf5", "pnetcdf", "netcdf")
+NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class Amount:
     bytes: int
     time: float
 
+    def to_dict(self) -> dict[str, float]:
+        """Return plain data."""
+        return {"operations": self.operations, "bytes": self.bytes, "time": self.time}
+
 
 @dataclass(frozen=True, slots=True)
 class SizeCount:
@@ -37,8 +41,8 @@ class SizeCount:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Characteristics:
+@dataclass(frozen=True, slots=True, repr=False)
+class Characteristics(Result):
     """The numbers that describe a job's I/O."""
 
     job: Job
@@ -51,22 +55,80 @@ class Characteristics:
     by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata, [other]
     request_sizes: Mapping[str, tuple[SizeCount, ...]]  # read, write: at the deepest layer only
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism characterise --json` says."""
+        job = self.job
+        return {
+            "job": {
+                "ranks": job.ranks,
+                "processes": self.processes,
+                "hosts": self.hosts,
+                "runtime": job.runtime,
+                "executable": job.executable,
+                "start_time": job.start_time,
+                "end_time": job.end_time,
+                "job_id": job.job_id,
+                "metadata": dict(job.metadata),
+            },
+            "totals": {
+                "io_time": self.io_time,
+                "operations": self.total.operations,
+                "bytes_read": self.by_operation["read"].bytes,
+                "bytes_written": self.by_operation["write"].bytes,
+                "files": self.files,
+            },
+            "by_operation": {name: amount.to_dict() for name, amount in self.by_operation.items()},
+            "by_layer": {
+                layer: {
+                    **_sum(amounts.values()).to_dict(),
+                    **{name: amount.to_dict() for name, amount in amounts.items()},
+                }
+                for layer, amounts in self.by_layer.items()
+            },
+            "request_sizes": {
+                direction: [
+                    {"low": size.bin.low, "high": size.bin.high, "count": size.count}
+                    for size in sizes
+                ]
+                for direction, sizes in self.request_sizes.items()
+            },
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per layer and kind of call."""
+        rows = [
+            {"layer": layer, "kind": kind, **amount.to_dict()}
+            for layer, amounts in self.by_layer.items()
+            for kind, amount in amounts.items()
+        ]
+        columns = {"layer": pl.String, "kind": pl.String, "operations": pl.Int64,
+                   "bytes": pl.Int64, "time": pl.Float64}  # fmt: skip
+        return pl.DataFrame(rows, schema=columns)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        read, write = (format_bytes(self.by_operation[d].bytes) for d in ("read", "write"))
+        return (
+            f"{read} read, {write} written, {format_count(self.files)} files, "
+            f"{format_seconds(self.io_time)} in I/O calls over all ranks"
+        )
+
 
 def characterise(trace: Trace, engine: Engine) -> Characteristics:
     """Describe a job from its counters, and from its events where it has no counters.
 
     Bytes that pass through several interfaces are counted once in totals, at the deepest
-    interface that the trace shows for each file.
+    interface that shows them (see `views/calls/deepest.py`).
     """
     totals, sizes = _totals_and_sizes(trace, engine)
-    deepest = _deepest(totals)
     done = totals.filter(pl.col("operation") != "other")
-    counted = done.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
+    deepest = deepest_layers(done, trace)
+    counted = at_deepest(done, deepest)
     by_operation = _by_operation(counted)
     return Characteristics(
         job=trace.job,
-        processes=trace.processes.height or None,
-        hosts=trace.processes["host"].drop_nulls().n_unique() or None,
+        processes=trace.population.processes,
+        hosts=trace.population.hosts,
         files=_file_count(trace, totals),
         io_time=_outermost_time(trace, done),
         total=_sum(by_operation.values()),
@@ -75,9 +137,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
             str(layer): _by_operation(totals.filter(layer=layer), with_other=True)
             for layer in totals["layer"].unique().sort().to_list()
         },
-        request_sizes=_request_sizes(
-            sizes.join(deepest, on=["file", "layer"], how="semi", nulls_equal=True)
-        ),
+        request_sizes=_request_sizes(at_deepest(sizes, deepest)),
     )
 
 
@@ -93,33 +153,23 @@ def _totals_and_sizes(trace: Trace, engine: Engine) -> tuple[pl.DataFrame, pl.Da
     return totals, sizes
 
 
-def _deepest(totals: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs of file and layer whose calls no deeper layer repeats."""
-    present = totals.select("file", "layer").unique()
-    deepest = present.filter(pl.col("layer").is_in([*SYSTEM_LAYERS, "application", "other"]))
-    for layer in UPPER_LAYERS:
-        alone = present.filter(layer=layer).join(deepest, on="file", how="anti", nulls_equal=True)
-        deepest = pl.concat([deepest, alone])
-    return deepest if deepest.height else present.filter(pl.col("layer").is_in(DATA_LAYERS))
-
-
 def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
     """Seconds in the interface the program itself called, file by file.
 
     A collective write waits in MPI-IO for other ranks while POSIX is idle: what the program
     waited for is the time of the outermost interface.
     """
-    depth = dict.fromkeys(DATA_LAYERS, 0) | {"mpiio": 1, "dfs": 2}
     parents = trace.files.select("file", "parent")
+    calls = ~pl.col("layer").cast(pl.String).is_in(NOT_INTERFACES)
     timed = (
         totals.filter(pl.col("seconds") > 0)
         .join(parents, on="file", how="left", nulls_equal=True)
         .with_columns(
             root=pl.coalesce("parent", "file"),
-            depth=pl.col("layer").cast(pl.String).replace_strict(depth, default=3),
+            height=pl.when(calls).then(height_of(pl.col("layer"))).otherwise(0),
         )
     )
-    outermost = pl.col("depth") == pl.col("depth").min().over("root")
+    outermost = pl.col("height") == pl.col("height").max().over("root")
     return float(timed.filter(outermost)["seconds"].sum())
 
 

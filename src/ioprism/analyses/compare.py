@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
 
 from ioprism.analyses.characterise import Characteristics
 from ioprism.model.finding import Finding, Severity
+from ioprism.model.result import Result
 
 SAME = 0.02  # ratios closer to 1 than this are noise
 COSTLY = (Severity.HIGH, Severity.WARN)
@@ -27,6 +31,16 @@ class Metric:
         if self.before is None or self.after is None or not self.before:
             return None
         return self.after / self.before
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.name,
+            "before": self.before,
+            "after": self.after,
+            "ratio": self.ratio,
+            "better": self.better,
+        }
 
     @property
     def better(self) -> bool | None:
@@ -50,15 +64,45 @@ class Kept:
         before, after = self.before.seconds_at_stake, self.after.seconds_at_stake
         return None if before is None or after is None else before - after
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            **self.after.to_dict(),
+            "seconds_before": self.before.seconds_at_stake,
+            "level_before": self.before.severity.value,
+            "seconds_saved": self.seconds_saved,
+        }
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Result):
     """Two runs side by side."""
 
     metrics: tuple[Metric, ...]
     gone: tuple[Finding, ...]
     new: tuple[Finding, ...]
     kept: tuple[Kept, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism compare --json` says."""
+        return {
+            "metrics": [metric.to_dict() for metric in self.metrics],
+            "findings": {
+                "gone": [finding.to_dict() for finding in self.gone],
+                "new": [finding.to_dict() for finding in self.new],
+                "kept": [pair.to_dict() for pair in self.kept],
+            },
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per number."""
+        columns = {"name": pl.String, "before": pl.Float64, "after": pl.Float64,
+                   "ratio": pl.Float64, "better": pl.Boolean}  # fmt: skip
+        return pl.DataFrame([metric.to_dict() for metric in self.metrics], schema=columns)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return f"{len(self.gone)} findings gone, {len(self.new)} new, {len(self.kept)} kept"
 
 
 def compare(

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ioprism.formats.darshan.meaning import DATA_MODULES
+from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import DIRECTIONS, EVERYONE, FileFacts, RankLoad, Seconds, Usage
 from ioprism.settings import Thresholds
-from ioprism.views.counters.module_usage import MODULES, Records, contradictions, usage_of
+from ioprism.views.counters.module_usage import Records, contradictions, usage_of
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.analyses.background_load import BackgroundLoad
@@ -20,9 +22,6 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.model.trace import Trace
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
-
-SYSTEM_LAYERS = ("posix", "stdio")
-OBJECT_LAYERS = ("dfs", "daos")  # the second is called by the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +59,7 @@ class Evidence:
     @cached_property
     def base_layers(self) -> tuple[str, ...]:
         """The layers that touch storage: each byte passes one of them once."""
-        found = [layer for layer in SYSTEM_LAYERS if self._moves_data(layer)]
-        found += [layer for layer in OBJECT_LAYERS if self._moves_data(layer)][:1]
-        if not found:
-            upper = ("mpiio", "pnetcdf", "hdf5", "netcdf", "application", "other")
-            found = [layer for layer in upper if self._moves_data(layer)][:1]
-        return tuple(found)
+        return deepest(layer for layer in LAYERS if self._moves_data(layer))
 
     def _moves_data(self, layer: str) -> bool:
         usage = self.usages.get(layer)
@@ -109,9 +103,9 @@ class Evidence:
 
 def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     """Gather what the counters of a log tell."""
-    records = {name: log.records(name) for name in log.modules if name in MODULES}
+    records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
     for name, found in records.items():
-        if wrong := contradictions(found, MODULES[name]):
+        if wrong := contradictions(found, DATA_MODULES[name]):
             log.completeness.warn(
                 f"{log.paths[0].name}: {wrong} {name} records contradict themselves; "
                 "they are damaged, and numbers made from them can be wrong"
@@ -124,9 +118,9 @@ def _usages(
     records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, ranks: int | None
 ) -> dict[str, Usage]:
     return {
-        MODULES[name].layer: usage_of(
+        DATA_MODULES[name].layer: usage_of(
             found,
-            MODULES[name],
+            DATA_MODULES[name],
             small_bytes=thresholds.small_bytes,
             without=files.not_data,
             ranks=ranks or 1,
@@ -141,7 +135,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
     from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
-    records = {m: TableRecords(trace.counters[m]) for m in MODULES if m in trace.counters}
+    records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
     usages = _usages(records, files, thresholds, trace.job.ranks)
     heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
     if not trace.partitions:

@@ -10,11 +10,11 @@ import polars as pl
 from ioprism.analyses.evidence import Callers
 from ioprism.analyses.phases import LayerPhases, phases
 from ioprism.engine.base import Engine
+from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import AccessPattern, TouchedRanges
-from ioprism.views.counters.module_usage import MODULES
 from ioprism.views.counters.usage import event_usages, rank_loads, target_bytes
 from ioprism.views.targets import TargetLoad
 
@@ -37,7 +37,7 @@ class CallEvidence:
         access = AccessPattern(thresholds.small_bytes, max(1, int(thresholds.alignment)))
         striping = trace.files.drop_nulls(["stripe_size", "targets"])
         load = TargetLoad(striping.select("file", "stripe_size", "targets"))
-        counted = {MODULES[name].layer for name in trace.counters if name in MODULES}
+        counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
         # Where counters tell of every layer, the ranges that calls touch are not needed.
         ranges = [] if {"posix", "mpiio"} <= counted or "posix" in counted else [TouchedRanges()]
         whole, targets, *rest = engine.run(trace, access, load, *ranges)

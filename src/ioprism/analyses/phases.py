@@ -6,25 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from ioprism.analyses.segmentation import Borders, burst_borders, phase_borders
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings
+from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.heat import heat_intervals, heat_shares
 from ioprism.views.time.intervals import BusyIntervals, PhaseShares
 
-Floats = npt.NDArray[np.float64]
-
-# Gaps that differ less than this, as deviation over mean, are of one kind.
-EVEN = 0.5
-# Even gaps are pauses within one phase where they are this short, next to the busy time.
-PAUSE = 0.25
-# Two kinds of gaps are told apart where they differ by this factor.
-CLEAR = 4.0
+FEWEST_FOR_BURSTS = 64  # a stream of fewer busy intervals is one phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +58,7 @@ class LayerPhases:
     gap_threshold: float  # seconds: shorter gaps are within a phase
     phases: tuple[Phase, ...]
     resolution: float | None = None  # seconds; of the heat map, where there are no calls
+    bursts: bool = False  # whether I/O goes on between the phases, which are bursts of its rate
 
     @property
     def gaps(self) -> list[float]:
@@ -72,8 +67,8 @@ class LayerPhases:
         return [later.start - earlier.end for earlier, later in pairs]
 
 
-@dataclass(frozen=True, slots=True)
-class Phases:
+@dataclass(frozen=True, slots=True, repr=False)
+class Phases(Result):
     """The phases of every layer."""
 
     layers: Mapping[str, LayerPhases]
@@ -90,6 +85,11 @@ class Phases:
             for phase in found.phases
         ]
         return pl.DataFrame(rows, schema=_FRAME)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        counts = (f"{name} {len(found.phases)}" for name, found in self.layers.items())
+        return f"phases by layer: {', '.join(counts) or 'none'}"
 
 
 _FRAME = pl.Schema(
@@ -121,6 +121,7 @@ def _layer_dict(found: LayerPhases) -> dict[str, Any]:
     return {
         "gap_threshold": found.gap_threshold,
         "resolution": found.resolution,
+        "bursts": found.bursts,
         "phases": [
             {
                 "start": p.start,
@@ -163,25 +164,60 @@ def phases(
             has="counters only",
             hint="record the job with extended tracing: export DXT_ENABLE_IO_TRACE=1",
         )
-    found = {
-        name: joined_phases(rows["start"].to_numpy(), rows["end"].to_numpy(), settings)
-        for name, rows in _layers(busy, layer)
-    }
-    starts = {name: borders[0] for name, (_, borders) in found.items()}
+    segmenting = _Segmenting(trace, engine, settings, _span(busy))
+    found = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
+    borders = {name: segments.borders for name, segments in found.items()}
     if trace.partitions:
-        (shares,) = engine.run(trace, PhaseShares(starts))
+        (shares,) = engine.run(trace, PhaseShares(borders))
     else:
-        shares = heat_shares(trace.counters["HEATMAP"], starts)
+        shares = heat_shares(trace.counters["HEATMAP"], borders)
     return Phases(
         {
             name: LayerPhases(
-                threshold,
-                tuple(_described(borders, shares.filter(layer=name))),
+                segments.threshold,
+                tuple(_described(segments.borders, shares.filter(layer=name))),
                 resolution.get(name),
+                segments.bursts,
             )
-            for name, (threshold, borders) in found.items()
+            for name, segments in found.items()
         }
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Segments:
+    threshold: float  # seconds
+    borders: Borders
+    bursts: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Segmenting:
+    """Cuts layers into phases."""
+
+    trace: Trace
+    engine: Engine
+    settings: PhaseSettings
+    span: float  # seconds from the first call of any layer to the last
+
+    def of(self, layer: str, busy: pl.DataFrame) -> _Segments:
+        """Cut a layer's busy time at its gaps, or where its data rate rises if it never rests."""
+        start, end = busy["start"].to_numpy(), busy["end"].to_numpy()
+        threshold, borders = phase_borders(start, end, self.settings, span=self.span)
+        streams = len(borders[0]) == 1 and len(start) >= FEWEST_FOR_BURSTS
+        bursts = self._bursts(layer) if streams and self.settings == PhaseSettings() else None
+        return _Segments(threshold, bursts or borders, bursts is not None)
+
+    def _bursts(self, layer: str) -> Borders | None:
+        try:
+            return burst_borders(bandwidth(self.trace, self.engine, layer=layer))
+        except NotEnoughDetailError:  # metadata calls alone have no data rate
+            return None
+
+
+def _span(busy: pl.DataFrame) -> float:
+    first, last = busy.select(pl.col("start").min(), pl.col("end").max()).row(0)
+    return 0.0 if first is None else float(last - first)
 
 
 def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -196,51 +232,7 @@ def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.Da
             yield name, busy.filter(layer=name)
 
 
-def joined_phases(
-    start: Floats, end: Floats, settings: PhaseSettings
-) -> tuple[float, tuple[Floats, Floats]]:
-    """Join disjoint busy intervals, in order, to phases; return the threshold and the borders."""
-    gaps = start[1:] - end[:-1]
-    threshold = settings.gap
-    if threshold is None:
-        threshold = gap_threshold(gaps, busy=end - start, deviations=settings.deviations)
-    breaks = np.flatnonzero(gaps >= threshold) if len(gaps) else np.empty(0, np.int64)
-    first = np.concatenate(([0], breaks + 1))[: len(start)]
-    last = np.concatenate((breaks, [len(start) - 1]))[: len(start)]
-    return threshold, (start[first], end[last])
-
-
-def gap_threshold(gaps: Floats, *, busy: Floats, deviations: float) -> float:
-    """Return how long a gap between busy intervals must be to separate two phases.
-
-    The mean gap and one standard deviation, as long as most gaps are short ones within phases.
-    Where at least half are long, that sum is longer than they are: then the threshold lies
-    where short and long gaps part. Gaps of one kind either all separate phases, or none does.
-    """
-    if not len(gaps):
-        return 0.0
-    mean, deviation = float(gaps.mean()), float(gaps.std())
-    if deviation <= EVEN * mean:
-        pauses = mean < PAUSE * float(np.median(busy))
-        return float(gaps.max()) * 2 if pauses else float(gaps.min())
-    return min(mean + deviations * deviation, _parting(gaps))
-
-
-def _parting(gaps: Floats) -> float:
-    """Where the gaps part into short and long ones most clearly; infinite if they do not."""
-    ordered = np.sort(gaps[gaps > 0])
-    ratios = ordered[1:] / ordered[:-1]
-    if not len(ratios):
-        return float("inf")
-    # Only the upper half can make mean and deviation too long.
-    later = len(ratios) // 2 if len(ratios) > 2 else 0
-    widest = int(np.argmax(ratios))
-    if ratios[widest] < CLEAR or widest > later:
-        return float("inf")
-    return float(np.sqrt(ordered[widest] * ordered[widest + 1]))
-
-
-def _described(borders: tuple[Floats, Floats], shares: pl.DataFrame) -> Iterator[Phase]:
+def _described(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
     """Turn what ranks did in each phase into phases, in order."""
     by_time = shares.sort("phase", "seconds", "rank")
     table = by_time.group_by("phase", maintain_order=True).agg(

@@ -13,7 +13,6 @@ from ioprism.cli.bottleneck_options import looking
 from ioprism.formats.tables.export import export
 from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
-from ioprism.reports.to_json import bottlenecks as json_form
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.views.perspectives.codes import MEANINGS
@@ -91,14 +90,14 @@ def bottlenecks(
     known = rules(*rule_files)
     per_view = top or None
     with output.progress("reading events", quiet=quiet) as progress:
-        looked_at = Source(paths, format_name, stages).stage(
+        looked_at = Source(paths, format_name, stages, options.grouping()).stage(
             settings, engine_options.made(progress), like_wisio=compatible is not None
         )
         found = looked_at.bottlenecks(known, top=per_view, page=page)
     if target is not None:
         export(found.to_frame(), target)
     if as_json:
-        body = json_form.body(found, page=page, top=per_view)
+        body = {**found.to_dict(), "page": {"number": page, "per_view": per_view}}
         click.echo(to_json.document(looked_at.trace, body))
     else:
         terminal_form.show(found, output.console(), page=page, top=per_view)

@@ -11,10 +11,8 @@ from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
-from ioprism.reports.to_json import characterise as json_form
 from ioprism.reports.to_terminal import ceiling as ceiling_text
 from ioprism.reports.to_terminal import characterise as terminal_form
 
@@ -41,17 +39,17 @@ def characterise(
 ) -> None:
     """Tell how much I/O a job did, by whom, and through which interface.
 
-    Several traces, or a folder of them, are taken as one workflow.
+    Files that the processes of one run wrote are one job; --one-job makes a workflow of others.
 
     Example: ioprism characterise run42.darshan --ceiling ior.json
     """
     measured = [read_ceiling(path) for path in ceilings]
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         found = describe(trace, LocalEngine(progress))
     relations = [relate(found, ceiling) for ceiling in measured]
     if as_json:
-        body = json_form.body(found) | (ceiling_json.body(relations) if relations else {})
+        body = found.to_dict() | (ceiling_json.body(relations) if relations else {})
         click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(found, output.console())

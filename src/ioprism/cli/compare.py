@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.compare import compare as compare_runs
 from ioprism.api import analyse
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
+from ioprism.pipeline.compare import compared
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_json import compare as json_form
@@ -40,10 +39,10 @@ def compare(
 
     Example: ioprism compare before.darshan after.darshan -o change.html
     """
-    traces = [read_trace(path, format_name=format_name) for path in (before, after)]
+    traces = [options.read_job((path,), format_name) for path in (before, after)]
     with output.progress("reading events", quiet=quiet) as progress:
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
-    found = compare_runs((old.characteristics, old.findings), (new.characteristics, new.findings))
+    found = compared(old, new)
     if page is not None:
         with atomic_write(page, replace=force) as aside:
             aside.write_text(html_form.page(found, old, new), encoding="utf-8")

@@ -7,10 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.writer import write_csv
-from ioprism.storage.trace_store import write_store
+from ioprism.pipeline.convert import convert as write
 
 
 @click.command()
@@ -29,14 +26,9 @@ def convert(
 
     Example: ioprism convert run42.darshan run42.store
     """
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
-        if target.suffix == ".csv":
-            write_csv(trace, target, replace=force, progress=progress)
-        elif target.name.endswith((".json", ".json.gz")):
-            write_chrome(trace, target, replace=force, progress=progress)
-        else:
-            write_store(trace, target, replace=force, progress=progress)
+        write(trace, target, replace=force, progress=progress)
     output.show_warnings(trace)
     if not quiet:
         click.echo(f"wrote {target}", err=True)

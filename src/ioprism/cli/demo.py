@@ -11,7 +11,6 @@ from ioprism.cli import options, output
 from ioprism.formats.darshan.writer import write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
-from ioprism.reports.to_json import characterise as json_form
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.synthetic import checkpointing_job, synthesise
 
@@ -44,7 +43,7 @@ def demo(folder: Path, quiet: bool) -> None:
         write_trace(log, synthesise(checkpointing_job()).trace)
     trace = read_trace(log)
     found = analyse(trace)
-    described = json_form.body(found.document.characteristics)
+    described = found.document.characteristics.to_dict()
     (folder / "characteristics.json").write_text(to_json.document(trace, described))
     (folder / "report.json").write_text(found.to_json())
     found.to_html(folder / PAGE)

@@ -8,7 +8,6 @@ import click
 
 from ioprism.cli import options
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.service.explore import exploring
 
@@ -36,7 +35,7 @@ def explore(
 
     Example: ioprism explore run42.darshan
     """
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     if not quiet:
         click.echo("reading events…", err=True)
     with exploring(trace, engine=LocalEngine(), port=port) as server:

@@ -66,7 +66,7 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     check_store(servers)
-    found = groups(paths, format_name=format_name)
+    found = groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
     if len(found) == 1:
         with _progress("reading events", quiet=quiet) as progress:

@@ -15,13 +15,11 @@ from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
 from ioprism.cli.insights import check_store, chosen_thresholds, servers_option, thresholds_option
 from ioprism.errors import UsageError
-from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source
 from ioprism.pipeline.finding_inspection import FindingInspection, inspected_finding, rule_called
 from ioprism.pipeline.insights import with_background_load
 from ioprism.reports import to_json
-from ioprism.reports.to_json import inspect as json_form
 from ioprism.reports.to_terminal import inspect as terminal_form
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.text import printable
@@ -74,7 +72,7 @@ def inspect(
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, no bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
         engine = engine_options.made(progress)
-        source = Source(paths, format_name, stages)
+        source = Source(paths, format_name, stages, options.grouping())
         if rule is None:
             known = rules(*rule_files)
             looked_at = source.stage(settings, engine, like_wisio=compatible is not None)
@@ -82,7 +80,7 @@ def inspect(
             found: Inspected = looked_at.inspect(identifier, known, engine, source)
         else:
             check_store(servers)
-            trace = read_trace(*paths, format_name=format_name)
+            trace = options.read_job(paths, format_name)
             evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
             found = inspected_finding(rule, with_background_load(evidence, servers), trace, engine)
     _show(found, trace, as_json=as_json)
@@ -110,7 +108,7 @@ def _refuse(names: Collection[str], why: str) -> None:
 
 def _show(found: Inspected, trace: Trace, *, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found)))
+        click.echo(to_json.document(trace, found.to_dict()))
     else:
         terminal_form.show(found, output.console())
         output.show_warnings(trace)

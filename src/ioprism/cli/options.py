@@ -16,13 +16,49 @@ from ioprism.units import parse_bytes
 if TYPE_CHECKING:  # engines are imported when one is made
     from ioprism.engine.base import Engine
     from ioprism.engine.dask import Cluster
-    from ioprism.model.trace import Progress
+    from ioprism.formats.registry import Grouping
+    from ioprism.model.trace import Progress, Trace
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-traces: Decorator = click.argument(
-    "paths", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+_GROUPING = "ioprism.grouping"
+
+
+def traces(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the paths of traces, and what several of them mean (see `grouping`)."""
+    declared = [
+        click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
+                       type=click.Path(path_type=Path)),
+        click.option("--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
+                     help="Take all traces for one job or workflow."),
+        click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
+                     help="Take every trace for a job of its own."),
+    ]  # fmt: skip
+    for declare in reversed(declared):
+        command = declare(command)
+    return command
+
+
+def _note_grouping(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if not value:
+        return
+    if _GROUPING in context.meta:
+        raise click.UsageError("--one-job and --each exclude each other.")
+    context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
+
+
+def grouping() -> Grouping:
+    """What several paths mean to the command that runs."""
+    return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
+
+
+def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
+    """Read the one job that a command is about."""
+    from ioprism.formats.registry import read_trace
+
+    return read_trace(*paths, format_name=format_name, grouping=grouping())
+
+
 format_name: Decorator = click.option(
     "--format", "format_name", metavar="NAME", help="The trace's format, if it is not recognised."
 )

@@ -13,7 +13,6 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
-from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
@@ -172,7 +171,7 @@ def _write_page(
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:
     if mapping is None:
-        return read_trace(*paths, format_name=format_name)
+        return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one text.")
     return read_described_text(paths[0], mapping)

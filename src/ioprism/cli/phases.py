@@ -9,9 +9,7 @@ import click
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
-from ioprism.reports.to_json import phases as json_form
 from ioprism.reports.to_terminal import phases as terminal_form
 from ioprism.settings import PhaseSettings
 
@@ -23,18 +21,20 @@ from ioprism.settings import PhaseSettings
 @click.option(
     "--deviations",
     type=click.FloatRange(min=0.0),
-    default=PhaseSettings.__dataclass_fields__["deviations"].default,
-    show_default=True,
-    help="Phases are apart by the mean gap and so many standard deviations.",
+    help="Separate phases by the mean gap plus this many standard deviations, as other tools do.",
 )
-@click.option("--gap", type=click.FloatRange(min=0.0), help="Seconds between phases, instead.")
+@click.option(
+    "--gap",
+    type=click.FloatRange(min=0.0),
+    help="Separate phases by gaps of at least this many seconds.",
+)
 @options.as_json
 @options.quiet
 def phases(
     paths: tuple[Path, ...],
     format_name: str | None,
     layer: str | None,
-    deviations: float,
+    deviations: float | None,
     gap: float | None,
     as_json: bool,
     quiet: bool,
@@ -43,12 +43,12 @@ def phases(
 
     Example: ioprism phases run42.darshan --layer posix
     """
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     settings = PhaseSettings(deviations, gap)
     with output.progress("reading events", quiet=quiet) as progress:
         found = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found)))
+        click.echo(to_json.document(trace, found.to_dict()))
     else:
         terminal_form.show(found, output.console())
         output.show_warnings(trace)

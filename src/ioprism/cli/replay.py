@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options
-from ioprism.formats.registry import read_trace
 from ioprism.service.addresses import endpoint
 from ioprism.service.replay import PushSink, messages, requests
 from ioprism.service.replay import replay as send
@@ -54,7 +53,7 @@ def replay(
 
     Example: ioprism replay run42.darshan --speed 10 --zmq 5555
     """
-    done = requests(read_trace(*paths, format_name=format_name), direction=direction)
+    done = requests(options.read_job(paths, format_name), direction=direction)
     chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)
     stream = messages(done, batch=chosen, job=job or paths[0].name)
     sent = send(stream, PushSink(endpoint(address)), speed=speed)

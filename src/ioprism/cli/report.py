@@ -9,7 +9,6 @@ import click
 from ioprism.api import analyse
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
 from ioprism.model.finding import Severity
 from ioprism.pipeline.report import ReportSettings
 from ioprism.reports.to_terminal import report as terminal_form
@@ -56,7 +55,7 @@ def report(
     Example: ioprism report run42.darshan -o run42.html
     """
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         found = analyse(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)

@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol
 import polars as pl
 
 from ioprism.model.schema import EVENTS, Layer, Operation
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
 BATCH = 100_000  # rows in one table
-LARGEST = 2**60  # bytes; more is damage
 
 
 class Row(NamedTuple):
@@ -111,4 +111,4 @@ def plausible(value: object) -> int | None:
         number = int(value) if not isinstance(value, str) or len(value) < 20 else -1
     except (ValueError, OverflowError):
         return None
-    return number if 0 <= number < LARGEST else None
+    return number if 0 <= number < LARGEST_PLAUSIBLE else None

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ STDIO: Mapping[str, str] = {
     **_each("open", "fopen fdopen freopen tmpfile popen"),
     **_each("close", "fclose pclose"),
     **_each("seek", "fseek fseeko rewind fsetpos"),
-    **_each("sync", "fflush"),
-    **_each("metadata", "ftell ftello fgetpos fileno setvbuf setbuf feof ferror clearerr ungetc"),
+    # fflush hands data to the system; it does not force them to storage.
+    **_each("metadata", "fflush ftell ftello fgetpos fileno setvbuf setbuf feof ferror clearerr "
+            "ungetc"),
 }  # fmt: skip
 _PROCESS = _each("other", "fork vfork clone clone3 wait wait3 wait4 waitpid waitid exit exit_group "
                  "execve execv execvp execvpe execl execlp pipe pipe2")  # fmt: skip

@@ -16,7 +16,8 @@ from ioprism.errors import BrokenTraceError, ReaderUnavailableError
 from ioprism.formats.call_rows import Row, RowPartition, Span, plausible
 from ioprism.formats.isolation import IsolationError, attempt
 from ioprism.model.files import file_table
-from ioprism.model.schema import LAYERS, OPERATIONS, PROCESSES
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS, PROCESSES
 from ioprism.model.trace import Job, Trace, Warn
 
 MAGIC = b"\x03BOTF2"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ioprism.errors import (
     BrokenTraceError,
     NoSuchTraceError,
     ReaderUnavailableError,
+    SeveralJobsError,
     UnknownFormatError,
     UsageError,
 )
 from ioprism.model.trace import Trace
 
 GROUP = "ioprism.readers"
+
+Grouping = Literal["auto", "one", "each"]
+# What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
+GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
+PER_PROCESS = ("dftracer", "strace", "recorder-text")  # write a file for each process of a run
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.
@@ -117,23 +124,40 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
     raise UnknownFormatError(source, tried=tried)
 
 
-def read_traces(*sources: Path, format_name: str | None = None) -> list[Trace]:
+def read_traces(
+    *sources: Path, format_name: str | None = None, grouping: Grouping = "auto"
+) -> list[Trace]:
     """Read files and folders of any known formats: one trace per job.
 
     A folder that is not itself a trace is searched for traces; what is no trace in it is
     skipped, what is damaged is skipped with a warning.
+
+    Args:
+        sources: files and folders.
+        format_name: their format; recognised from their content if None.
+        grouping: which of them are one job (see `GROUPINGS`).
     """
     traces: list[Trace] = []
     for source in sources:
         traces += _read_one(source, format_name)
-    return [_merged(group) for group in _jobs(traces)]
+    if grouping == "one":
+        return [_merged(traces)]
+    return traces if grouping == "each" else [_merged(group) for group in _jobs(traces)]
 
 
-def read_trace(*sources: Path, format_name: str | None = None) -> Trace:
-    """Read files and folders as one trace: a job, or a workflow of several."""
+def read_trace(*sources: Path, format_name: str | None = None, grouping: Grouping = "one") -> Trace:
+    """Read files and folders as one trace: a job, or a workflow of several.
+
+    Raises:
+        SeveralJobsError: they are several jobs, and were not said to be one.
+        UsageError: nothing was given.
+    """
     if not sources:
         raise UsageError("no trace was given.\nHint: name a file or a folder.")
-    return _merged(read_traces(*sources, format_name=format_name))
+    traces = read_traces(*sources, format_name=format_name, grouping=grouping)
+    if len(traces) > 1:
+        raise SeveralJobsError([trace.paths[0].name for trace in traces])
+    return traces[0]
 
 
 def _merged(traces: list[Trace]) -> Trace:
@@ -176,16 +200,40 @@ def _read_folder(folder: Path) -> list[Trace]:
 
 
 def _jobs(traces: list[Trace]) -> list[list[Trace]]:
-    """Group the traces of one job; those of unknown jobs stay alone."""
+    """Group the traces of one job.
+
+    A Darshan log is a job; the logs that the ranks of a killed job left are one. Files that a
+    tracer writes for each process are one job where they lie together, are named alike and
+    overlap in time.
+    """
     groups: dict[object, list[Trace]] = {}
     for number, trace in enumerate(traces):
         groups.setdefault(_job_key(trace) or number, []).append(trace)
-    return list(groups.values())
+    return [job for group in groups.values() for job in _overlapping(group)]
 
 
 def _job_key(trace: Trace) -> object:
-    job = trace.job
+    job, path = trace.job, trace.paths[0]
+    if trace.format in PER_PROCESS:
+        return trace.format, path.parent, re.split(r"\d", path.name)[0].rstrip("-_.")
     if job.end_time is None and job.start_time is not None:
         # Each rank of a killed job leaves its own log, under its own process id.
         return trace.format, job.user, job.executable, job.ranks, int(job.start_time)
-    return (trace.format, job.user, job.job_id) if job.job_id is not None else None
+    return None
+
+
+def _overlapping(traces: list[Trace]) -> Iterator[list[Trace]]:
+    """Part traces of processes that never ran at the same time; those of unknown time stay."""
+    if traces[0].format not in PER_PROCESS or any(t.job.start_time is None for t in traces):
+        yield traces
+        return
+    group: list[Trace] = []
+    until = 0.0
+    for trace in sorted(traces, key=lambda t: t.job.start_time or 0.0):
+        start = trace.job.start_time or 0.0
+        if group and start > until:
+            yield group
+            group = []
+        group.append(trace)
+        until = max(until if len(group) > 1 else 0.0, start + (trace.job.runtime or 0.0))
+    yield group

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 
 class Severity(StrEnum):
@@ -47,3 +48,21 @@ class Finding:
     title: str = ""  # one sentence, from the texts beside the rules
     details: tuple[Mapping[str, object], ...] = ()  # the worst files, ranks or phases
     recommendations: tuple[Recommendation, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "code": self.code,
+            "level": self.severity.value,
+            "interface": self.interface,
+            "title": self.title,
+            "subject": {"kind": self.subject.kind, "name": self.subject.name},
+            "evidence": dict(self.evidence),
+            "threshold": dict(self.threshold),
+            "details": [dict(row) for row in self.details],
+            "recommendations": [
+                {"text": one.text, "snippet": one.snippet} for one in self.recommendations
+            ],
+            "seconds_at_stake": self.seconds_at_stake,
+            "aliases": list(self.aliases),
+        }

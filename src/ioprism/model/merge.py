@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import polars as pl
 
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.signal import StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, LazyTables, Partition, Trace, Warn
+
+MOST_NAMED = 3  # programs in the name of a workflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ class _Merged:
             start_time=start,
             end_time=end,
             runtime=end - start if start is not None and end is not None else _longest(jobs),
-            executable=" + ".join(programs) or None,
+            executable=_program(list(programs)),
             user=jobs[0].user if len({job.user for job in jobs}) == 1 else None,
             job_id=next(iter(ids)) if len(ids) == 1 else None,
             mounts=tuple(dict.fromkeys(mount for job in jobs for mount in job.mounts)),
@@ -214,6 +217,18 @@ def _rows(own: pl.DataFrame, merged: pl.DataFrame) -> pl.Series:
     size = highest + 1 if isinstance(highest, int) else 0
     every = pl.DataFrame({"file": pl.Series(range(size), dtype=pl.UInt32)})
     return every.join(found, on="file", how="left", maintain_order="left")["row"]
+
+
+def _program(commands: Sequence[str]) -> str | None:
+    """What all command lines begin with, or the first few of them."""
+    if len(commands) < 2:
+        return commands[0] if commands else None
+    columns = zip(*map(str.split, commands), strict=False)
+    common = [words[0] for words in takewhile(lambda words: len(set(words)) == 1, columns)]
+    if common:
+        return f"{' '.join(common)} …"
+    more = f" + {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
+    return " + ".join(commands[:MOST_NAMED]) + more
 
 
 def _longest(jobs: Sequence[Job]) -> float | None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-LAYERS = (
-    "posix", "stdio", "mpiio", "hdf5", "pnetcdf", "netcdf", "dfs", "daos", "application", "other",
-)  # fmt: skip
+from ioprism.model.layers import LAYERS
+
 OPERATIONS = (
     "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",
 )  # fmt: skip

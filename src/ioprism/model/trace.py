@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from ioprism.text import printable
+from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands start quickly
     import polars as pl
@@ -38,6 +42,16 @@ class Job:
     job_id: str | None = None
     mounts: tuple[Mount, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """How many of what a job ran with; None where the trace does not say."""
+
+    ranks: int | None
+    processes: int | None
+    hosts: int | None
+    applications: int | None
 
 
 class Partition(Protocol):
@@ -111,7 +125,7 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
         return len(self._loaders)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What one job, or one workflow, did.
 
@@ -148,6 +162,31 @@ class Trace:
         kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
         return frozenset(kinds)
 
+    @cached_property
+    def population(self) -> Population:
+        """How many ranks, processes, hosts and programs the job has."""
+        return population_of(self.processes, ranks=self.job.ranks)
+
+    def summary(self) -> str:
+        """Return what the trace is, in one line."""
+        names = ", ".join(path.name for path in self.paths[:2])
+        more = f" and {len(self.paths) - 2} more" if len(self.paths) > 2 else ""
+        job = self.job
+        facts = [
+            f"{self.format} trace {printable(names)}{more}",
+            printable(job.executable) if job.executable else None,
+            f"{job.ranks:,} ranks" if job.ranks else None,
+            format_seconds(job.runtime) if job.runtime else None,
+            f"has {', '.join(sorted(self.detail)) or 'nothing'}",
+        ]
+        return ", ".join(fact for fact in facts if fact)
+
+    def __repr__(self) -> str:
+        return f"<Trace: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.summary())}</p>"
+
     def batches(self) -> Iterator[pl.LazyFrame]:
         """Yield all events in pieces of bounded size."""
         for partition in self.partitions:
@@ -161,3 +200,21 @@ class Trace:
 
         pieces = [batch.collect() for batch in self.batches()]
         return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()
+
+
+def population_of(processes: pl.DataFrame, *, ranks: int | None = None) -> Population:
+    """Count what rows of the process table stand for.
+
+    A record that all ranks share is no process, and a process's threads are one.
+    """
+    import polars as pl
+
+    known = processes.filter(pl.col("rank") >= 0)
+    named = known.filter(pl.col("pid").is_not_null()).select("host", "pid").n_unique()
+    unnamed = known.filter(pl.col("pid").is_null())["rank"].n_unique()
+    return Population(
+        ranks=ranks or known["rank"].n_unique() or None,
+        processes=named + unnamed or None,
+        hosts=known["host"].drop_nulls().n_unique() or None,
+        applications=known["application"].drop_nulls().n_unique() or None,
+    )

@@ -15,7 +15,7 @@ from ioprism.analyses.bottlenecks.inspection import Inspection, inspected, rows_
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.bottlenecks.settings import METRICS, Settings
 from ioprism.engine.base import Engine
-from ioprism.formats.registry import read_trace
+from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
 from ioprism.rules.bottlenecks.explain import explained
 from ioprism.rules.bottlenecks.load import DIMENSIONS, Rule, rules
@@ -48,12 +48,24 @@ def analyse(
     **chosen: Any,  # noqa: ANN401 - as `Settings` has them
 ) -> Bottlenecks:
     """Find and explain the bottlenecks of a trace that is open already."""
+    known = rules(*rule_files)
+    return prepared(trace, engine, compatible=compatible, **chosen).bottlenecks(
+        known, top=top, page=page
+    )
+
+
+def prepared(
+    trace: Trace,
+    engine: Engine,
+    *,
+    compatible: str | None = None,
+    **chosen: Any,  # noqa: ANN401 - as `Settings` has them
+) -> PreparedView:
+    """Compute the main view of a trace that is open already."""
     settings = make_settings(**chosen)
     if compatible is not None:
         settings = settings.like_wisio(trace_format=trace.format)
-    known = rules(*rule_files)
-    looked_at = PreparedView(trace, main_view(trace, settings, engine), settings)
-    return looked_at.bottlenecks(known, top=top, page=page)
+    return PreparedView(trace, main_view(trace, settings, engine), settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +75,27 @@ class Source:
     paths: tuple[Path, ...]
     format_name: str | None = None
     stages: Path | None = None
+    grouping: Grouping = "one"
+
+    def read(self) -> Trace:
+        """Open the traces as one job."""
+        return read_trace(*self.paths, format_name=self.format_name, grouping=self.grouping)
 
     def stage(self, settings: Settings, engine: Engine, *, like_wisio: bool) -> PreparedView:
         """Return the main view, from the store if it has it."""
         store = None if self.stages is None else StageStore(self.stages)
         # WisIO's settings depend on the format, so the trace has to be opened for them.
-        trace = read_trace(*self.paths, format_name=self.format_name) if like_wisio else None
+        trace = self.read() if like_wisio else None
         if trace is not None:
             settings = settings.like_wisio(trace_format=trace.format)
         if store is None:
-            opened = trace or read_trace(*self.paths, format_name=self.format_name)
+            opened = trace or self.read()
             return PreparedView(opened, main_view(opened, settings, engine), settings)
         layout = "compatible" if settings.compatible else ""
         key = stage_key(self.paths, settings.main_view, format_name=self.format_name, layout=layout)
         stored = store.load(key, paths=self.paths)
         if stored is None:
-            opened = trace or read_trace(*self.paths, format_name=self.format_name)
+            opened = trace or self.read()
             stored = Stage(opened, main_view(opened, settings, engine))
             store.save(key, stored)
         return PreparedView(stored.trace, stored.main, settings)
@@ -113,5 +130,5 @@ class PreparedView:
         (bottleneck,) = explained(alone, known).bottlenecks
         trace = self.trace
         if not trace.partitions:
-            trace = read_trace(*source.paths, format_name=source.format_name)
+            trace = source.read()
         return inspected(bottleneck, rows, trace, engine, self.settings)

@@ -15,45 +15,21 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.result import Result, whole_numbers
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
-from ioprism.model.usage import DIRECTIONS, NAMELESS
-from ioprism.rules.registry import RULES, finding_dict, finding_of
+from ioprism.model.usage import NAMELESS
+from ioprism.rules.concerns import concerned_calls
+from ioprism.rules.registry import RULES, finding_of
 from ioprism.rules.rule import Hit, Rule, Unknown
+from ioprism.settings import Thresholds
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """Which calls a rule is about, of the files and ranks that it finds."""
-
-    operations: tuple[str, ...]
-    small: bool = False  # only those below the limit `small_bytes`
-    collective: bool | None = None  # only those that are, or are not, where the trace tells
-
-
-# Rules that are not about all calls of their direction, or all calls there are.
-CALLS_OF = {
-    "metadata-heavy": Calls(("open", "close", "seek", "stat", "metadata")),
-    "many-seeks": Calls(("seek",)),
-    "sync-storm": Calls(("sync",)),
-    "misaligned-file": Calls(DIRECTIONS),
-    "misaligned-memory": Calls(DIRECTIONS),
-    "read-after-write": Calls(("read",)),
-    "hdf5-independent-access": Calls(DIRECTIONS, collective=False),
-    "pnetcdf-independent-access": Calls(DIRECTIONS, collective=False),
-    **{f"independent-{way}s": Calls((way,), collective=False) for way in DIRECTIONS},
-    **{f"collective-{way}s": Calls((way,), collective=True) for way in DIRECTIONS},
-    **{f"small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
-    **{f"small-{way}s-shared": Calls((way,), small=True) for way in DIRECTIONS},
-    **{f"hdf5-small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
-    **{f"pnetcdf-small-{way}s": Calls((way,), small=True) for way in DIRECTIONS},
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FindingInspection:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FindingInspection(Result):
     """A finding, taken apart."""
 
     finding: Finding
@@ -62,11 +38,22 @@ class FindingInspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        return {
-            "finding": finding_dict(self.finding),
-            "parts": {name: table.to_dicts() for name, table in self.parts.items()},
-            "calls": self.calls.to_dicts(),
-        }
+        plain: dict[str, Any] = whole_numbers(
+            {
+                "finding": self.finding.to_dict(),
+                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
+                "calls": self.calls.to_dicts(),
+            }
+        )
+        return plain
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the longest calls."""
+        return self.calls
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return self.finding.title
 
 
 def rule_called(code: str) -> Rule | None:
@@ -96,7 +83,7 @@ def inspected_finding(
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
     finding = finding_of(rule, answer, evidence)
-    concern = _Concern.of(rule, answer, trace, evidence.thresholds.small_bytes)
+    concern = _Concern.of(rule, answer, trace, evidence.thresholds)
     chosen = Settings(views=("process", "file"), layer=_layer(finding))
     main = main_view(concern.of_trace(trace), chosen, engine)
     behind = io_rows(main, trace, chosen).rows.main.filter(concern.of_rows())
@@ -133,18 +120,20 @@ class _Concern:
 
     operations: tuple[str, ...]
     below: float | None  # bytes
+    unaligned_to: int | None  # bytes
     collective: bool | None
     files: Collection[int] | None  # rows of the file table
     processes: Collection[int] | None  # rows of the process table
 
     @classmethod
-    def of(cls, rule: Rule, hit: Hit, trace: Trace, small_bytes: float) -> _Concern:
+    def of(cls, rule: Rule, hit: Hit, trace: Trace, limits: Thresholds) -> _Concern:
         """Read it from the rule, and from all files and ranks that it found."""
-        calls = CALLS_OF.get(rule.code, Calls((rule.direction,) if rule.direction else OPERATIONS))
+        calls = concerned_calls(rule.code, rule.direction)
         of_ranks = trace.processes.filter(pl.col("rank").is_in(list(hit.ranks)))["process"]
         return cls(
             calls.operations,
-            small_bytes if calls.small else None,
+            limits.small_bytes if calls.small else None,
+            int(limits.alignment) or None if calls.misaligned else None,
             calls.collective,
             hit.files or None,
             of_ranks.to_list() if hit.ranks else None,
@@ -152,7 +141,7 @@ class _Concern:
 
     def of_trace(self, trace: Trace) -> Trace:
         """Leave out calls that rows of the main view would not tell from the others."""
-        if self.below is None and self.collective is None:
+        if self.below is None and self.unaligned_to is None and self.collective is None:
             return trace
         condition = ~self._kind() | self._single()
         some = tuple(_Some(partition, condition) for partition in trace.partitions)
@@ -181,6 +170,8 @@ class _Concern:
         holds = pl.lit(value=True)
         if self.below is not None:
             holds &= (pl.col("bytes") < self.below).fill_null(value=False)
+        if self.unaligned_to is not None:
+            holds &= (pl.col("offset") % self.unaligned_to != 0).fill_null(value=True)
         if self.collective is not None:
             holds &= pl.col("collective").ne_missing(not self.collective)
         if self.collective is False:  # calls that do not wait are counted apart

@@ -17,6 +17,7 @@ from ioprism.errors import (
     UnknownFormatError,
 )
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
@@ -94,28 +95,48 @@ def with_background_load(evidence: Evidence, servers: Path | None) -> Evidence:
     return replace(evidence, background_load=seen)
 
 
-def groups(paths: Sequence[Path], *, format_name: str | None) -> list[Group]:
-    """Return the logs of each job: those of a folder one by one, ranks of a killed job together.
+def groups(
+    paths: Sequence[Path], *, format_name: str | None, grouping: Grouping = "auto"
+) -> list[Group]:
+    """Return the logs of each job, by the rule that all commands share.
+
+    Darshan logs are told apart without reading their calls, so that a folder of thousands of
+    them costs little.
 
     Raises:
         NoSuchTraceError: there is nothing at a path.
         UnknownFormatError: there is no trace in a folder.
     """
-    found: list[Group] = []
     for path in paths:
         if not path.exists():
             raise NoSuchTraceError(path)
-        found += [(path,)] if path.is_file() else _in_folder(path, format_name)
-    return found
+    if grouping == "one":
+        return [tuple(paths)]
+    units = [unit for path in paths for unit in _units(path, format_name)]
+    if grouping == "each":
+        return [(unit,) for unit in units]
+    logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
+    others = [unit for unit in units if unit not in set(logs)]
+    return [*_jobs(logs), *_other_jobs(others, format_name)]
 
 
-def _in_folder(folder: Path, format_name: str | None) -> list[Group]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    logs = [path for path in files if is_log(path)]
+def _units(path: Path, format_name: str | None) -> list[Path]:
+    """The traces at a path: itself, or those in a folder of Darshan logs."""
+    if path.is_file():
+        return [path]
+    files = sorted(inner for inner in path.rglob("*") if inner.is_file())
+    logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
-        return [(folder,)]
-    others = [path for path in files if path not in set(logs)]
-    return [*_jobs(logs), *((path,) for path in others if _recognised(path))]
+        return [path]
+    return [*logs, *(inner for inner in files if inner not in set(logs) and _recognised(inner))]
+
+
+def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
+    if len(paths) < 2:
+        return [(path,) for path in paths]
+    from ioprism.formats.registry import read_traces
+
+    return [trace.paths for trace in read_traces(*paths, format_name=format_name)]
 
 
 def _jobs(logs: Sequence[Path]) -> list[Group]:

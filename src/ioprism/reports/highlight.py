@@ -9,33 +9,25 @@ from typing import Any
 import polars as pl
 
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
+from ioprism.rules.concerns import CallKind, concerned_calls
 from ioprism.rules.registry import RULES
 from ioprism.views.picture.timeline import Timeline
 
 Show = dict[str, Any]
 
 _DIRECTIONS = {rule.code: rule.direction for rule in RULES}
-_METADATA = ["open", "close", "stat", "seek", "metadata", "sync", "other"]
-_OPERATIONS = {
-    "metadata-heavy": _METADATA,
-    "tiny-files": _METADATA,
-    "many-seeks": ["seek"],
-    "sync-storm": ["sync"],
-    "misaligned-file": ["read", "write"],
-    "misaligned-memory": ["read", "write"],
-}
-# What concerns the whole job: everything would be lit.
-_EVERYTHING = frozenset(
-    {"single-process", "incomplete-data", "many-phases", "no-parallel-interface",
-     "file-system-weather", "small-total-data", "periodic-io"}
-)  # fmt: skip
 SMALL = 2**20
+
+
+def _kind(finding: Finding) -> CallKind:
+    return concerned_calls(finding.code, _DIRECTIONS.get(finding.code))
 
 
 def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show | None:
     """Return the conditions for a finding's calls, or None if the picture has none of them."""
-    if finding.code in _EVERYTHING or not shown.marks.height:
+    if _kind(finding).whole_job or not shown.marks.height:
         return None
     show: Show = {**_kinds(finding), **_ranks(finding), **_places(finding, files)}
     present = set(shown.marks["layer"].unique().cast(pl.String))
@@ -47,15 +39,13 @@ def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show
 
 
 def _kinds(finding: Finding) -> Show:
+    kind = _kind(finding)
     show: Show = {}
-    direction = _DIRECTIONS.get(finding.code)
-    if direction:
-        show["operations"] = [direction]
-    if finding.code in _OPERATIONS:
-        show["operations"] = _OPERATIONS[finding.code]
-    if "small-" in finding.code:
+    if kind.operations != OPERATIONS:
+        show["operations"] = list(kind.operations)
+    if kind.small:
         show["below"] = finding.threshold.get("small_bytes", SMALL)
-    if finding.code == "misaligned-file":
+    if kind.misaligned:
         show["misaligned"] = int(finding.threshold.get("alignment", 4096)) or 4096
     return show
 

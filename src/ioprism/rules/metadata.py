@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
+from ioprism.model.layers import HEIGHT, UPWARDS
 from ioprism.model.usage import EVERYONE, Usage
 from ioprism.rules.rule import (
     Answer,
@@ -18,7 +19,7 @@ from ioprism.rules.rule import (
 )
 
 # Metadata calls of these layers reach a server; MPI-IO's opens also wait for other ranks.
-LAYERS = ("posix", "stdio", "dfs", "daos")
+LAYERS = tuple(name for name in UPWARDS if HEIGHT[name] < HEIGHT["mpiio"])
 
 
 def _usages(evidence: Evidence) -> list[Usage]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Finding, Severity
+from ioprism.model.result import Result
 from ioprism.rules import (
     collective,
     file_balance,
@@ -41,8 +42,8 @@ class NotChecked:
     needs: str
 
 
-@dataclass(frozen=True, slots=True)
-class Insights:
+@dataclass(frozen=True, slots=True, repr=False)
+class Insights(Result):
     """What was found in a job, worst first, and what could not be checked."""
 
     findings: tuple[Finding, ...]
@@ -56,7 +57,7 @@ class Insights:
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism insights --json` says."""
         return {
-            "findings": [finding_dict(finding) for finding in self.findings],
+            "findings": [finding.to_dict() for finding in self.findings],
             "not_checked": [{"code": n.code, "needs": n.needs} for n in self.not_checked],
         }
 
@@ -80,24 +81,11 @@ class Insights:
         )
         return pl.DataFrame(rows, schema=schema, orient="row")
 
-
-def finding_dict(finding: Finding) -> dict[str, Any]:
-    """Return a finding as plain data."""
-    return {
-        "code": finding.code,
-        "level": finding.severity.value,
-        "interface": finding.interface,
-        "title": finding.title,
-        "subject": {"kind": finding.subject.kind, "name": finding.subject.name},
-        "evidence": dict(finding.evidence),
-        "threshold": dict(finding.threshold),
-        "details": [dict(row) for row in finding.details],
-        "recommendations": [
-            {"text": one.text, "snippet": one.snippet} for one in finding.recommendations
-        ],
-        "seconds_at_stake": finding.seconds_at_stake,
-        "aliases": list(finding.aliases),
-    }
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        serious = self.at_least(Severity.WARN)
+        first = f"; first: {serious[0].title}" if serious else ""
+        return f"{len(self.findings)} findings, {len(serious)} that cost time{first}"
 
 
 def judge(evidence: Evidence, rules: Iterable[Rule] = RULES) -> Insights:

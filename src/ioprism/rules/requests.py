@@ -80,7 +80,7 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
             evidence, by_file(usage, backward), by_file(usage, moves.operations)
         )
         found = Hit(
-            {"requests": sum(moves.operations), "random": sum(backward), "share": part},
+            {"requests": sum(moves.operations), "backward": sum(backward), "share": part},
             evidence.held_up(usage, portions(moves.seconds, backward, moves.operations)),
             details,
             interface=usage.layer,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html.report import about, file_names, stripes
 from ioprism.text import printable

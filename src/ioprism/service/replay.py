@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import NotEnoughDetailError, OutputError
+from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
 from ioprism.service.addresses import zeromq
 
-SYSTEM_LAYERS = ("posix", "stdio", "daos")
 SHORTEST = 1e-6  # seconds
 PATIENCE_MS = 10_000  # for somebody to listen
 
@@ -148,9 +148,9 @@ def _calls(trace: Trace, direction: str) -> tuple[FloatArray, FloatArray, FloatA
     events = trace.events().filter(pl.col("bytes") > 0)
     if direction != "both":
         events = events.filter(pl.col("operation") == direction)
-    lowest = events.filter(pl.col("layer").is_in(SYSTEM_LAYERS))
     # A request of an upper layer is seen again in the layers below it.
-    chosen = lowest if lowest.height else events
+    lowest = deepest(events["layer"].unique().to_list())
+    chosen = events.filter(pl.col("layer").is_in(lowest))
     start, end, moved = (
         chosen[name].cast(pl.Float64).to_numpy() for name in ("start", "end", "bytes")
     )

@@ -105,4 +105,5 @@ def _frame(
             yield shown("mpiio", operation, start, end, collective=True)
         margin = (0.1 if burst.layer == "mpiio" else 0.0) * (end - start)
         inside = (start + margin)[:, workers], (end - margin)[:, workers]
-        yield hidden(below, operation, *inside)
+        # A buffered stream is forced to storage by its descriptor.
+        yield hidden("posix" if operation == "sync" else below, operation, *inside)

@@ -26,7 +26,6 @@ FUNCTIONS = {
     ("stdio", "open"): "fopen",
     ("stdio", "close"): "fclose",
     ("stdio", "seek"): "fseek",
-    ("stdio", "sync"): "fflush",
     ("mpiio", "read"): "MPI_File_read_at",
     ("mpiio", "write"): "MPI_File_write_at",
     ("mpiio", "open"): "MPI_File_open",

@@ -18,7 +18,8 @@ from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.formats.chrome.writer import write_chrome
 from ioprism.formats.registry import read_trace
 from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.storage.trace_store import write_store
 from tests.conftest import ROOT

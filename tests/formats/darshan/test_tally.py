@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 from ioprism.formats.darshan.reader import DarshanReader
-from ioprism.formats.darshan.records import FIXED, LARGEST_IN_BIN, SIZE_BINS
+from ioprism.formats.darshan.records import FIXED
 from ioprism.formats.darshan.reduce import reduce_shared
 from ioprism.formats.darshan.tally import PREFIXES, tally
-from ioprism.model.schema import EVENTS
+from ioprism.model.schema import EVENTS, Operation
+from ioprism.model.sizes import SIZE_BINS
 
 MODULES = {"posix": "POSIX", "mpiio": "MPI-IO", "stdio": "STDIO"}
 ALIGNMENT = 4096
@@ -47,7 +48,7 @@ def events(layer: str, *, rows: int = 600, seed: int = 5) -> pl.DataFrame:
 
 
 def size_bin(size: int) -> str:
-    pairs = zip(SIZE_BINS, LARGEST_IN_BIN, strict=True)
+    pairs = ((size.counter, size.high) for size in SIZE_BINS)
     return next(name for name, largest in pairs if largest is None or size <= largest)
 
 
@@ -122,7 +123,11 @@ def test_posix_calls_are_counted_like_one_by_one(seed: int) -> None:
         assert row["POSIX_BYTES_READ"] == one.counts["bytes read"]
         assert row["POSIX_BYTES_WRITTEN"] == one.counts["bytes write"]
         same = [f"{what}_{kind}S" for what in ("SEQ", "CONSEC") for kind in ("READ", "WRITE")]
-        same += [f"SIZE_{kind}_{size}" for kind in ("READ", "WRITE") for size in SIZE_BINS]
+        same += [
+            f"SIZE_{kind}_{size}"
+            for kind in ("READ", "WRITE")
+            for size in (b.counter for b in SIZE_BINS)
+        ]
         same += ["FILE_NOT_ALIGNED", "RW_SWITCHES", "MAX_BYTE_READ", "MAX_BYTE_WRITTEN"]
         assert {name: row[f"POSIX_{name}"] for name in same} == {n: one.counts[n] for n in same}
         for timer, seconds in one.times.items():
@@ -159,14 +164,19 @@ def test_mpiio_tells_collective_from_independent_calls() -> None:
     assert found["MPIIO_SYNCS"].sum() == table.filter(operation="sync").height
 
 
-def test_stdio_counts_syncs_as_flushes_and_into_the_write_time() -> None:
-    table = events("stdio")
+def test_stdio_counts_fflush_as_flush_and_into_the_write_time() -> None:
+    made = events("stdio")
+    flush = pl.col("operation") == "sync"
+    table = made.with_columns(
+        operation=pl.when(flush).then(pl.lit("metadata", Operation)).otherwise("operation"),
+        function=pl.when(flush).then(pl.lit("fflush")).otherwise("function").cast(pl.Categorical),
+    )
 
     found = tally(table, layer="stdio", file_alignment=ALIGNMENT)
 
-    writing = table.filter(pl.col("operation").is_in(["write", "sync"]))
+    writing = made.filter(pl.col("operation").is_in(["write", "sync"]))
     seconds = (writing["end"] - writing["start"]).sum()
-    assert found["STDIO_FLUSHES"].sum() == table.filter(operation="sync").height
+    assert found["STDIO_FLUSHES"].sum() == made.filter(operation="sync").height
     assert found["STDIO_F_WRITE_TIME"].sum() == pytest.approx(seconds)
 
 

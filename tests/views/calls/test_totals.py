@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from ioprism.model.schema import EVENTS
-from ioprism.views.calls.sizes import SIZE_BINS, size_bin
+from ioprism.model.sizes import SIZE_BINS
+from ioprism.views.calls.sizes import size_bin
 from ioprism.views.calls.totals import RequestSizes, Totals
 
 

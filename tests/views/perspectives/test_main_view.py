@@ -16,8 +16,8 @@ from ioprism.engine.local import LocalEngine
 from ioprism.errors import TooManyPiecesError
 from ioprism.model.schema import EVENTS
 from ioprism.synthetic import checkpointing_job, synthesise
-from ioprism.views import perspectives
 from ioprism.views.calls.call_class import SIZE_EDGES, SIZE_NAMES, size_bin
+from ioprism.views.perspectives import main_view as module
 from ioprism.views.perspectives.main_view import KEYS, MainView
 from tests.call_tables import calls, trace_of
 
@@ -183,7 +183,7 @@ def test_joining_early_to_save_memory_changes_nothing(
 
 
 def test_impossible_numbers_of_pieces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perspectives, "MOST_PIECES", 100)
+    monkeypatch.setattr(module, "MOST_PIECES", 100)
 
     with pytest.raises(TooManyPiecesError, match="longer buckets with --time-bucket"):
         main_view(calls([{"start": 0.0, "seconds": 1000.0}]))

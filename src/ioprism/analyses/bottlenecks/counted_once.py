@@ -9,21 +9,23 @@ import polars as pl
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
 from ioprism.views.calls.call_class import SLOTS
+from ioprism.views.calls.deepest import at_deepest, deepest_layers
 from ioprism.views.perspectives.counted_rows import counted_rows
 from ioprism.views.perspectives.records import Rows
 
-# How far an interface is from the system: bytes that pass through several are counted once,
-# at the lowest that a file has.
-DISTANCE = {"posix": 0, "stdio": 0, "daos": 0, "dfs": 1, "mpiio": 2, "hdf5": 3, "pnetcdf": 3,
-            "netcdf": 3, "application": 4, "other": 4}  # fmt: skip
 TIMED = ("time", "phase", "function")  # views that need single calls
 
 
 def _layer() -> pl.Expr:
     return pl.col("class") // (SLOTS * len(OPERATIONS))
+
+
+def _operation() -> pl.Expr:
+    return pl.col("class") // SLOTS % len(OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +58,7 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
         wanted = main.filter(pl.col("file").is_not_null())
         without_io = 0.0
     else:
-        wanted = main.filter(pl.col("class") // SLOTS % len(OPERATIONS) != other)
+        wanted = main.filter(_operation() != other)
         without_io = float(main["count"].sum()) - float(wanted["count"].sum())
     rows = Rows(
         _of_layer(wanted, trace, settings.layer),
@@ -78,13 +80,14 @@ def _of_layer(main: pl.DataFrame, trace: Trace, layer: str) -> pl.DataFrame:
         return main.filter(_layer() == LAYERS.index(layer))
     if main.select(_layer()).to_series().n_unique() <= 1:
         return main
-    roots = trace.files.select("file", root=pl.coalesce("parent", "file"))
-    distances = pl.Series([DISTANCE[name] for name in LAYERS])
-    placed = main.select("file", distance=pl.lit(distances).gather(_layer())).join(
-        roots, on="file", how="left", maintain_order="left"
+    named = main.with_columns(
+        layer=pl.lit(pl.Series(LAYERS, dtype=Layer)).gather(_layer()),
+        operation=pl.lit(pl.Series(OPERATIONS, dtype=Operation)).gather(_operation()),
     )
-    deepest = placed.select(pl.col("distance") == pl.col("distance").min().over("root")).to_series()
-    return main.filter(deepest)
+    totals = named.group_by("file", "layer", "operation").agg(
+        pl.col("count").sum().alias("operations"), pl.col("bytes").sum()
+    )
+    return at_deepest(named, deepest_layers(totals, trace)).select(main.columns)
 
 
 def _possible_views(main: pl.DataFrame, trace: Trace, views: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.engine.base import Engine
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Trace, population_of
 from ioprism.views.perspectives.records import Rows, all_fields
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
@@ -100,6 +100,7 @@ def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float 
         classes=rows.classes,
         records=1,
     ).row(0, named=True)
+    doing = population_of(trace.processes.join(rows.main, on="process", how="semi"))
     return {
         "runtime": trace.job.runtime,
         "io_time": io_time(rows, settings),
@@ -107,5 +108,9 @@ def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float 
         "operations": fields["count"],
         "bytes": fields["size"],
         **{name: value for name, value in fields.items() if name not in ("time", "count", "size")},
+        "files": trace.files.filter(kind="file").join(rows.main, on="file", how="semi").height,
+        "processes": doing.processes or 0,
+        "applications": doing.applications or 0,
+        "hosts": doing.hosts or 0,
         "calls_without_io": found.calls_without_io,
     }

@@ -17,13 +17,15 @@ from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
+from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.text import printable
+from ioprism.units import format_seconds
 from ioprism.views.calls.longest_calls import CallsOfCells, LongestCalls
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Inspection:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Inspection(Result):
     """A bottleneck, taken apart."""
 
     bottleneck: Bottleneck
@@ -32,11 +34,22 @@ class Inspection:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        return {
-            "bottleneck": self.bottleneck.to_dict(),
-            "parts": {name: table.to_dicts() for name, table in self.parts.items()},
-            "calls": self.calls.to_dicts(),
-        }
+        plain: dict[str, Any] = whole_numbers(
+            {
+                "bottleneck": self.bottleneck.to_dict(),
+                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
+                "calls": self.calls.to_dicts(),
+            }
+        )
+        return plain
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the longest calls."""
+        return self.calls
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return f"{self.bottleneck.id}: {format_seconds(self.bottleneck.time)}"
 
 
 def rows_behind(found: Found, identifier: str) -> pl.DataFrame:

@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.model.result import Result, whole_numbers
+
 Name = str | int | float | None
 INITIALS = {"critical": "CR", "very high": "VH", "high": "HI", "medium": "MD", "low": "LO",
             "very low": "VL", "trivial": "TR", "none": "NA"}  # fmt: skip
@@ -64,8 +66,8 @@ class ViewSummary:
     explained: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bottlenecks:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Bottlenecks(Result):
     """Bottlenecks from every combination of views, worst first."""
 
     totals: Mapping[str, float | None]
@@ -93,6 +95,10 @@ class Bottlenecks:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
+        plain: dict[str, Any] = whole_numbers(self._plain())
+        return plain
+
+    def _plain(self) -> dict[str, Any]:
         return {
             "settings": dict(self.settings),
             "totals": dict(self.totals),
@@ -105,3 +111,8 @@ class Bottlenecks:
             "unexplained": self.unexplained,
             "coverage": self.coverage,
         }
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        seen = ", ".join("+".join(view.view) for view in self.views)
+        return f"{self.found} bottlenecks, {self.unexplained} unexplained, seen from {seen}"

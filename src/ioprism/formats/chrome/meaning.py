@@ -11,7 +11,8 @@ from ioprism.formats.call_rows import Row, plausible
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.recorder.meaning import meaning
 from ioprism.formats.recorder.signatures import Signature
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 
 MICRO = 1e-6
 _PATHS = ("file", "path", "fname", "filename", "file_name")

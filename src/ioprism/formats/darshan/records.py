@@ -9,13 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-SIZE_BINS = (
-    "0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
-    "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS",
-)  # fmt: skip
-LARGEST_IN_BIN = (
-    100, 2**10, 10 * 2**10, 100 * 2**10, 2**20, 4 * 2**20, 10 * 2**20, 100 * 2**20, 2**30, None,
-)  # fmt: skip
+from ioprism.model.sizes import SIZE_BINS
 
 # Position in the header's module table, for logs since 3.41.
 MODULES = (
@@ -58,7 +52,7 @@ def _numbered(prefix: str, names: str, *, upto: int = 4) -> Iterable[str]:
 
 def _sizes(prefix: str, *, aggregate: str) -> Iterable[str]:
     return (
-        f"{prefix}_SIZE_{direction}_{aggregate}{size}"
+        f"{prefix}_SIZE_{direction}_{aggregate}{size.counter}"
         for direction in ("READ", "WRITE")
         for size in SIZE_BINS
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ioprism.formats.darshan.records import LARGEST_IN_BIN, SIZE_BINS
+from ioprism.model.sizes import SIZE_BINS
 
 KEYS = ("file", "rank")
 MEMORY_ALIGNMENT = 8
@@ -17,6 +17,7 @@ PREFIXES = {"posix": "POSIX", "mpiio": "MPIIO", "stdio": "STDIO"}
 
 Timer = pl.Enum(["read", "write", "meta"])
 
+_FLUSHES = (pl.col("function") == "fflush").fill_null(value=False)
 _DURATION = pl.col("end") - pl.col("start")
 _IS_DATA = (pl.col("operation") == "read") | (pl.col("operation") == "write")
 _LAST_BYTE = pl.col("offset") + pl.col("bytes") - 1
@@ -77,7 +78,7 @@ def _in_order(calls: pl.DataFrame) -> pl.DataFrame:
     timer = (
         pl.when(_calls("read"))
         .then(pl.lit("read", Timer))
-        .when(_calls("write") | _calls("sync"))
+        .when(_calls("write") | _calls("sync") | _FLUSHES)
         .then(pl.lit("write", Timer))
         .otherwise(pl.lit("meta", Timer))
     )
@@ -134,13 +135,11 @@ def _bytes(*, highest: bool) -> Iterator[pl.Expr]:
 
 def _sizes(aggregate: str) -> Iterator[pl.Expr]:
     for direction in DIRECTIONS:
-        above = -1
-        for size_bin, largest in zip(SIZE_BINS, LARGEST_IN_BIN, strict=True):
-            inside = pl.col("bytes") > above
-            inside = inside if largest is None else inside & (pl.col("bytes") <= largest)
-            name = f"SIZE_{direction.upper()}_{aggregate}{size_bin}"
+        for size in SIZE_BINS:
+            inside = pl.col("bytes") >= size.low
+            inside = inside if size.high is None else inside & (pl.col("bytes") <= size.high)
+            name = f"SIZE_{direction.upper()}_{aggregate}{size.counter}"
             yield _count(name, _calls(direction) & inside)
-            above = above if largest is None else largest
 
 
 def _slowest_call(calls: pl.DataFrame, direction: str) -> pl.DataFrame:
@@ -191,7 +190,7 @@ def _mpiio(_: int) -> Iterator[pl.Expr]:
 def _stdio(_: int) -> Iterator[pl.Expr]:
     for operation in ("open", "read", "write", "seek"):
         yield _count(f"{operation.upper()}S", _calls(operation))
-    yield _count("FLUSHES", _calls("sync"))
+    yield _count("FLUSHES", _FLUSHES)
     yield from _bytes(highest=True)
 
 

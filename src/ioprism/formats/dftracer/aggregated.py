@@ -20,9 +20,9 @@ from ioprism.formats.dftracer.columns import parse
 from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
 from ioprism.formats.dftracer.objects import arguments_of, is_sum, whole_number
 from ioprism.model.schema import Layer
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
-LARGEST = 2**60  # a sum beyond it is damage
 MOST_SECONDS = 10_000_000
 UNKNOWN = -1  # as Darshan writes what it does not know
 _COUNTS = {"read": "POSIX_READS", "write": "POSIX_WRITES", "open": "POSIX_OPENS",
@@ -81,7 +81,7 @@ class Aggregates:
         count = whole_number(arguments.get("dft_cnt"))
         moved, ticks = _sum(arguments, "ret"), _sum(arguments, "dur")
         operation = classify(str(read.get("name"))).operation
-        if pid is None or ts is None or count is None or not 0 <= count < LARGEST:
+        if pid is None or ts is None or count is None or not 0 <= count < LARGEST_PLAUSIBLE:
             return None
         second = ts // self.per_second - self.origin
         if not 0 <= second < MOST_SECONDS:
@@ -133,7 +133,7 @@ class Aggregates:
 def _sum(arguments: Mapping[str, Any], key: str) -> int:
     """A sum; a single call's value stands under the plain name."""
     value = whole_number(arguments.get(f"{key}_sum", arguments.get(key)))
-    return value if value is not None and abs(value) < LARGEST else 0
+    return value if value is not None and abs(value) < LARGEST_PLAUSIBLE else 0
 
 
 def _add(row: dict[str, float], name: str | None, amount: float) -> None:

@@ -11,10 +11,11 @@ from ioprism.formats.dftracer.columns import Columns
 from ioprism.formats.dftracer.digits import Integers
 from ioprism.formats.dftracer.objects import MISSING
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
-LARGEST = 2**60  # bytes in one call; more is damage
 
 
 def moved_bytes(columns: Columns, layer: Integers, operation: Integers) -> Integers:
@@ -25,8 +26,8 @@ def moved_bytes(columns: Columns, layer: Integers, operation: Integers) -> Integ
     size = columns.numbers["size"]
     items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != MISSING)
     if items.any():  # fread and fwrite count items
-        moved = np.where(items, moved.clip(max=LARGEST) * size.clip(1, 2**20), moved)
-    return np.where(data & (moved >= 0) & (moved < LARGEST), moved, MISSING)
+        moved = np.where(items, moved.clip(max=LARGEST_PLAUSIBLE) * size.clip(1, 2**20), moved)
+    return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, MISSING)
 
 
 def offsets(

@@ -15,7 +15,8 @@ from ioprism.formats.recorder.layout import Layout
 from ioprism.formats.recorder.meaning import Meaning, meaning
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_stream
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Warn
 
 BATCH = 250_000  # events yielded at once, more or less

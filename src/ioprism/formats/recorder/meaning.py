@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.recorder.signatures import Signature
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
-LARGEST = 2**60  # bytes; more is damage
 TYPE_SIZES: Mapping[str, int] = {
     **dict.fromkeys(("MPI_BYTE", "MPI_CHAR", "MPI_PACKED", "MPI_SIGNED_CHAR", "MPI_INT8_T",
                      "MPI_UNSIGNED_CHAR", "MPI_UINT8_T", "MPI_CHARACTER"), 1),
@@ -56,7 +56,7 @@ def number(text: str) -> int | None:
         value = int(text) if len(text) < 20 else None
     except ValueError:
         return None
-    return value if value is not None and abs(value) < LARGEST else None
+    return value if value is not None and abs(value) < LARGEST_PLAUSIBLE else None
 
 
 def meaning(signature: Signature) -> Meaning:
@@ -171,7 +171,7 @@ def _library(call: Call, signature: Signature) -> Meaning:
 
 
 def _size(value: int | None) -> int | None:
-    return value if value is not None and 0 <= value < LARGEST else None
+    return value if value is not None and 0 <= value < LARGEST_PLAUSIBLE else None
 
 
 _BY_LAYER: Mapping[str, Callable[[Call, Signature], Meaning]] = {

@@ -21,13 +21,14 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Trace, Warn
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
 ROWS = 1_000_000  # read at once
 TICK = 1e-7  # seconds; what `tmid` counts
-LARGEST = 2**60  # bytes in one call; more is damage
 _PROCESS = ("app", "hostname", "rank", "thread_id")
 _DEFAULTS = {
     "app": pl.lit(None, dtype=pl.String),
@@ -187,7 +188,7 @@ class RecorderParquetPartition:
         named = named.with_columns(
             start=start,
             end=start + pl.col("duration"),
-            bytes=pl.when(moves & pl.col("size").is_between(0, LARGEST)).then("size"),
+            bytes=pl.when(moves & pl.col("size").is_between(0, LARGEST_PLAUSIBLE)).then("size"),
         )
         offset = _offsets(named, pointers)
         return EVENTS.conform(

@@ -84,7 +84,8 @@ def interval_bytes(rate: FloatArray, start: FloatArray, end: FloatArray) -> Floa
     """Bytes that a rate moves from start to end; the three must be equally long."""
     if not len(rate) == len(start) == len(end):
         raise ValueError(f"{len(rate)} rates do not fit {len(start)} starts and {len(end)} ends")
-    return np.asarray(rate * (end - start), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is left out later
+        return np.asarray(rate * (end - start), dtype=np.float64)
 
 
 def steps(time: FloatArray, values: FloatArray) -> StepFunction:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ioprism.errors import IoprismError
-from ioprism.formats.signals.build import Content, Intervals
+from ioprism.formats.signals.build import Content, Intervals, interval_bytes
 from ioprism.formats.signals.flat_map import unpack_plain
 from ioprism.formats.signals.gekkofs import DIRECTIONS, FIELDS, bare, request_intervals
 from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
@@ -159,7 +159,9 @@ def _plain(value: Mapping[str, Any]) -> Piece:
     rate = np.asarray(value["b"], dtype=np.float64)
     if not start.ndim == end.ndim == rate.ndim == 1 or not len(start) == len(end) == len(rate):
         raise ValueError(f"{rate.shape} rates do not fit {start.shape} starts, {end.shape} ends")
-    return Piece(start, end, rate * (end - start), None, _name(value.get("job")), _ranks(value))
+    return Piece(
+        start, end, interval_bytes(rate, start, end), None, _name(value.get("job")), _ranks(value)
+    )
 
 
 def _ranks(value: Mapping[str, Any]) -> int | None:

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ioprism.formats.call_rows import LARGEST, Row
+from ioprism.formats.call_rows import Row
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.strace.lines import SystemCall
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -145,7 +146,7 @@ class Replay:
         if kind.operation == "close":
             return opened.path, None, None
         moved = None if call.result is None else max(0, call.result)
-        if moved is not None and moved > LARGEST:
+        if moved is not None and moved > LARGEST_PLAUSIBLE:
             moved = None
         if kind.positional:
             return opened.path, _last_number(call), moved

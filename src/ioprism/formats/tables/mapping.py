@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 
 LARGEST = 2**20  # bytes of a TOML file
 SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

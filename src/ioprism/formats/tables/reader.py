@@ -23,12 +23,13 @@ from ioprism.formats.parquet import (
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.formats.text import head
 from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, LAYERS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Trace, Warn
 
 ROWS = 250_000  # read at once
 HEAD = 65536
-LARGEST = 2**60  # bytes; more is damage
 PROCESS = ("application", "host", "pid", "tid", "rank", "process")
 _WHOLE = ("rank", "process", "pid", "tid", "offset", "bytes")
 _WORDS = ("application", "host", "file", "layer", "operation", "function")
@@ -231,7 +232,7 @@ class TablePartition:
             maintain_order="left",
         )  # fmt: skip
         size = [
-            pl.when(pl.col(name).is_between(0, LARGEST)).then(pl.col(name)).alias(name)
+            pl.when(pl.col(name).is_between(0, LARGEST_PLAUSIBLE)).then(pl.col(name)).alias(name)
             for name in ("offset", "bytes")
         ]
         columns = named.with_columns(start - self.origin, end.alias("end") - self.origin, *size)

@@ -6,7 +6,8 @@ from typing import Any
 
 from ioprism.analyses.compare import Comparison
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.pipeline.document import Document
 from ioprism.reports.comparing import metric_row, verdict
 from ioprism.reports.to_html.page import asset

@@ -13,7 +13,8 @@ import polars as pl
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.pipeline.document import Document
 from ioprism.reports.highlight import concern

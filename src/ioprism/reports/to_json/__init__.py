@@ -15,12 +15,16 @@ SCHEMA = 1
 
 def document(trace: Trace, body: Mapping[str, Any]) -> str:
     """Return one JSON document: the version, the source, and the result."""
-    source = {
+    return plain_document({"source": source(trace), **body})
+
+
+def source(trace: Trace) -> dict[str, Any]:
+    """Return where an answer comes from, and what is missing there."""
+    return {
         "paths": [str(path) for path in trace.paths],
         "format": trace.format,
         "warnings": list(trace.completeness.warnings),
     }
-    return dump({"ioprism": __version__, "schema": SCHEMA, "source": source, **body})
 
 
 def plain_document(body: Mapping[str, Any]) -> str:

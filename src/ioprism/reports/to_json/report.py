@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.pipeline.document import Document
-from ioprism.reports.to_json import characterise, period
+from ioprism.reports.to_json import period
 from ioprism.reports.wording import io_share, verdict
-from ioprism.rules.registry import finding_dict
 
 
 def body(document: Document) -> dict[str, Any]:
@@ -20,8 +19,8 @@ def body(document: Document) -> dict[str, Any]:
             "first": said.first,
             "io_share": io_share(document.characteristics),
         },
-        **characterise.body(document.characteristics),
-        "findings": [finding_dict(finding) for finding in document.findings],
+        **document.characteristics.to_dict(),
+        "findings": [finding.to_dict() for finding in document.findings],
         "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
         "phases": None if document.phases is None else document.phases.to_dict(),
         "bottlenecks": None if document.bottlenecks is None else document.bottlenecks.to_dict(),

@@ -52,7 +52,7 @@ def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
     for kind in ("read", "write", "metadata"):
         yield f"  {kind}", _kind(totals, kind, whole)
     yield "files", format_count(totals["files"])
-    yield "processes", _processes(totals)
+    yield "done by", _processes(totals)
     yield from _sizes(totals)
     moved = totals["data_count"] or 0.0
     if moved:
@@ -72,9 +72,10 @@ def _kind(totals: Totals, kind: str, whole: float) -> str:
 
 
 def _processes(totals: Totals) -> str:
-    hosts = counted(int(totals["hosts"] or 0), "node")
-    programs = counted(int(totals["applications"] or 0), "application")
-    return f"{format_count(totals['processes'])} on {hosts}, {programs}"
+    names = (("processes", "process", "processes"), ("hosts", "node", None),
+             ("applications", "application", None))  # fmt: skip
+    known = [(int(totals[key] or 0), one, many) for key, one, many in names]
+    return ", ".join(counted(number, one, many) for number, one, many in known if number)
 
 
 def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:

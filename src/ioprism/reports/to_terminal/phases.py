@@ -16,7 +16,7 @@ def show(found: Phases, console: Console) -> None:
     if not found.layers:
         console.print("\n  No I/O was recorded.")
     for layer, phases in found.layers.items():
-        heading(console, f"{layer}: {counted(len(phases.phases), 'phase')}, {_border(phases)}")
+        heading(console, f"{layer}: {counted(len(phases.phases), 'phase')}{_border(phases)}")
         columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
                    "slowest rank")  # fmt: skip
         table(console, columns, [_row(phase) for phase in phases.phases[:SHOWN]])
@@ -26,8 +26,12 @@ def show(found: Phases, console: Console) -> None:
 
 def _border(phases: LayerPhases) -> str:
     if phases.resolution is not None:
-        return f"from a heat map with bins of {format_seconds(phases.resolution)}"
-    return f"apart by {format_seconds(phases.gap_threshold)} or more"
+        return f", from a heat map with bins of {format_seconds(phases.resolution)}"
+    if phases.bursts:
+        return ", bursts of a stream that never rests"
+    if len(phases.phases) == 1:
+        return ""
+    return f", separated by gaps of at least {format_seconds(phases.gap_threshold)}"
 
 
 def _row(phase: Phase) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.views.calls.call_class import SLOTS
 
 Flags = npt.NDArray[np.bool_]

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 
 KIB, MIB = 2**10, 2**20
 # Where the bins of request sizes begin: < 4 KiB, 4–16, 16–64, 64–256 KiB, … , > 64 MiB.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from operator import add
 from typing import Any, Protocol
 
+from ioprism.formats.darshan.meaning import Module, Names
+from ioprism.model.sizes import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Spread, Usage
 
-LARGEST = 2**60  # beyond it a count or a size is damage
-_UPPER = (100, 2**10, 10 * 2**10, 100 * 2**10, 2**20, 4 * 2**20, 10 * 2**20, 100 * 2**20, 2**30)
-_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
-         "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")  # fmt: skip
 _MOST_COMMON = range(1, 5)
-_COUNTED_TWICE = ("POSIX", "MPIIO", "H5D", "DFS")
 
 
 class Records(Protocol):
@@ -34,52 +31,6 @@ class Records(Protocol):
     def column(self, name: str) -> list[Any] | None:
         """One value per record, or None where there is no such counter."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """Which counters of a module mean what; `{}` stands for READ or WRITE."""
-
-    layer: str
-    prefix: str
-    calls: tuple[str, ...] = ("{}S",)
-    collective: tuple[str, ...] = ()
-    independent: tuple[str, ...] = ()
-    nonblocking: tuple[str, ...] = ()
-    opens: tuple[str, ...] = ("OPENS",)
-    not_opens: tuple[str, ...] = ()  # counted in `opens`, but they open nothing
-    seeks: tuple[str, ...] = ()
-    stats: tuple[str, ...] = ()
-    syncs: tuple[str, ...] = ()
-    sizes: str | None = "SIZE_{}_AGG_"
-    sequences: bool = False  # whether sequential and consecutive accesses are counted
-    extras: Mapping[str, str] = field(default_factory=dict)
-
-
-_MPIIO_CALLS = ("INDEP_{}S", "COLL_{}S", "SPLIT_{}S", "NB_{}S")
-MODULES: Mapping[str, Module] = {
-    "POSIX": Module("posix", "POSIX", not_opens=("FILENOS", "DUPS"), seeks=("SEEKS",),
-                    stats=("STATS",), syncs=("FSYNCS", "FDSYNCS"), sizes="SIZE_{}_",
-                    sequences=True),
-    "STDIO": Module("stdio", "STDIO", opens=("OPENS", "FDOPENS"), seeks=("SEEKS",),
-                    syncs=("FLUSHES",), sizes=None),
-    "MPI-IO": Module("mpiio", "MPIIO", _MPIIO_CALLS, ("COLL_{}S", "SPLIT_{}S"), ("INDEP_{}S",),
-                     ("NB_{}S", "SPLIT_{}S"), opens=("INDEP_OPENS", "COLL_OPENS"),
-                     syncs=("SYNCS",)),
-    "H5D": Module("hdf5", "H5D", syncs=("FLUSHES",),
-                  extras={"regular": "REGULAR_HYPERSLAB_SELECTS",
-                          "irregular": "IRREGULAR_HYPERSLAB_SELECTS",
-                          "points": "POINT_SELECTS", "collective": "USE_MPIIO_COLLECTIVE"}),
-    "PNETCDF_VAR": Module("pnetcdf", "PNETCDF_VAR", ("INDEP_{}S", "COLL_{}S", "NB_{}S"),
-                          ("COLL_{}S",), ("INDEP_{}S",), ("NB_{}S",)),
-    "DFS": Module("dfs", "DFS", ("{}S", "{}XS"), nonblocking=("NB_{}S",),
-                  opens=("OPENS", "GLOBAL_OPENS", "LOOKUPS"), stats=("STATS", "GET_SIZES"),
-                  sizes="SIZE_{}_"),
-    "DAOS": Module("daos", "DAOS", opens=("OBJ_OPENS", "ARRAY_OPENS", "KV_OPENS"),
-                   stats=("ARRAY_GET_SIZES", "ARRAY_STATS"), sizes="SIZE_{}_"),
-}  # fmt: skip
-_DAOS_CALLS = {"read": ("OBJ_FETCHES", "ARRAY_READS", "KV_GETS"),
-               "write": ("OBJ_UPDATES", "ARRAY_WRITES", "KV_PUTS")}  # fmt: skip
 
 
 def usage_of(
@@ -130,17 +81,17 @@ class _Columns:
 
     def known(self, name: str) -> list[Any] | None:
         """A counter without what cannot be true, or None where there is none."""
-        values = self._records.column(f"{self.module.prefix}_{name}")
+        values = self._records.column(self.module.named(name))
         if values is None:
             return None
         values = self._chosen(values)
         if None in values:
             values = [0 if value is None else value for value in values]
         fine = math.isfinite(sum(values)) and (
-            not values or 0 <= min(values) <= max(values) <= LARGEST
+            not values or 0 <= min(values) <= max(values) <= LARGEST_PLAUSIBLE
         )
         # Darshan says -1 for "not available"; what is negative or not a number is damage.
-        return values if fine else [v if 0 <= v <= LARGEST else 0 for v in values]
+        return values if fine else [v if 0 <= v <= LARGEST_PLAUSIBLE else 0 for v in values]
 
     def seconds(self, name: str) -> Seconds:
         return self.known(name) or [0.0] * len(self.files)
@@ -180,13 +131,12 @@ def _moves(
     columns: _Columns, direction: str, small_bytes: float, exact: Counts | None, first: Counts
 ) -> Moves:
     module, name = columns.module, direction.upper()
-    calls = _DAOS_CALLS[direction] if module.prefix == "DAOS" else _named(module.calls, name)
 
-    def kind(patterns: tuple[str, ...]) -> Counts | None:
-        return columns.sum(_named(patterns, name)) if patterns else None
+    def kind(counters: Mapping[str, Names]) -> Counts | None:
+        return columns.sum(counters[direction]) if counters else None
 
     found = Moves(
-        columns.sum(calls),
+        columns.sum(module.calls[direction]),
         columns.sum((f"BYTES_{_past(direction)}",)),
         columns.seconds(f"F_{name}_TIME"),
         small=_small(columns, direction, small_bytes, exact),
@@ -202,10 +152,6 @@ def _past(direction: str) -> str:
     return "READ" if direction == "read" else "WRITTEN"
 
 
-def _named(patterns: tuple[str, ...], name: str) -> tuple[str, ...]:
-    return tuple(pattern.format(name) for pattern in patterns)
-
-
 def _with_sequences(found: Moves, columns: _Columns, direction: str, first: Counts) -> Moves:
     forward = columns.sum((f"SEQ_{direction.upper()}S",))
     highest = columns.sum((f"MAX_BYTE_{_past(direction)}",))
@@ -219,8 +165,9 @@ def _with_sequences(found: Moves, columns: _Columns, direction: str, first: Coun
     )
 
 
-def _bin_column(columns: _Columns, direction: str, size_bin: str) -> str:
-    return f"{(columns.module.sizes or '').format(direction.upper())}{size_bin}"
+def _bin_column(columns: _Columns, direction: str, number: int) -> str:
+    whole = columns.module.size_counter(direction, SIZE_BINS[number].counter)
+    return whole.removeprefix(f"{columns.module.prefix}_")
 
 
 def _exactly(columns: _Columns, size: float) -> Counts:
@@ -244,14 +191,14 @@ def _small(
     """Requests shorter than the limit: whole bins, without those that are exactly as long."""
     if exact is None:
         return None
-    below = sum(1 for upper in _UPPER if upper <= small_bytes)
-    bins = tuple(_bin_column(columns, direction, name) for name in _BINS[:below])
+    below = sum(1 for upper in LARGEST_IN_BIN if upper <= small_bytes)
+    bins = tuple(_bin_column(columns, direction, number) for number in range(below))
     counted = columns.sum(bins)
     if not any(exact) or not below:
         return counted
     # The sizes are counted over both directions: share them as their bin is shared.
     own = columns.sum((bins[-1],))
-    both = columns.sum(tuple(_bin_column(columns, d, _BINS[below - 1]) for d in DIRECTIONS))
+    both = columns.sum(tuple(_bin_column(columns, d, below - 1) for d in DIRECTIONS))
     return [
         max(0, n - (round(e * o / b) if b else 0))
         for n, e, o, b in zip(counted, exact, own, both, strict=True)
@@ -272,18 +219,17 @@ def _spread(columns: _Columns) -> Spread:
 
 def contradictions(records: Records, module: Module) -> int:
     """Count records whose histogram of sizes does not add up to their calls: they are damaged."""
-    if module.sizes is None or module.prefix not in _COUNTED_TWICE:
+    if not module.sizes_add_up:
         return 0
     wrong: set[int] = set()
     for direction in DIRECTIONS:
-        name = direction.upper()
-        counted = _raw_sums(records, module, _named(module.calls, name))
-        bins = tuple(f"{module.sizes.format(name)}{size_bin}" for size_bin in _BINS)
-        pairs = enumerate(zip(counted, _raw_sums(records, module, bins), strict=True))
-        wrong.update(place for place, (calls, sizes) in pairs if calls != sizes)
+        calls = (module.named(name) for name in module.calls[direction])
+        bins = (module.size_counter(direction, size.counter) for size in SIZE_BINS)
+        pairs = enumerate(zip(_raw_sums(records, calls), _raw_sums(records, bins), strict=True))
+        wrong.update(place for place, (counted, sizes) in pairs if counted != sizes)
     return len(wrong)
 
 
-def _raw_sums(records: Records, module: Module, names: tuple[str, ...]) -> Iterator[int]:
-    found = [records.column(f"{module.prefix}_{name}") for name in names]
+def _raw_sums(records: Records, names: Iterable[str]) -> Iterator[int]:
+    found = [records.column(name) for name in names]
     return map(sum, zip(*(values for values in found if values is not None), strict=True))

@@ -7,155 +7,17 @@ rows of single kinds (open, stat, …) have no time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import polars as pl
 
+from ioprism.formats.darshan.meaning import MODULES, Module, Names
 from ioprism.model.schema import Layer, Operation
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
-from ioprism.views.calls.sizes import SIZE_BINS
 
-Names = tuple[str, ...]
-
-LARGEST = 2**60  # beyond it a count or a size is damage
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """Which counters of a Darshan module mean what."""
-
-    layer: str
-    counts: Mapping[str, Names]  # operation -> counters to add up
-    bytes: Mapping[str, str] = field(default_factory=dict)  # operation -> counter
-    seconds: Mapping[str, str] = field(default_factory=dict)
-    sizes: str | None = None  # what stands between the direction and the bin: `…_READ_0_100`
-
-
-_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
-         "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")  # fmt: skip
-
-
-def _moves(prefix: str) -> dict[str, str]:
-    return {"read": f"{prefix}_BYTES_READ", "write": f"{prefix}_BYTES_WRITTEN"}
-
-
-def _times(prefix: str) -> dict[str, str]:
-    names = {"read": "READ", "write": "WRITE", "metadata": "META"}
-    return {operation: f"{prefix}_F_{name}_TIME" for operation, name in names.items()}
-
-
-def _of(prefix: str, names: str) -> Names:
-    return tuple(f"{prefix}_{name}" for name in names.split())
-
-
-MODULES: Mapping[str, Module] = {
-    "POSIX": Module(
-        "posix",
-        {
-            "read": ("POSIX_READS",),
-            "write": ("POSIX_WRITES",),
-            "open": ("POSIX_OPENS",),  # filenos and dups are counted in it
-            "seek": ("POSIX_SEEKS",),
-            "stat": ("POSIX_STATS",),
-            "sync": _of("POSIX", "FSYNCS FDSYNCS"),
-            "metadata": _of("POSIX", "MMAPS RENAME_SOURCES"),
-        },
-        _moves("POSIX"),
-        _times("POSIX"),
-        "POSIX_SIZE_{}_",
-    ),
-    "STDIO": Module(
-        "stdio",
-        {
-            "read": ("STDIO_READS",),
-            "write": ("STDIO_WRITES",),
-            "open": _of("STDIO", "OPENS FDOPENS"),
-            "seek": ("STDIO_SEEKS",),
-            "sync": ("STDIO_FLUSHES",),
-        },
-        _moves("STDIO"),
-        _times("STDIO"),
-    ),
-    "MPI-IO": Module(
-        "mpiio",
-        {
-            "read": _of("MPIIO", "INDEP_READS COLL_READS SPLIT_READS NB_READS"),
-            "write": _of("MPIIO", "INDEP_WRITES COLL_WRITES SPLIT_WRITES NB_WRITES"),
-            "open": _of("MPIIO", "INDEP_OPENS COLL_OPENS"),
-            "sync": ("MPIIO_SYNCS",),
-            "metadata": ("MPIIO_VIEWS",),
-        },
-        _moves("MPIIO"),
-        _times("MPIIO"),
-        "MPIIO_SIZE_{}_AGG_",
-    ),
-    "H5F": Module(
-        "hdf5",
-        {"open": ("H5F_OPENS",), "sync": ("H5F_FLUSHES",)},
-        seconds={"metadata": "H5F_F_META_TIME"},
-    ),
-    "H5D": Module(
-        "hdf5",
-        {
-            "read": ("H5D_READS",),
-            "write": ("H5D_WRITES",),
-            "open": ("H5D_OPENS",),
-            "sync": ("H5D_FLUSHES",),
-        },
-        _moves("H5D"),
-        _times("H5D"),
-        "H5D_SIZE_{}_AGG_",
-    ),
-    "PNETCDF_FILE": Module(
-        "pnetcdf",
-        {
-            "open": _of("PNETCDF_FILE", "CREATES OPENS"),
-            "sync": ("PNETCDF_FILE_SYNCS",),
-            "metadata": _of("PNETCDF_FILE", "REDEFS INDEP_WAITS COLL_WAITS"),
-        },
-        seconds={"metadata": "PNETCDF_FILE_F_META_TIME"},
-    ),
-    "PNETCDF_VAR": Module(
-        "pnetcdf",
-        {
-            "read": _of("PNETCDF_VAR", "INDEP_READS COLL_READS NB_READS"),
-            "write": _of("PNETCDF_VAR", "INDEP_WRITES COLL_WRITES NB_WRITES"),
-            "open": ("PNETCDF_VAR_OPENS",),
-        },
-        _moves("PNETCDF_VAR"),
-        _times("PNETCDF_VAR"),
-        "PNETCDF_VAR_SIZE_{}_AGG_",
-    ),
-    "DFS": Module(
-        "dfs",
-        {
-            "read": _of("DFS", "READS READXS"),  # nonblocking ones are counted in them
-            "write": _of("DFS", "WRITES WRITEXS"),
-            "open": _of("DFS", "OPENS GLOBAL_OPENS LOOKUPS"),
-            "stat": _of("DFS", "STATS GET_SIZES"),
-            "metadata": _of("DFS", "PUNCHES REMOVES"),
-        },
-        _moves("DFS"),
-        _times("DFS"),
-        "DFS_SIZE_{}_",
-    ),
-    "DAOS": Module(
-        "daos",
-        {
-            "read": _of("DAOS", "OBJ_FETCHES ARRAY_READS KV_GETS"),
-            "write": _of("DAOS", "OBJ_UPDATES ARRAY_WRITES KV_PUTS"),
-            "open": _of("DAOS", "OBJ_OPENS ARRAY_OPENS KV_OPENS"),
-            "stat": _of("DAOS", "ARRAY_GET_SIZES ARRAY_STATS"),
-            "metadata": _of("DAOS", "OBJ_PUNCHES OBJ_DKEY_PUNCHES OBJ_AKEY_PUNCHES "
-                            "OBJ_DKEY_LISTS OBJ_AKEY_LISTS OBJ_RECX_LISTS ARRAY_SET_SIZES "
-                            "ARRAY_PUNCHES ARRAY_DESTROYS KV_REMOVES KV_LISTS KV_DESTROYS"),
-        },
-        _moves("DAOS"),
-        _times("DAOS"),
-        "DAOS_SIZE_{}_",
-    ),
-}  # fmt: skip
+# Operations that have a time of their own; that of all metadata calls stands with `metadata`.
+TIMED = ("read", "write", "metadata")
 
 _TOTALS = pl.Schema(
     {
@@ -189,18 +51,35 @@ def counter_totals(trace: Trace) -> pl.DataFrame:
 
 
 def _module_totals(table: pl.DataFrame, module: Module) -> Iterator[pl.DataFrame]:
-    for operation in dict.fromkeys([*module.counts, *module.seconds]):
-        counts = [_count(name) for name in module.counts.get(operation, ())]
+    for operation, counts in _counts(module).items():
+        moved = module.bytes(operation) if operation in module.calls else None
+        took = module.seconds(operation) if operation in TIMED else None
         rows = table.select(
             "file",
             "rank",
             pl.lit(module.layer, dtype=Layer).alias("layer"),
             pl.lit(operation, dtype=Operation).alias("operation"),
-            (pl.sum_horizontal(counts) if counts else pl.lit(0)).cast(pl.Int64).alias("operations"),
-            _known(module.bytes.get(operation)).cast(pl.Int64).alias("bytes"),
-            _known(module.seconds.get(operation)).cast(pl.Float64).alias("seconds"),
+            counts.cast(pl.Int64).alias("operations"),
+            _known(moved).cast(pl.Int64).alias("bytes"),
+            _known(took).cast(pl.Float64).alias("seconds"),
         )
         yield rows.filter((pl.col("operations") > 0) | (pl.col("seconds") > 0))
+
+
+def _counts(module: Module) -> dict[str, pl.Expr]:
+    """How often each kind of call was made."""
+    kinds = {
+        "open": module.opens, "seek": module.seeks, "stat": module.stats, "sync": module.syncs,
+        "metadata": module.other_metadata,
+    }  # fmt: skip
+    counts = {kind: _sum(module, names) for kind, names in {**module.calls, **kinds}.items()}
+    opened = counts["open"] - _sum(module, module.not_opens)
+    return counts | {"open": opened.clip(lower_bound=0)}
+
+
+def _sum(module: Module, names: Names) -> pl.Expr:
+    counts = [_count(module.named(name)) for name in names]
+    return pl.sum_horizontal(counts) if counts else pl.lit(0, dtype=pl.Int64)
 
 
 def _count(name: str) -> pl.Expr:
@@ -211,7 +90,7 @@ def _known(name: str | None) -> pl.Expr:
     """A counter's value; null where Darshan says -1, not available, or it cannot be true."""
     if name is None:
         return pl.lit(None)
-    return pl.when(pl.col(name).is_between(0, LARGEST)).then(pl.col(name))
+    return pl.when(pl.col(name).is_between(0, LARGEST_PLAUSIBLE)).then(pl.col(name))
 
 
 def counter_sizes(trace: Trace) -> pl.DataFrame:
@@ -219,19 +98,18 @@ def counter_sizes(trace: Trace) -> pl.DataFrame:
     tables = [_SIZES.to_frame()]
     for name, module in MODULES.items():
         if name in trace.counters and module.sizes is not None:
-            tables.extend(_module_sizes(trace.counters[name], module.layer, module.sizes))
+            tables.extend(_module_sizes(trace.counters[name], module))
     return pl.concat(tables)
 
 
-def _module_sizes(table: pl.DataFrame, layer: str, pattern: str) -> Iterator[pl.DataFrame]:
-    for operation in ("read", "write"):
-        prefix = pattern.format(operation.upper())
-        for number, _ in enumerate(SIZE_BINS):
+def _module_sizes(table: pl.DataFrame, module: Module) -> Iterator[pl.DataFrame]:
+    for direction in module.calls:
+        for number, size in enumerate(SIZE_BINS):
             counted = table.select(
                 "file",
-                pl.lit(layer, dtype=Layer).alias("layer"),
-                pl.lit(operation, dtype=Operation).alias("operation"),
+                pl.lit(module.layer, dtype=Layer).alias("layer"),
+                pl.lit(direction, dtype=Operation).alias("operation"),
                 pl.lit(number, dtype=pl.UInt8).alias("bin"),
-                _count(f"{prefix}{_BINS[number]}").alias("count"),
+                _count(module.size_counter(direction, size.counter)).alias("count"),
             )
             yield counted.filter(pl.col("count") > 0)

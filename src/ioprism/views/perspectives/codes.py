@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import UsageError
-from ioprism.model.schema import LAYERS, OPERATIONS
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS
 from ioprism.views.calls.call_class import SIZE_NAMES, Codes, layer_of, operation_of, size_bin_of
 
 MEANINGS: Mapping[str, str] = {

@@ -169,10 +169,10 @@ def all_fields(
         shared_time=pl.col("seconds").filter(pl.col("sharers") > 1).sum(),
         sharers=pl.col("sharers").max(),
         files=pl.col("file").drop_nulls().n_unique(),
-        processes=pl.col("process").n_unique(),
+        processes=pl.col("process").drop_nulls().n_unique(),
         periods=pl.col("time").drop_nulls().n_unique(),
-        applications=pl.col("application").n_unique(),
-        hosts=pl.col("host").n_unique(),
+        applications=pl.col("application").drop_nulls().n_unique(),
+        hosts=pl.col("host").drop_nulls().n_unique(),
     )  # fmt: skip
     numbers = pl.DataFrame({"record": pl.Series(range(records), dtype=pl.UInt32)})
     joined = numbers.lazy().join(others, on="record", how="left", maintain_order="left").collect()

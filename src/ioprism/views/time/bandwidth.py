@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.formats.signals.build import IntervalPartition, Intervals
+from ioprism.model.layers import deepest
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
 from ioprism.views.time.steps import steps_of_intervals, sum_of_steps
 
-SYSTEM_LAYERS = ("posix", "stdio", "daos")
 EVENT_KEYS = ("file", "rank", "process", "layer")
 # Keys that are looked up: which event column leads to which table's column.
 DERIVED_KEYS = {
@@ -78,13 +78,6 @@ def metric(trace: Trace, name: str) -> StepFunction:
     return trace.series[like[0]].steps
 
 
-def deepest(layers: Sequence[str]) -> str:
-    """The layer whose requests no deeper one repeats; `system` for all that reach the system."""
-    if set(layers) & set(SYSTEM_LAYERS):
-        return "system"
-    return next((name for name in ("dfs", "mpiio") if name in layers), layers[0])
-
-
 def _of_calls(
     trace: Trace, engine: Engine, direction: str, layer: str | None, key: str | None
 ) -> Mapping[object, StepFunction]:
@@ -118,8 +111,8 @@ def _of_series(trace: Trace, direction: str) -> StepFunction | None:
 def _of_heat_map(trace: Trace, direction: str, layer: str | None) -> StepFunction | None:
     """The bandwidth that heat maps give: bytes in each bin, over its width."""
     table = trace.counters["HEATMAP"]
-    chosen = layer or deepest(table["layer"].drop_nulls().unique().to_list() or ["posix"])
-    layers = SYSTEM_LAYERS if chosen == "system" else (chosen,)
+    present = table["layer"].drop_nulls().unique().to_list()
+    layers = deepest(present or ["posix"]) if layer is None else (layer,)
     directions = ("read", "write") if direction == "both" else (direction,)
     parts = []
     for own, width, *bins in table.select("layer", "bin_width", *directions).iter_rows():

@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 
 from ioprism.engine.base import Engine, View
+from ioprism.model.layers import counted_layers
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS, SYSTEM_LAYERS, deepest
+from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS
 from ioprism.views.time.steps import SHORTEST, running
 
 EXACT_CALLS = 4_000_000
@@ -27,23 +28,22 @@ BINS = 2**20
 class Selection:
     """Which requests count."""
 
-    direction: str = "both"  # read, write, both
-    layer: str | None = None  # None: the deepest that the trace has
+    layers: tuple[tuple[str, tuple[str, ...] | None], ...]  # operation -> layers; None: all
 
     def of(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep the requests that move bytes in this direction through this layer."""
-        chosen = events.filter(pl.col("bytes") > 0)
-        if self.direction != "both":
-            chosen = chosen.filter(pl.col("operation") == self.direction)
-        if self.layer is not None:
-            layers = SYSTEM_LAYERS if self.layer == "system" else (self.layer,)
-            chosen = chosen.filter(pl.col("layer").is_in(layers))
-        return chosen
+        """Keep the requests that move bytes in these directions through these layers."""
+        wanted = [self._of(operation, layers) for operation, layers in self.layers]
+        return events.filter((pl.col("bytes") > 0) & pl.any_horizontal(wanted))
+
+    @staticmethod
+    def _of(operation: str, layers: tuple[str, ...] | None) -> pl.Expr:
+        fits = pl.col("operation") == operation
+        return fits if layers is None else fits & pl.col("layer").is_in(layers)
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """When requests run, and how many there are, by layer."""
+    """When requests run, how many there are and what they move, by layer and operation."""
 
     selection: Selection
 
@@ -51,18 +51,19 @@ class Extent:
         """Summarise some of the events."""
         return (
             self.selection.of(events)
-            .group_by("layer")
+            .group_by("layer", "operation")
             .agg(
                 pl.col("start").min(),
                 pl.col("end").max(),
                 pl.len().cast(pl.Int64).alias("calls"),
+                pl.col("bytes").cast(pl.Float64).sum(),
             )
         )
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join summaries."""
-        return partials.group_by("layer").agg(
-            pl.col("start").min(), pl.col("end").max(), pl.col("calls").sum()
+        return partials.group_by("layer", "operation").agg(
+            pl.col("start").min(), pl.col("end").max(), pl.col("calls", "bytes").sum()
         )
 
 
@@ -166,13 +167,16 @@ def call_bandwidths(
     trace: Trace, engine: Engine, *, direction: str, layer: str | None, key: str | None
 ) -> Mapping[object, StepFunction]:
     """Return the bandwidth of each value of a key, or of None for all; empty without requests."""
-    selection = Selection(direction, layer)
-    (extent,) = engine.run(trace, Extent(selection))
+    directions = ("read", "write") if direction == "both" else (direction,)
+    asked = None if layer is None else (layer,)
+    (extent,) = engine.run(trace, Extent(Selection(tuple((d, asked) for d in directions))))
     if not extent.height:
         return {}
-    selection = Selection(direction, layer or deepest(extent["layer"].to_list()))
-    layers = SYSTEM_LAYERS if selection.layer == "system" else (selection.layer,)
-    extent = extent.filter(pl.col("layer").is_in(layers))
+    if asked is None:
+        selection = Selection(tuple((d, _counted(extent, d)) for d in directions))
+        extent = selection.of(extent.lazy()).collect()
+    else:
+        selection = Selection(tuple((d, asked) for d in directions))
     column, table = _key_column(trace, key)
     view: Changes | BinnedChanges = Changes(selection, (column,) if column else ())
     if extent["calls"].sum() > EXACT_CALLS:
@@ -181,6 +185,11 @@ def call_bandwidths(
         view = BinnedChanges(selection, start, width, BINS, (column,) if column else ())
     (changes,) = engine.run(trace, view)
     return _split(changes, view, column, table, key)
+
+
+def _counted(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:
+    rows = extent.filter(operation=direction).select("layer", "bytes").iter_rows()
+    return counted_layers(dict(rows), direction)
 
 
 def _key_column(trace: Trace, key: str | None) -> tuple[str | None, pl.DataFrame | None]:

@@ -51,15 +51,18 @@ def heat_intervals(heat: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, float
     return pl.concat(tables), resolution
 
 
-def heat_shares(heat: pl.DataFrame, starts: Mapping[str, Floats]) -> pl.DataFrame:
+def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]) -> pl.DataFrame:
     """Return what each rank moved in each phase; its time is that of its busy bins."""
     filled = _bins(heat)
     tables = [_SHARES.to_frame()]
-    for layer, begins in starts.items():
+    for layer, (starts, ends) in borders.items():
         rows = filled.filter(layer=layer)
-        phase = np.searchsorted(begins, rows["start"].to_numpy(), side="right") - 1
+        middle = (rows["start"].to_numpy() + rows["end"].to_numpy()) / 2
+        phase = np.searchsorted(starts, middle, side="right") - 1
+        inside = (phase >= 0) & (np.searchsorted(ends, middle) <= phase)
         tables.append(
             rows.with_columns(phase=pl.Series(phase, dtype=pl.Int64))
+            .filter(pl.Series(inside))
             .group_by("layer", "phase", "rank")
             .agg(
                 pl.len().cast(pl.Int64).alias("operations"),

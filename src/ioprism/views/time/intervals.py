@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -63,21 +64,23 @@ def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
 class PhaseShares:
     """What each rank did in each phase of each layer; a call belongs where it starts."""
 
-    starts: Mapping[str, Floats]  # layer -> when its phases begin
+    borders: Mapping[str, tuple[Floats, Floats]]  # layer -> when its phases start, and end
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Sum some of the events by phase and rank."""
-        return pl.concat(self._by_layer(events)) if self.starts else self._layer(events, "other")
+        return pl.concat(self._by_layer(events)) if self.borders else self._layer(events, "other")
 
     def _by_layer(self, events: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
-        for layer in self.starts:
+        for layer in self.borders:
             yield self._layer(events, layer)
 
     def _layer(self, events: pl.LazyFrame, layer: str) -> pl.LazyFrame:
-        starts = pl.lit(pl.Series(self.starts.get(layer, np.empty(0)), dtype=pl.Float64))
-        phase = starts.search_sorted(pl.col("start"), side="right").cast(pl.Int64) - 1
+        starts, ends = self.borders.get(layer, (np.empty(0), np.empty(0)))
+        phase = _place(starts, side="right") - 1
+        # What starts behind the end of its phase goes on between phases and belongs to none.
+        inside = (phase >= 0) & (_place(ends, side="left") <= phase)
         seconds = pl.col("end") - pl.col("start")
-        chosen = events.filter(pl.col("layer") == layer).select(
+        chosen = events.filter((pl.col("layer") == layer) & inside).select(
             "layer", "rank", "operation", "bytes", phase=phase, seconds=seconds
         )
         moved = {
@@ -93,3 +96,12 @@ class PhaseShares:
         return partials.group_by("layer", "phase", "rank").agg(
             pl.col("operations", "seconds", "read", "write").sum()
         )
+
+
+def _place(borders: Floats, *, side: Literal["left", "right"]) -> pl.Expr:
+    """How many borders lie before the start of each call."""
+    return (
+        pl.lit(pl.Series(borders, dtype=pl.Float64))
+        .search_sorted(pl.col("start"), side=side)
+        .cast(pl.Int64)
+    )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from ioprism.model.layers import deepest
 from ioprism.model.trace import Trace
-
-# The deepest interface that shows writes is the one that touches storage.
-DEPTH = ("posix", "stdio", "mpiio", "dfs", "daos")
 
 
 def write_intervals(trace: Trace, *, gap: float) -> pl.DataFrame:
@@ -48,9 +46,8 @@ def _writes(trace: Trace) -> pl.DataFrame:
     wanted = (pl.col("operation") == "write") & (pl.col("bytes") > 0)
     pieces = [batch.filter(wanted).select(columns).collect() for batch in trace.batches()]
     calls = pl.concat(pieces) if pieces else pl.DataFrame(schema=dict.fromkeys(columns, pl.Null))
-    present = set(calls["layer"].cast(pl.String).unique().to_list())
-    deepest = next((layer for layer in DEPTH if layer in present), "")
-    return calls.filter(pl.col("layer").cast(pl.String) == deepest)
+    present = calls["layer"].cast(pl.String).unique().to_list()
+    return calls.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))
 
 
 def _own_files(calls: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,9 @@ stand out, and of all candidates, belongs to the dominant one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from ioprism.model.signal import FloatArray, Signal
 
 TOLERANCE = 0.8  # Eq. 3 of the paper
 MOST_CANDIDATES = 2
+DIVISORS = (2, 3)
 FIRST_REPEATING = 2  # bin; the first bin's period is the whole signal, no repetition
 
 
@@ -27,7 +30,9 @@ def find_period(
     signal: Signal, *, outliers: str = "zscore", tolerance: float = TOLERANCE
 ) -> Period | None:
     """Return the dominant frequency, or None if there is none by the paper's rules."""
-    found = dominant(candidates(signal, outliers=outliers, tolerance=tolerance))
+    found = fundamental(
+        signal, dominant(candidates(signal, outliers=outliers, tolerance=tolerance))
+    )
     spectrum = periodogram(signal)
     if found is None or spectrum is None:
         return None
@@ -78,6 +83,30 @@ def stand_out(
 def dominant(found: Sequence[Candidate]) -> Candidate | None:
     """The strongest of one or two candidates; None of none or more."""
     return found[0] if 1 <= len(found) <= MOST_CANDIDATES else None
+
+
+def fundamental(signal: Signal, found: Candidate | None) -> Candidate | None:
+    """The frequency of which a candidate is a multiple, if that one stands out, too.
+
+    Two bursts in every phase make the second multiple the strongest. It is a harmonic of a
+    frequency that stands out, and those are ignored, even if the strongest is one.
+    """
+    if found is None:
+        return None
+    frequencies, shares = power_spectrum(signal)
+    scores, strongest = z_scores(shares), round(found.frequency / float(frequencies[0])) - 1
+    for divisor in DIVISORS:
+        place = (strongest + 1) / divisor - 1
+        near = np.arange(max(FIRST_REPEATING - 1, math.floor(place)), math.ceil(place) + 1)
+        lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
+        if lower < strongest and scores[lower] >= STANDS_OUT:
+            return replace(
+                found,
+                frequency=float(frequencies[lower]),
+                power_share=float(shares[lower]),
+                score=float(scores[lower]),
+            )
+    return found
 
 
 def _without_harmonics(bins: Sequence[int]) -> list[int]:

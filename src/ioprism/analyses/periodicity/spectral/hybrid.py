@@ -73,7 +73,7 @@ def analyse(signal: Signal, *, wavelet: str = "haar", level: int | None = None) 
     if level is None:
         level = _chosen_level(signal)
     smooth = approximate(signal, wavelet=wavelet, level=level)
-    chosen = dft.dominant(dft.candidates(smooth))
+    chosen = dft.fundamental(smooth, dft.dominant(dft.candidates(smooth)))
     span = signal.end - signal.start
     if chosen is None or round(chosen.frequency * span) < dft.FIRST_REPEATING:
         return None

@@ -89,7 +89,7 @@ def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
         signal = apply(signal, chosen=settings.chosen_filter)
     return rhythm(
         signal,
-        options=settings.options,
+        options=replace(settings.options, resample=settings.frequency is None),
         components=settings.components,
         fit=settings.fit,
         direction=settings.direction,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
 from ioprism.analyses.periodicity.onsets import phase_starts
+from ioprism.analyses.periodicity.onsets.scales import coarser_signals
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
@@ -33,6 +34,8 @@ MethodName = Literal[
 ]
 
 MIN_REPETITIONS = 2
+PAPER_METHODS = ("dft", "hybrid")
+PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
 SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
 # Equal phases at strongly jittering distances are a loop more often than chance: answers up to
@@ -52,6 +55,7 @@ class Options:
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
     maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
+    resample: bool = True  # whether the paper's methods may take coarser samples than given
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -120,7 +124,9 @@ def period(
     Returns:
         The period, or None if nothing is periodic at the asked level.
     """
-    options = Options(method, max_false_alarm, outliers, tolerance, wavelet, level)
+    options = Options(
+        method, max_false_alarm, outliers, tolerance, wavelet, level, resample=frequency is None
+    )
     signal = sample(
         step_function(time, values),
         frequency=frequency,
@@ -139,7 +145,7 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = METHODS[options.method](signal, options)
+    found = _found(signal, options)
     if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
     if found.confidence < MIN_CONFIDENCE:
@@ -149,6 +155,28 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
         return None
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     return replace(found, certainty="maybe") if unsure else found
+
+
+def _found(signal: Signal, options: Options) -> Period | None:
+    """What the method finds; the paper's ones at the coarsest sampling that shows a rhythm.
+
+    They were made for a few samples per second: of many more, multiples of the frequency and
+    noise get most of the power. Every sampling tried is a question of its own.
+    """
+    search = METHODS[options.method]
+    if not (options.resample and options.method in PAPER_METHODS):
+        return search(signal, options)
+    tried = list(coarser_signals(signal, fewest=PAPER_SAMPLES))
+    found = [search(one, options) for one in reversed(tried)]
+    return next(
+        (
+            replace(period, false_alarm_probability=len(tried) * period.false_alarm_probability)
+            for period in found
+            if period is not None
+            and len(tried) * period.false_alarm_probability <= options.max_false_alarm
+        ),
+        None,
+    )
 
 
 def _loops(found: Period) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ioprism.analyses.periodicity.onsets.segments import (
     NOTHING,
+    IntArray,
     Phases,
     busy_runs,
     find_pauses,
@@ -23,7 +24,9 @@ from ioprism.analyses.periodicity.onsets.segments import (
     join_runs,
     median,
 )
+from ioprism.analyses.segmentation import phase_borders
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.settings import PhaseSettings
 
 COARSER = 4  # samples of a scale in one of the next
 FEWEST_SAMPLES = 128  # of the coarsest scale
@@ -43,20 +46,32 @@ def find_scales(signal: Signal) -> list[Phases]:
 
 
 def _every(signal: Signal) -> Iterator[Phases]:
-    for coarse in _coarser(signal):
+    for coarse in coarser_signals(signal):
         phases = find_phases(coarse)
         if phases is not None:
             yield phases
         yield from _by_gaps(coarse, above=NOTHING if coarse is signal else BACKGROUND)
+    runs = busy_runs(signal)
+    if len(runs[0]) < MIN_PHASES:
+        return
     pauses = find_pauses(signal)
     if pauses is not None:
         yield pauses
+    yield _as_the_phases_of_a_job(signal, runs)
 
 
-def _coarser(signal: Signal) -> Iterator[Signal]:
+def _as_the_phases_of_a_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
+    """The segmentation that `ioprism phases` uses."""
+    start, end = (signal.start + signal.interval * edge for edge in runs)
+    threshold, _ = phase_borders(start, end, PhaseSettings())
+    # A gap as long as the threshold separates; samples are whole, so half of one is enough.
+    return join_runs(signal, runs, shortest_gap=max(0.0, threshold / signal.interval - 0.5))
+
+
+def coarser_signals(signal: Signal, *, fewest: int = FEWEST_SAMPLES) -> Iterator[Signal]:
     """The signal itself, and averages over ever more of its samples."""
     block = 1
-    while block == 1 or len(signal.values) >= block * FEWEST_SAMPLES:
+    while block == 1 or len(signal.values) >= block * fewest:
         yield averaged(signal, block)
         block *= COARSER
 

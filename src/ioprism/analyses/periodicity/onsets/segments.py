@@ -193,7 +193,7 @@ def _without_strays(
     volumes = _means(volume, starts, ends) * (ends - starts)
     ascending = np.sort(volumes)
     half = np.searchsorted(np.cumsum(ascending), volumes.sum() / 2)
-    kept = volumes >= STRAY * ascending[half]
+    kept = volumes >= STRAY * ascending[min(int(half), len(ascending) - 1)]
     lengths = (ends - starts)[kept]
     middle = median(lengths)
     if median(np.abs(lengths - middle)) > OF_A_SIZE * middle:

@@ -22,7 +22,6 @@ from ioprism.model.signal import FloatArray, Signal
 
 TOLERANCE = 0.8  # Eq. 3 of the paper
 MOST_CANDIDATES = 2
-DIVISORS = (2, 3)
 FIRST_REPEATING = 2  # bin; the first bin's period is the whole signal, no repetition
 
 
@@ -86,7 +85,7 @@ def dominant(found: Sequence[Candidate]) -> Candidate | None:
 
 
 def fundamental(signal: Signal, found: Candidate | None) -> Candidate | None:
-    """The frequency of which a candidate is a multiple, if that one stands out, too.
+    """The frequency of which a candidate is twice the one, if that stands out, too.
 
     Two bursts in every phase make the second multiple the strongest. It is a harmonic of a
     frequency that stands out, and those are ignored, even if the strongest is one.
@@ -95,17 +94,16 @@ def fundamental(signal: Signal, found: Candidate | None) -> Candidate | None:
         return None
     frequencies, shares = power_spectrum(signal)
     scores, strongest = z_scores(shares), round(found.frequency / float(frequencies[0])) - 1
-    for divisor in DIVISORS:
-        place = (strongest + 1) / divisor - 1
-        near = np.arange(max(FIRST_REPEATING - 1, math.floor(place)), math.ceil(place) + 1)
-        lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
-        if lower < strongest and scores[lower] >= STANDS_OUT:
-            return replace(
-                found,
-                frequency=float(frequencies[lower]),
-                power_share=float(shares[lower]),
-                score=float(scores[lower]),
-            )
+    half = (strongest + 1) / 2 - 1
+    near = np.arange(max(FIRST_REPEATING - 1, math.floor(half)), math.ceil(half) + 1)
+    lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
+    if lower < strongest and scores[lower] >= STANDS_OUT:
+        return replace(
+            found,
+            frequency=float(frequencies[lower]),
+            power_share=float(shares[lower]),
+            score=float(scores[lower]),
+        )
     return found
 
 

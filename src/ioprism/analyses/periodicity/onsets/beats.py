@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.periodicity.describe import phase_volumes, predict_next_phase
 from ioprism.analyses.periodicity.onsets.segments import Phases, find_pauses, find_phases, median
-from ioprism.analyses.periodicity.results import NextPhase, Period
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.analyses.periodicity.results import Period
+from ioprism.model.signal import Signal
 
 MIN_DISTANCES = 2
 TYPICAL = 0.15  # of the period; the middle distance of beats is no further from it
@@ -43,38 +41,6 @@ def beats(parts: Segments, period: Period) -> Phases | None:
     astray = [(_astray(part, period.seconds), number) for number, part in enumerate(ways)]
     share, number = min(astray, default=(1.0, 0))
     return ways[number] if share <= MOST_ASTRAY else None
-
-
-def over_all(period: Period, found: Phases | None) -> Period:
-    """The period as the mean distance of all beats, if none is missing or extra."""
-    if found is None:
-        return period
-    distances = np.diff(found.starts)
-    if float(np.abs(distances - period.seconds).max()) >= NEARBY * period.seconds:
-        return period
-    mean = float(distances.mean())
-    return replace(period, seconds=mean, frequency=1.0 / mean, spread=float(distances.std()))
-
-
-def next_phase(
-    signal: Signal, period: Period, found: Phases | None, *, now: float
-) -> NextPhase | None:
-    """When the next phase after now is due, how long it lasts, and how much it moves."""
-    if found is None:
-        return predict_next_phase(signal, period)
-    ranges = list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
-    volumes, lengths = phase_volumes(signal, ranges), found.ends - found.starts
-    whole = slice(0, -1) if len(found) > 2 else slice(None)  # the last may still run
-    distance = _usual(np.diff(found.starts), period.seconds)
-    start = float(found.starts[-1])
-    start += max(1, math.floor((now - start) / distance) + 1) * distance
-    length = min(median(lengths[whole]), distance)
-    return NextPhase(start, start + length, median(volumes[whole]))
-
-
-def _usual(distances: FloatArray, period: float) -> float:
-    near = distances[np.abs(distances - period) < NEARBY * period]
-    return median(near[-RECENT:]) if len(near) else period
 
 
 def _astray(found: Phases, period: float) -> float:

@@ -49,7 +49,7 @@ def rectangles(starts: FloatArray, lengths: FloatArray | float, *periods: float)
 
 def samples(values: FloatArray, interval: float, *periods: float) -> Stream:
     """A metric sampled at equal distances."""
-    start = interval * np.arange(len(values))
+    start = interval * np.arange(len(values), dtype=np.float64)
     return Stream(start, start + interval, np.maximum(values, 0.0) * interval, periods)
 
 
@@ -229,7 +229,7 @@ def one_long_burst(chance: Chance) -> Stream:
 
 def _train(chance: Chance, low: int = 6, high: int = 31) -> tuple[float, FloatArray]:
     period, count = float(chance.uniform(2.0, 60.0)), int(chance.integers(low, high))
-    return period, period * (chance.uniform() + np.arange(count))
+    return period, period * (float(chance.uniform()) + np.arange(count, dtype=np.float64))
 
 
 def pulses(chance: Chance) -> Stream:
@@ -350,8 +350,8 @@ def two_rhythms(chance: Chance) -> Stream:
     """A frequent small one and a rare large one; either is a right answer."""
     short, starts = _train(chance, 24, 60)
     ratio = int(chance.integers(4, 8))
-    long = ratio * short * chance.uniform(1.03, 1.2)
-    late = 0.3 * short + long * np.arange(int(starts[-1] / long))
+    long = ratio * short * float(chance.uniform(1.03, 1.2))
+    late = 0.3 * short + long * np.arange(int(starts[-1] / long), dtype=np.float64)
     one, other = rectangles(starts, 0.1 * short), rectangles(late, 0.35 * short)
     return Stream(
         np.concatenate((one.start, other.start)),
@@ -365,7 +365,7 @@ def change(chance: Chance) -> Stream:
     """One rhythm, then another; either is a right answer."""
     first, starts = _train(chance, 8, 20)
     second = first * float(chance.choice([chance.uniform(0.4, 0.7), chance.uniform(1.5, 2.5)]))
-    later = starts[-1] + second * np.arange(1, int(chance.integers(9, 20)))
+    later = float(starts[-1]) + second * np.arange(1.0, float(chance.integers(9, 20)))
     length = min(first, second) * chance.uniform(0.05, 0.4)
     return rectangles(np.concatenate((starts, later)), length, first, second)
 
@@ -379,8 +379,7 @@ def rhythm_after_other_work(chance: Chance) -> Stream:
     lengths = np.concatenate(
         (length * chance.uniform(0.2, 2.0, count), np.full(len(starts), length))
     )
-    stream = rectangles(np.concatenate((before, starts)) - float(before[0]), lengths, period)
-    return stream
+    return rectangles(np.concatenate((before, starts)) - float(before[0]), lengths, period)
 
 
 WITHOUT_RHYTHM: Mapping[str, Family] = {

@@ -30,6 +30,7 @@ class Job:
         self.ranks: int | None = None
         self.heard = 0.0  # monotonic seconds
         self.answered = -math.inf  # monotonic seconds
+        self.postponed: float | None = None  # monotonic seconds, since when its analysis waits
         self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
         self._pieces: list[Piece] = []
         self._far = 0

@@ -84,7 +84,6 @@ def test_short_pauses_of_a_busy_signal_are_found() -> None:
 
     assert phases is not None
     assert len(phases) == 15
-    assert phases.by_pauses
 
 
 def test_noise_has_no_phases() -> None:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.detect import MIN_SAMPLES, Options, detect
+from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.model.signal import Signal
 
 MOST_RHYTHMS = 4

@@ -22,6 +22,18 @@ def page() -> str:
     )
 
 
+def fleet_page() -> str:
+    """Return the page of all jobs: next phases on one time axis, and who meets whom."""
+    return frame(
+        title="All running jobs: who will do I/O when?",
+        body=asset("fleet.html"),
+        styles=("plots.css",),
+        scripts=("charts.js", "plots.js", "fleet.js"),
+        data={},
+        connect=True,
+    )
+
+
 def picture(tracker: Tracker) -> dict[str, Any] | None:
     """Return the stretch of a job's signal that is looked at, or None if there is none yet."""
     return None if tracker.latest is None else curve(tracker.signal())

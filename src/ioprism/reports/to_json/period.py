@@ -22,7 +22,7 @@ def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
             "direction": direction,
         },
         "period": period_body(found.period),
-        "rhythms": [_named(one) for one in found.rhythms],
+        "rhythms": [named_body(one) for one in found.rhythms],
         "takes_turns": found.takes_turns,
         "candidates": [asdict(candidate) for candidate in found.candidates],
         "components": _waves(found.components),
@@ -59,7 +59,8 @@ def period_body(period: Period | None) -> dict[str, Any] | None:
     return every
 
 
-def _named(one: NamedPeriod) -> dict[str, Any]:
+def named_body(one: NamedPeriod) -> dict[str, Any]:
+    """Return one of the rhythms."""
     period = one.period
     return {
         "seconds": period.seconds,

@@ -62,7 +62,7 @@ def _every(signal: Signal) -> Iterator[Phases]:
 
 def _as_the_phases_of_a_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
     """The segmentation that `ioprism phases` uses."""
-    start, end = (signal.start + signal.interval * edge for edge in runs)
+    start, end = (signal.start + signal.interval * edge.astype(np.float64) for edge in runs)
     threshold, _ = phase_borders(start, end, PhaseSettings())
     # A gap as long as the threshold separates; samples are whole, so half of one is enough.
     return join_runs(signal, runs, shortest_gap=max(0.0, threshold / signal.interval - 0.5))

@@ -32,6 +32,7 @@ BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
     "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
     "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
+    "ftio-text": "ioprism.formats.signals.ftio_text:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",

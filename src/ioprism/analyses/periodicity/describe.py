@@ -16,7 +16,6 @@ from ioprism.model.signal import FloatArray, Signal
 PROFILE_BINS = 200
 EARLY = 0.05  # of the period; phases may begin a little before they are found to
 MOST = 0.95  # share of a period's volume that is moved in its phase
-BEFORE_PEAK = 0.25  # periods before its highest point at which a wave's phase begins
 NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
 RECENT = 8  # distances that say when the next phase is due
 STILL_RUNNING = 1.5  # periods without I/O after which a rhythm is over
@@ -51,19 +50,26 @@ def describe_burst(signal: Signal, period: Period) -> Burst:
     level is moved, stragglers included; its bytes are those moved in that time. So width and
     bytes are possible together: their ratio never exceeds the highest bandwidth.
     """
-    begins = _begins(period)
-    moved = Signal(
-        signal.start, signal.interval, np.maximum(signal.values - _resting(signal, period), 0.0)
-    )
-    early = EARLY * period.seconds
-    windows = [_window(moved, begin - early, begin - early + period.seconds) for begin in begins]
-    windows = [window for window in windows if window[1] > window[0]]
+    windows = _windows(signal, period)
     if not windows:
         return Burst(0.0, 0.0, 0.0)
     width = min(median(np.array([end - start for start, end in windows])), period.seconds)
     volume = median(phase_volumes(signal, windows))
     most = float(signal.values.max()) * width
-    return Burst(width, min(1.0, width / period.seconds), min(volume, most))
+    return Burst(width, width / period.seconds, min(volume, most))
+
+
+def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
+    """When the phases of a rhythm move nearly all that they move."""
+    profile = _profile(signal, period)
+    if not period.phases:
+        # A wave has no edges: it is busy where it is above half its height.
+        width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
+        return [(peak - width / 2, peak + width / 2) for peak in _peaks(period)]
+    above = np.maximum(signal.values - float(profile.min()), 0.0)
+    moved, early = Signal(signal.start, signal.interval, above), EARLY * period.seconds
+    found = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
+    return [window for window in found if window[1] > window[0]]
 
 
 def predict_next_phase(
@@ -83,7 +89,8 @@ def predict_next_phase(
     if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
-    distance, start = usual_distance(period), _begins(period)[-1]
+    distance = usual_distance(period)
+    start = period.phases[-1][0] if period.phases else _peaks(period)[-1] - burst.width / 2
     start += max(1, math.floor((now - start) / distance) + 1) * distance
     return NextPhase(start, start + burst.width, burst.bytes)
 
@@ -97,19 +104,17 @@ def usual_distance(period: Period) -> float:
     return median(near[-RECENT:]) if len(near) else period.seconds
 
 
-def _begins(period: Period) -> list[float]:
-    """When phases begin: as found, or where the wave says that they do."""
-    if period.phases:
-        return [start for start, _ in period.phases]
-    turn = -period.phase / (2 * math.pi) - BEFORE_PEAK
+def _peaks(period: Period) -> list[float]:
+    """When the wave of a period is highest, where the period holds."""
+    turn = -period.phase / (2 * math.pi)
     low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
     first = math.ceil(low / period.seconds - turn)
-    last = max(first, math.floor(high / period.seconds - turn) - 1)
+    last = max(first, math.floor(high / period.seconds - turn))
     return [(number + turn) * period.seconds for number in range(first, last + 1)]
 
 
-def _resting(signal: Signal, period: Period) -> float:
-    """The level between phases: the lowest of the signal folded by its period."""
+def _profile(signal: Signal, period: Period) -> FloatArray:
+    """The signal folded by its period: its mean at each part of one."""
     inside = _inside(signal, period)
     chosen = inside if inside.any() else np.ones(len(signal.values), dtype=bool)
     turns = (signal.times[chosen] + signal.interval / 2) / period.seconds % 1.0
@@ -117,7 +122,7 @@ def _resting(signal: Signal, period: Period) -> float:
     place = np.minimum((turns * bins).astype(np.int64), bins - 1)
     counts = np.bincount(place, minlength=bins)
     sums = np.bincount(place, weights=signal.values[chosen], minlength=bins)
-    return float((sums[counts > 0] / counts[counts > 0]).min())
+    return np.asarray(sums[counts > 0] / counts[counts > 0], dtype=np.float64)
 
 
 def _window(moved: Signal, begin: float, until: float) -> tuple[float, float]:

@@ -135,7 +135,8 @@ def _frame(left: float, across: str, up: str) -> list[str]:
         f'<rect x="{left}" y="{MARGIN}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#999"/>',
         f'<polyline points="{_at(left, (0, 0))} {_at(left, (1, 1))}" stroke="#999" '
         'stroke-dasharray="4 4"/>',
-        f'<text x="{left + SIDE / 2}" y="{SIDE + MARGIN + 36}" text-anchor="middle">{across}</text>',
+        f'<text x="{left + SIDE / 2}" y="{SIDE + MARGIN + 36}" '
+        f'text-anchor="middle">{across}</text>',
         f'<text x="{left - 36}" y="{middle}" text-anchor="middle" '
         f'transform="rotate(-90 {left - 36} {middle})">{up}</text>',
     ]

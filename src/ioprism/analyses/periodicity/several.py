@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.model.signal import Signal
@@ -59,8 +60,11 @@ def cropped(signal: Signal, low: float, high: float) -> Signal:
 
 def without_phases(signal: Signal, period: Period) -> Signal:
     """The signal with the phases of a rhythm taken out."""
+    starts, ends = np.array(period.phases).T
+    # A phase that is longer than usual ran into one of another rhythm: that part stays.
+    ends = np.minimum(ends, starts + median(ends - starts))
     margin = MARGIN * period.seconds
-    edges = np.array([(start - margin, end + margin) for start, end in period.phases])
+    edges = np.stack((starts - margin, ends + margin), axis=1)
     places = np.clip(
         np.rint((edges - signal.start) / signal.interval).astype(np.int64), 0, len(signal.values)
     )

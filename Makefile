@@ -29,7 +29,7 @@ browser:
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
 
 test: $(READY) browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -18,6 +18,7 @@ from ioprism.settings import PhaseSettings, Thresholds
 if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.compare import Comparison
+    from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
     from ioprism.pipeline.finding_inspection import FindingInspection
@@ -53,6 +54,24 @@ def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
     from ioprism.pipeline.convert import convert as write
 
     write(trace, Path(target), replace=replace)
+
+
+def diagnose(
+    trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
+) -> Diagnosis:
+    """Return what holds a job up, and what removing each cause would save.
+
+    Args:
+        trace: what `read` returns.
+        layout: a file with the storage targets of files, where the trace does not say.
+        engine: where to compute; by default here.
+    """
+    from ioprism.formats.layouts import read_layout
+    from ioprism.pipeline.diagnosis import DiagnosisOptions
+    from ioprism.pipeline.diagnosis import diagnose as find_causes
+
+    options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
+    return find_causes(trace, options=options, engine=engine)
 
 
 def bottlenecks(

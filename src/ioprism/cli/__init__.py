@@ -13,6 +13,7 @@ from ioprism.text import printable
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
     "compare": "What a change did: metrics, findings gone, new and kept.",
+    "diagnose": "What holds the job up, and what removing each cause would save.",
     "explore": "The same page over a trace of any size, from a local server.",
     "report": "Everything about a job: the story here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
@@ -26,6 +27,7 @@ COMMANDS = {
     "phases": "When a job does I/O, and whom each phase waits for.",
     "rules": "Every rule, its code and its threshold.",
     "servers": "Characterise a machine from its file-system servers' counters.",
+    "site": "All jobs of a centre: what they lose, to which cause, since when.",
     "replay": "Send a trace as a live stream, to see what watch would have said.",
     "watch": "Follow running jobs and predict their next I/O phase.",
     "write-time": "Predict how long a write takes, and choose a better configuration.",

@@ -33,6 +33,9 @@ class Document:
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
+    by_target: pl.DataFrame  # see analyses/storage_path.py
+    by_host: pl.DataFrame
+    system_targets: int | None = None  # that the file system has, where the trace says so
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 
     @property

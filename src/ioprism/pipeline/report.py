@@ -15,6 +15,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
+from ioprism.analyses.storage_path import by_host, by_target, system_targets
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -70,6 +71,9 @@ def document_of(
         timeline=timeline(held, engine, most=chosen.most_marks),
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
+        by_target=by_target(held, engine),
+        by_host=by_host(held, engine),
+        system_targets=system_targets(held),
         notes=tuple(notes),
     )
 

@@ -69,6 +69,8 @@ def sheets(document: Document) -> list[Sheet]:
         _amounts("Files", "file", document.by_file, "path"),
         _amounts("Ranks", "rank", document.by_rank, "rank"),
         _interfaces(document.characteristics),
+        _parts("Storage targets", ("storage target", "rank"), document.by_target, "target"),
+        _parts("Nodes", ("node", "text"), document.by_host, "host"),
         *_phases(document.phases),
     ]
     return [sheet for sheet in made if sheet.rows]
@@ -105,6 +107,16 @@ def _interfaces(found: Characteristics) -> Sheet:
         for layer, amounts in found.by_layer.items()
     ]
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
+
+
+def _parts(title: str, column: tuple[str, str], table: pl.DataFrame, key: str) -> Sheet:
+    names = (key, "operations", "bytes_read", "bytes_written", "seconds", "rate")
+    columns = (
+        column, ("calls", "count"), ("read", "bytes"), ("written", "bytes"),
+        ("time in calls", "seconds"), ("rate", "rate"),
+    )  # fmt: skip
+    rows = [[_plain(cell) for cell in row] for row in table.select(names).iter_rows()]
+    return Sheet(title, columns, rows)
 
 
 def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:

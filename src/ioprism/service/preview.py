@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html.report import about, file_names, stripes
 from ioprism.text import printable
 from ioprism.units import format_count, format_seconds
 from ioprism.views.picture.tiles import Tiles
+
+NO_PARTS: dict[str, object] = {"title": "", "note": "", "rows": []}
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
@@ -33,9 +35,13 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
         "facts": facts,
         "ranks": tiles.ranks,
         "layers": list(LAYERS),
+        "titles": TITLES,
+        "heights": HEIGHT,
         "operations": list(OPERATIONS),
         "files": file_names(trace, None),
         "stripes": stripes(trace, None),
+        "diagnosis": None,
+        "parts": {"targets": NO_PARTS, "hosts": NO_PARTS},
         "findings": [],
         "phases": {},
         "rhythm": None,

@@ -11,11 +11,11 @@ _SPREAD = ("layer", "target", "operation")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TargetLoad:
-    """Requests and bytes per layer, storage target and direction.
+    """Requests, bytes and seconds per layer, storage target and direction.
 
     A request is cut at the ends of stripes: each target gets the bytes that lie on it, and no
     target is touched by a request that ends where its stripe begins. A request counts once on
-    every target that it touches.
+    every target that it touches; its time is shared among them as its bytes are.
     """
 
     files: pl.DataFrame  # file, stripe_size, targets
@@ -33,7 +33,14 @@ class TargetLoad:
                 & (pl.col("bytes") > 0)
                 & (pl.col("offset") >= 0)
             )
-            .select("layer", "file", "operation", "offset", "bytes")
+            .select(
+                "layer",
+                "file",
+                "operation",
+                "offset",
+                "bytes",
+                seconds=pl.col("end") - pl.col("start"),
+            )
             .join(striped.select("file", "stripe_size", "targets"), on="file")
             .with_columns(first=low // size, last=(high - 1) // size, count=count)
         )
@@ -51,11 +58,17 @@ class TargetLoad:
         )
         target = pl.col("targets").list.get(stripe % pl.col("count"))
         return (
-            steps.select("layer", "operation", target=target, bytes=held)
+            steps.select(
+                "layer",
+                "operation",
+                target=target,
+                bytes=held,
+                seconds=pl.col("seconds") * held / pl.col("bytes"),
+            )
             .group_by(_SPREAD)
-            .agg(pl.len().cast(pl.Int64).alias("operations"), pl.col("bytes").sum())
+            .agg(pl.len().cast(pl.Int64).alias("operations"), pl.col("bytes", "seconds").sum())
         )
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Add the loads of the same target."""
-        return partials.group_by(_SPREAD).agg(pl.col("operations", "bytes").sum())
+        return partials.group_by(_SPREAD).agg(pl.col("operations", "bytes", "seconds").sum())

@@ -14,6 +14,7 @@ from playwright.sync_api import Page
 
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.api import analyse
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.darshan.writer import write_trace
@@ -361,7 +362,8 @@ def million() -> Document:
         trace=trace, characteristics=characterise(trace, engine), findings=(), not_checked=(),
         phases=None, bottlenecks=None, rhythm=None, rhythm_of="both",
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
-        by_rank=by_rank(trace, engine),
+        by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
+        by_host=by_host(trace, engine),
     )  # fmt: skip
 
 

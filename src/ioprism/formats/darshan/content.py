@@ -83,9 +83,10 @@ class Counters:
         words = np.zeros((self.table.height, layout.words), f"{byte_order}u8")
         parent = ("parent",) if layout.has_parent else ()
         columns = ("id", "rank", *parent, *layout.counters, *layout.times)
+        values = {series.name: series for series in self.table.get_columns()}
         for position, name in enumerate(columns):
-            if name in self.table.columns:
-                words[:, position] = _as_words(self.table[name])
+            if name in values:
+                words[:, position] = _as_words(values[name])
         self._write_tail(words.view(np.uint8), layout, 8 * len(columns), byte_order)
         return words
 
@@ -125,7 +126,7 @@ class Counters:
 
 def _as_words(values: pl.Series) -> npt.NDArray[np.uint64]:
     """Return the bits of each value as an unsigned word."""
-    numbers = values.fill_null(0).to_numpy()
+    numbers = (values.fill_null(0) if values.null_count() else values).to_numpy()
     if values.dtype == pl.UInt64:
         return numbers
     return numbers.astype(np.float64 if values.dtype.is_float() else np.int64).view(np.uint64)

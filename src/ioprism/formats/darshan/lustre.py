@@ -21,6 +21,7 @@ _SCHEMA = pl.Schema(
         "id": pl.UInt64(),
         "rank": pl.Int32(),
         "component": pl.Int64(),
+        "system_targets": pl.Int64(),  # how many the file system has, where the log says so
         **dict.fromkeys(LUSTRE_COMPONENT, pl.Int64()),
         "pool": pl.String(),
         "targets": pl.List(pl.Int64()),

@@ -40,7 +40,9 @@ def _version_1(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
     head = struct.Struct(f"{order}Qq5q")
     position = 0
     while position + head.size <= len(data):
-        identifier, rank, _, _, _, stripe_size, stripe_count = head.unpack_from(data, position)
+        identifier, rank, system_targets, _, _, stripe_size, stripe_count = head.unpack_from(
+            data, position
+        )
         position += head.size
         end = position + 8 * stripe_count
         if not 0 <= stripe_count <= MAX_STRIPES or end > len(data):
@@ -50,6 +52,7 @@ def _version_1(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
             "id": identifier,
             "rank": rank,
             "component": 0,
+            "system_targets": system_targets,
             "stripe_size": stripe_size,
             "stripe_count": stripe_count,
             "targets": list(struct.unpack_from(f"{order}{stripe_count}q", data, position)),

@@ -6,7 +6,7 @@ from typing import Any
 
 from ioprism.analyses.compare import Comparison
 from ioprism.model.finding import Finding
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.pipeline.document import Document
 from ioprism.reports.comparing import metric_row, verdict
@@ -34,6 +34,8 @@ def _data(found: Comparison, before: Document, after: Document) -> dict[str, Any
     return {
         "verdict": verdict(found),
         "layers": list(LAYERS),
+        "titles": TITLES,
+        "heights": HEIGHT,
         "operations": list(OPERATIONS),
         "files": {},
         "stripes": {},

@@ -14,13 +14,13 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.pipeline.document import Document
 from ioprism.reports.highlight import concern
 from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import asset
+from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
 from ioprism.reports.to_json.period import period_body
@@ -33,8 +33,8 @@ MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
 PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "report-state",
          "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
-         "report-phases", "report-findings", "report-tables", "report-export",
-         "report-tiles")  # fmt: skip
+         "report-phases", "report-parts", "report-findings", "report-diagnosis",
+         "report-tables", "report-export", "report-tiles")  # fmt: skip
 SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
 STYLES = ("plots.css", "report.css")
 
@@ -67,6 +67,10 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "facts": [list(fact) for fact in job_facts(document)],
         "ranks": rank_count(trace, shown),
         "layers": list(LAYERS),
+        "titles": TITLES,
+        "heights": HEIGHT,
+        "diagnosis": None,
+        "parts": {"targets": _targets(document), "hosts": _hosts(document)},
         "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
@@ -178,6 +182,35 @@ def _details(finding: Finding) -> dict[str, Any]:
         "columns": [label(key) for key in columns],
         "rows": [[quantity(key, row.get(key)) for key in columns] for row in rows],
     }
+
+
+def _targets(document: Document) -> dict[str, Any]:
+    rows = document.by_target
+    used = rows.filter(pl.col("operations") > 0).height
+    there = document.system_targets
+    of = f"{used:,} of {there:,}" if there and there >= used else f"{used:,}"
+    shared = "" if document.trace.partitions else " A file's calls are shared by its targets."
+    note = f"{of} storage targets are used; the slowest first.{shared}"
+    return {"title": "storage target", "note": note, "rows": _parts(rows, "target", "OST ")}
+
+
+def _hosts(document: Document) -> dict[str, Any]:
+    note = f"{document.by_host.height:,} nodes; the slowest first."
+    return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
+
+
+def _parts(table: pl.DataFrame, key: str, prefix: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": f"{prefix}{printable(str(row[key]))}",
+            "calls": row["operations"],
+            "read": row["bytes_read"],
+            "written": row["bytes_written"],
+            "seconds": short(row["seconds"]),
+            "rate": None if row["rate"] is None else short(row["rate"]),
+        }
+        for row in table.iter_rows(named=True)
+    ]
 
 
 def _phases(found: Phases | None) -> dict[str, Any]:

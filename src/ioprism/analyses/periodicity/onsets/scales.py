@@ -88,6 +88,8 @@ def averaged(signal: Signal, block: int) -> Signal:
 def _by_gaps(signal: Signal, *, above: float) -> Iterator[Phases]:
     """Busy stretches joined wherever gaps part into short and long ones."""
     runs = busy_runs(signal, above=above)
+    if len(runs[0]) < MIN_PHASES:
+        return
     gaps = (runs[0][1:] - runs[1][:-1]).astype(np.float64)
     for threshold in _partings(gaps):
         yield join_runs(signal, runs, shortest_gap=threshold)

@@ -98,7 +98,12 @@ def find_phases(signal: Signal) -> Phases | None:
 
 
 def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
-    """First and past-the-last samples of the stretches above a share of the mean."""
+    """First and past-the-last samples of the stretches above a share of the mean.
+
+    There are none in a signal below zero, which a filter leaves: its ripples are no I/O.
+    """
+    if float(signal.values.min()) < 0.0:
+        return _runs(np.zeros(len(signal.values), dtype=bool))
     return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 

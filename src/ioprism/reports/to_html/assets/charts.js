@@ -35,7 +35,8 @@ function bytes(value) {
   let unit = 0;
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   while (Math.abs(value) >= 1023.5 && unit < units.length - 1) { value /= 1024; unit += 1; }
-  return unit ? `${digits(value)} ${units[unit]}` : `${value.toFixed(0)} B`;
+  if (unit) return `${digits(value)} ${units[unit]}`;
+  return `${Number.isInteger(value) || value >= 10 ? value.toFixed(0) : +value.toPrecision(2)} B`;
 }
 
 const rate = (value) => value === null || value === undefined ? "unknown" : `${bytes(value)}/s`;

@@ -126,7 +126,7 @@ function plot(place, options) {
     }
     drawMarks(pen, across, floor, right);
     pen.restore();
-    for (const key of caption.querySelectorAll(".key")) key.style.color = colour(key.dataset.colour);
+    for (const key of caption.querySelectorAll(".key")) key.style.setProperty("--tone", colour(key.dataset.colour));
   }
 
   // Each name is written in the highest row in which it hides no other name.

@@ -11,11 +11,7 @@ function findingCard(finding, state) {
   card.append(head);
   const body = element("div", undefined, "body");
   if (finding.show && data.timeline.count) {
-    const button = element("button", "Show on the picture");
-    button.type = "button";
-    button.dataset.show = finding.id;
-    button.addEventListener("click", () => showFinding(finding, state));
-    body.append(button);
+    body.append(showButton(finding, state));
   }
   if (finding.evidence.length) {
     const list = element("dl", undefined, "evidence");
@@ -32,6 +28,14 @@ function findingCard(finding, state) {
   return card;
 }
 
+function showButton(finding, state) {
+  const button = element("button", "Show on the picture");
+  button.type = "button";
+  button.dataset.show = finding.id;
+  button.addEventListener("click", () => showFinding(finding, state));
+  return button;
+}
+
 function example(snippet) {
   const folded = element("details", undefined, "code"), code = element("pre");
   code.tabIndex = 0;
@@ -41,17 +45,19 @@ function example(snippet) {
 }
 
 function findingsSection(place, state) {
-  const serious = data.findings.filter((finding) => finding.level === "high" || finding.level === "warn");
-  const main = serious.slice(0, MOST_CARDS), rest = data.findings.filter((finding) => !main.includes(finding));
+  const explained = new Set((data.diagnosis ? data.diagnosis.causes : []).flatMap((cause) => cause.symptoms));
+  const own = data.findings.filter((finding) => !explained.has(finding.code));
+  const serious = own.filter((finding) => finding.level === "high" || finding.level === "warn");
+  const main = serious.slice(0, MOST_CARDS), rest = own.filter((finding) => !main.includes(finding));
   place.replaceChildren(...main.map((finding) => findingCard(finding, state)));
-  if (!main.length) place.append(element("p", "Nothing that costs noticeable time was found.", "calm"));
+  if (!main.length) place.append(element("p", explained.size ? "Nothing beyond what the causes above explain." : "Nothing that costs noticeable time was found.", "calm"));
   if (rest.length) {
     const more = element("details", undefined, "more");
     more.append(element("summary", serious.length > main.length ? `${rest.length} more findings and notes` : `${rest.length} notes, and what is done well`), ...rest.map((finding) => findingCard(finding, state)));
     place.append(more);
   }
   const first = place.querySelector("details.finding");
-  if (first && main.length) first.open = true;
+  if (first && main.length && !explained.size) first.open = true;
 }
 
 function showFinding(finding, state) {

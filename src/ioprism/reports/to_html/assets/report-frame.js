@@ -9,9 +9,36 @@ const seen = new IntersectionObserver((entries) => {
 
 function whenSeen(canvas, paint) {
   const box = canvas.getBoundingClientRect();
-  if (box.bottom > -300 && box.top < window.innerHeight + 300) { paint(); return; }
+  if (box.bottom > -300 && box.top < window.innerHeight + 300) { waiting.delete(canvas); paint(); return; }
   waiting.set(canvas, paint);
   seen.observe(canvas);
+  paintLater();
+}
+
+// What is out of sight is painted too, when there is nothing else to do: for print and whole-page pictures.
+let later = 0;
+const idle = window.requestIdleCallback || ((work) => setTimeout(work, 200));
+function paintLater() {
+  if (later) return;
+  later = idle(() => {
+    later = 0;
+    const [next] = waiting;
+    if (!next) return;
+    paintNow(...next);
+    if (waiting.size) paintLater();
+  });
+}
+
+function paintNow(canvas, paint) {
+  waiting.delete(canvas);
+  seen.unobserve(canvas);
+  paint();
+}
+window.addEventListener("beforeprint", () => { for (const entry of [...waiting]) paintNow(...entry); });
+
+// The colours of a heat map and what they stand for; colours grow with the cube root.
+function heatScale(place, highest, text) {
+  place.replaceChildren(element("span", "0"), element("span", undefined, "ramp"), element("span", text(highest / 8)), element("span", undefined, "ramp upper"), element("span", text(highest)));
 }
 
 function clock(x) {
@@ -79,7 +106,7 @@ function handle(canvas, view, boxOf, options) {
   }, { passive: false });
   let held = null;
   canvas.addEventListener("pointerdown", (event) => {
-    held = { x: event.clientX, from: where(event)[0], choose: event.shiftKey };
+    held = { x: event.clientX, start: event.clientX, from: where(event)[0], choose: event.shiftKey };
     canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointerup", (event) => {
@@ -87,6 +114,8 @@ function handle(canvas, view, boxOf, options) {
       const to = where(event)[0];
       view.show(Math.min(held.from, to), Math.max(held.from, to));
     }
+    // A click that does not move chooses the call under it.
+    else if (held && options.pick && boxOf() && Math.abs(event.clientX - held.start) < 3) { const [x, y] = where(event); options.pick(x, y, boxOf()); }
     held = null;
   });
   canvas.addEventListener("pointermove", (event) => {

@@ -22,6 +22,7 @@ function rankHeat(place, shown, state) {
       });
       kept = { sums, rows, columns, ranks };
       drawImage(pen, heatImage(sums, rows, columns), box);
+      if (!pen.isSvg) heatScale(find("heat-scale"), largest(sums), (value) => `${bytes(value)} in ${duration((high - low) / columns)}`);
       leftLabels(pen, box, rows, (row) => `rank ${shown.rows.kept[Math.floor(row * ranks / rows)]}`);
     },
     hover(x, y, box) {
@@ -87,7 +88,7 @@ function targetHeat(place, totalsPlace, shown, state) {
       kept = targetLoads(shown, state, columns, targets);
       drawImage(pen, heatImage(kept.over, targets.length, columns), box);
       leftLabels(pen, box, targets.length, (row) => `OST ${targets[row]}`);
-      if (!pen.isSvg) targetTotals(totalsPlace, targets, kept.totals);
+      if (!pen.isSvg) { targetTotals(totalsPlace, targets, kept.totals); heatScale(find("targets-scale"), largest(kept.over), bytes); }
     },
     hover(x, y, box) {
       const row = Math.floor((y - box.top) / box.height * targets.length), column = Math.floor((x - state.time.low) / (state.time.high - state.time.low) * columns);

@@ -2,7 +2,7 @@
 const PHASE_COLOURS = { read: "--c1", write: "--c2", metadata: "--c3" };
 
 function phaseStrips(place, state) {
-  const layers = Object.keys(data.phases).sort((a, b) => DEPTH.indexOf(a) - DEPTH.indexOf(b));
+  const layers = Object.keys(data.phases).sort((a, b) => data.heights[b] - data.heights[a]);
   if (!layers.length) return null;
   const tall = 26;
   const at = (x, y, box) => {
@@ -16,7 +16,7 @@ function phaseStrips(place, state) {
         const top = box.top + n * tall + 3;
         for (const phase of data.phases[layer].phases) paintPhase(pen, box, phase, top, tall - 6);
       });
-      leftLabels(pen, box, layers.length, (row) => LAYER_NAMES[layers[row]] || layers[row]);
+      leftLabels(pen, box, layers.length, (row) => data.titles[layers[row]] || layers[row]);
     },
     hover(x, y, box) {
       const found = at(x, y, box);
@@ -35,7 +35,7 @@ function paintPhase(pen, box, phase, top, tall) {
 }
 
 function phaseFacts(layer, phase) {
-  return [["phase", `${phase.kind}, through ${LAYER_NAMES[layer] || layer}`], ["from", clock(phase.start)], ["lasts", duration(phase.end - phase.start)],
+  return [["phase", `${phase.kind}, through ${data.titles[layer] || layer}`], ["from", clock(phase.start)], ["lasts", duration(phase.end - phase.start)],
     ["ranks", count(phase.ranks)], ["calls", count(phase.operations)], ["moved", bytes(phase.bytes)],
     ["fastest rank", `${phase.fastest.rank}: ${duration(phase.fastest.time)} in calls`], ["slowest rank", `${phase.slowest.rank}: ${duration(phase.slowest.time)} in calls`]];
 }

@@ -1,10 +1,8 @@
 // Curves over time that follow every filter: bandwidth by direction, and how many calls run at once.
-const SYSTEM = ["posix", "stdio", "daos"];
-
-// The interfaces whose bytes are counted: those that talk to the system, else the deepest there is.
+// The interfaces whose bytes are counted: the deepest there are (see model/layers.py).
 function deepest(marks) {
-  const present = layersOf(marks), system = present.filter((name) => SYSTEM.includes(name));
-  return new Set((system.length ? system : present.slice(-1)).map((name) => data.layers.indexOf(name)));
+  const present = layersOf(marks), lowest = Math.min(...present.map((name) => data.heights[name]));
+  return new Set(present.filter((name) => data.heights[name] === lowest).map((name) => data.layers.indexOf(name)));
 }
 
 // Sums over time at the counted interfaces, per second; `rowOf` says to which curve a stream belongs.
@@ -41,12 +39,17 @@ function bandwidthPlot(place, shown, state, operation, rhythm) {
     curves.push({ name: `dominant wave, every ${duration(found.seconds)}; it holds where it is shaded`, colour: "--c3", width: 2, at: wave });
   }
   const following = rhythm && rhythm.next && rhythm.next.start < state.time.last ? [{ x: rhythm.next.start, name: "next phase expected" }] : [];
+  // On the logarithmic axis one step is a factor of 1024; what is below 1 B/s is not drawn.
+  const scaled = (value) => (state.log ? (value >= 1 ? Math.log2(value) / 10 : null) : value);
+  if (curves[1]) { const wave = curves[1].at; curves[1].at = (x) => scaled(wave(x)) || 0; }
   return plot(place, {
-    label: `Bandwidth: ${curve.name}`, axis: state.time, height: 140, curves, bands: found ? found.valid_ranges : [], marks: following, upText: rate, binary: true, lazily: whenSeen,
+    label: `Bandwidth: ${curve.name}`, axis: state.time, height: 140, curves, bands: found ? found.valid_ranges : [], marks: following, lazily: whenSeen,
+    upText: (value) => rate(state.log ? 1024 ** value : value), get binary() { return !state.log; },
     prepare(columns) {
       const { marks } = shown;
       if (marks.count) Object.assign(curve, bandwidthOf(shown, state, columns, operation));
       else if (rhythm) Object.assign(curve, rhythm.signal);
+      if (state.log) curve.values = curve.values.map(scaled);
     },
   });
 }

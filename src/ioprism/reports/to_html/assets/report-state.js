@@ -1,15 +1,21 @@
 // What is chosen: time, colours, a finding, ranks, files, operations. A deep link holds all of it.
 function stateOf(time) {
   const listeners = new Set();
-  const state = { time, colour: "operation", show: "", ranks: "", files: [], operation: "", listeners };
+  const state = { time, log: false, colour: "operation", show: "", ranks: "", files: [], operation: "", listeners };
   state.set = (changes) => { Object.assign(state, changes); listeners.forEach((listener) => listener(Object.keys(changes))); };
   return state;
 }
 
-// "0-3, 8" to a test; everything where nothing is chosen.
+// "0-3, 8" to spans; null where a part of it is no rank.
+function rankSpans(text) {
+  const parts = text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => part.match(/^(\d+)(?:\s*-\s*(\d+))?$/));
+  return parts.every(Boolean) ? parts.map(([, a, b]) => [Number(a), b === undefined ? Number(a) : Number(b)]) : null;
+}
+
+// Everything where nothing is chosen, nothing where what was written cannot be meant.
 function rankTest(text) {
-  const spans = text.split(",").map((part) => part.trim().match(/^(\d+)(?:\s*-\s*(\d+))?$/)).filter(Boolean)
-    .map(([, a, b]) => [Number(a), b === undefined ? Number(a) : Number(b)]);
+  const spans = rankSpans(text);
+  if (spans === null) return () => false;
   return spans.length ? (rank) => spans.some(([a, b]) => rank >= a && rank <= b) : () => true;
 }
 
@@ -38,6 +44,7 @@ function concernOf(marks, show) {
   if (show.operations) { const wanted = numbers(show.operations, data.operations); tests.push((i) => wanted.has(marks.operation[i])); }
   if (show.ranks) { const wanted = new Set(show.ranks); tests.push((i) => wanted.has(marks.rank[i])); }
   if (show.files) { const wanted = new Set(show.files); tests.push((i) => wanted.has(marks.file[i])); }
+  if (show.targets) { const wanted = new Set(show.targets); tests.push((i) => targetsTouched(marks, i).some((target) => wanted.has(target))); }
   if (show.below) tests.push((i) => movesBytes(marks, i) && marks.bytes[i] / Math.max(1, callsOf(marks, i)) < show.below);
   if (show.misaligned) tests.push((i) => (marks.flags[i] & HAS_PLACE) > 0 && marks.offset[i] % show.misaligned !== 0);
   if (show.times) {

@@ -1,11 +1,8 @@
 // Rank over time, one facet for each interface: the outermost above those it calls.
-const DEPTH = ["hdf5", "netcdf", "pnetcdf", "application", "mpiio", "dfs", "daos", "posix", "stdio", "other"];
-const LAYER_NAMES = { hdf5: "HDF5", netcdf: "NetCDF", pnetcdf: "PnetCDF", application: "application", mpiio: "MPI-IO", dfs: "DFS", daos: "DAOS", posix: "POSIX", stdio: "STDIO", other: "other calls" };
-
 function layersOf(marks) {
   const found = new Set();
   for (let s = 0; s + 1 < marks.streams.length; s += 1) found.add(marks.layer[marks.streams[s]]);
-  return [...found].map((n) => data.layers[n]).sort((a, b) => DEPTH.indexOf(a) - DEPTH.indexOf(b));
+  return [...found].map((n) => data.layers[n]).sort((a, b) => data.heights[b] - data.heights[a]);
 }
 
 // Which ranks have rows: all of the job, or those chosen.
@@ -22,7 +19,7 @@ function timeline(place, shown, state, options) {
   const facets = [];
   for (const layer of layersOf(shown.marks)) {
     const figure = element("figure", undefined, "linked"), holder = element("div");
-    figure.append(element("figcaption", LAYER_NAMES[layer] || layer, "facet"), holder);
+    figure.append(element("figcaption", data.titles[layer] || layer, "facet"), holder);
     place.append(figure);
     facets.push(facet(holder, layer, shown, state, options));
   }
@@ -32,11 +29,14 @@ function timeline(place, shown, state, options) {
 function facet(place, layer, shown, state, options = {}) {
   const tall = Math.max(72, Math.min(options.height || 260, 9 * shown.ranks)) + TOP + BOTTOM;
   return frame(place, {
-    label: `${options.name || ""}${LAYER_NAMES[layer] || layer} calls: rank over time`, axis: state.time, height: tall,
+    label: `${options.name || ""}${data.titles[layer] || layer} calls: rank over time`, axis: state.time, height: tall,
     paint: (pen, box) => paintFacet(pen, box, layer, shown, state),
     hover: (x, y, box) => shown.explain(layer, x, y, box),
+    pick: (x, y, box) => { const i = callAt(shown, layer, x, y, box, state); if (i >= 0 && marksFile(shown.marks, i)) state.set({ files: [shown.marks.file[i]] }); },
   });
 }
+
+const marksFile = (marks, i) => marks.file[i] >= 0 && data.files[marks.file[i]] !== undefined;
 
 function paintFacet(pen, box, layer, shown, state) {
   const paint = PAINTS[state.colour], colours = paint.colours(shown.marks), categories = shown.used;
@@ -74,7 +74,7 @@ function factsOf(marks, i, targetsOf) {
   const calls = callsOf(marks, i), bin = data.timeline.source === "heat map";
   const operation = data.operations[marks.operation[i]], rows = [];
   rows.push(["call", bin ? `${operation}s in this bin` : calls > 1 ? `${count(calls)} ${operation} calls` : operation]);
-  rows.push(["interface", LAYER_NAMES[data.layers[marks.layer[i]]] || ""]);
+  rows.push(["interface", data.titles[data.layers[marks.layer[i]]] || ""]);
   if (marks.rank[i] >= 0) rows.push(["rank", String(marks.rank[i])]);
   rows.push(["from", clock(timeOf(marks, i))], [bin ? "bin" : "took", duration(calls > 1 ? busyOf(marks, i) : lengthOf(marks, i))]);
   if (marks.flags[i] & HAS_BYTES) rows.push(["bytes", `${bytes(marks.bytes[i])} (${count(marks.bytes[i])} B)`]);

@@ -13,12 +13,15 @@ function story() {
   for (const text of data.warnings) find("warnings").append(element("p", text, "warning"));
 }
 
+// Causes and findings: what can be shown on the pictures.
+const concerning = () => [...(data.diagnosis ? data.diagnosis.causes : []), ...data.findings];
+
 // What is on the pictures: marks, which of them are lit, their colours and rows.
 function sceneOf(marks, state) {
   const shown = { marks, ranks: Math.max(1, data.ranks), lit: null, category: null, rows: null };
   shown.restyle = () => { shown.category = categorise(shown.marks, state.colour); shown.used = largest(shown.category) + 1; };
   shown.choose = () => {
-    shown.lit = litOf(shown.marks, state, data.findings.find((finding) => finding.id === state.show));
+    shown.lit = litOf(shown.marks, state, concerning().find((finding) => finding.id === state.show));
     shown.rows = rowsOf(shown.ranks, state.ranks);
   };
   shown.explain = (layer, x, y, box) => { const i = callAt(shown, layer, x, y, box, state); return i < 0 ? null : factsOf(shown.marks, i, targetsTouched); };
@@ -28,23 +31,28 @@ function sceneOf(marks, state) {
 }
 
 function inView(shown, state) {
-  let calls = 0, moved = 0, lit = 0;
+  const all = { calls: 0, moved: 0, busy: 0 }, lit = { calls: 0, moved: 0, busy: 0 };
   const { marks } = shown, counted = deepest(marks), bins = data.timeline.source === "heat map";
   eachStretch(marks, state.time.low, state.time.high, (from, to) => {
     for (let i = from; i < to; i += 1) {
       if (!shown.lit[i]) continue;
-      calls += callsOf(marks, i);
-      if (shown.lit[i] === 2) { lit += callsOf(marks, i); if (counted.has(marks.layer[i]) && movesBytes(marks, i)) moved += marks.bytes[i]; }
+      for (const sums of shown.lit[i] === 2 ? [all, lit] : [all]) {
+        sums.calls += callsOf(marks, i);
+        sums.busy += busyOf(marks, i);
+        if (counted.has(marks.layer[i]) && movesBytes(marks, i)) sums.moved += marks.bytes[i];
+      }
     }
   });
-  const what = bins ? "" : `${count(calls)} calls${state.show ? `, ${count(lit)} of them concerned` : ""}, `;
-  find("in-view").textContent = `In view: ${clock(state.time.low)} to ${clock(state.time.high)}, ${what}${bytes(moved)} moved.`;
+  const told = (sums) => `${bins ? "" : `${count(sums.calls)} calls, `}${bytes(sums.moved)} moved, ${duration(sums.busy)} in calls`;
+  const wrong = rankSpans(state.ranks) === null ? ` “${state.ranks}” names no ranks: write numbers and ranges, such as 0-3,8.` : "";
+  find("ranks").setAttribute("aria-invalid", String(Boolean(wrong)));
+  find("in-view").textContent = `In view: ${clock(state.time.low)} to ${clock(state.time.high)}: ${told(all)}.${state.show ? ` Concerned: ${told(lit)}.` : ""}${wrong}`;
 }
 
 function fillChoices() {
   find("highlight").replaceChildren(find("highlight").options[0]);
   find("file-names").replaceChildren();
-  for (const finding of data.findings) {
+  for (const finding of concerning()) {
     if (!finding.show) continue;
     const option = element("option", finding.title.length > 60 ? `${finding.title.slice(0, 58)}…` : finding.title);
     option.value = finding.id;
@@ -69,6 +77,7 @@ function bindChoices(state) {
     const files = filesNamed(find("file").value);
     state.set({ files: find("file").value && !files.length ? [-2] : files });
   });
+  find("log").addEventListener("change", () => state.set({ log: find("log").checked }));
   find("reset").addEventListener("click", () => { state.set({ show: "", ranks: "", files: [], operation: "" }); state.time.reset(); });
   find("theme").addEventListener("click", () => { document.documentElement.dataset.theme = isDark() ? "light" : "dark"; state.set({ theme: 1 }); });
 }
@@ -142,23 +151,32 @@ function keepInStep(shown, state, frames, space) {
   return redraw;
 }
 
+function storagePath(state) {
+  pathParts(find("target-rates"), "targets");
+  pathParts(find("host-rates"), "hosts");
+  find("path").hidden = find("target-rates").hidden && find("host-rates").hidden;
+  directoryIcicle(find("directories"), state);
+}
+
 // Shows one picture by itself, as a notebook asks for it.
 function alone(name) {
-  const others = document.querySelectorAll("body > header, .skip, footer, #story, #numbers, #pictures > h2, #pictures > .hint, #pictures > section");
+  const others = document.querySelectorAll("body > header, .skip, footer, #diagnosis, #story, #path, #directories, #numbers, #pictures > h2, #pictures > .hint, #pictures > section");
   for (const other of others) if (other.id !== `${name}-section`) other.classList.add("apart");
 }
 
 // Takes over what the server found out while the user was already looking.
 function adopt(told, shown, state, frames) {
-  for (const key of ["verdict", "facts", "warnings", "findings", "phases", "rhythm", "tables", "files", "stripes"]) data[key] = told[key];
+  for (const key of ["verdict", "facts", "warnings", "diagnosis", "parts", "findings", "phases", "rhythm", "tables", "files", "stripes"]) data[key] = told[key];
   story();
+  diagnosisSection(find("diagnosis"), state);
   findingsSection(find("findings"), state);
+  storagePath(state);
   fillChoices();
   notices(shown);
   const strips = phaseStrips(find("phases"), state);
   if (strips) frames.push(strips);
   rhythmSection(find("rhythm-section"), state);
-  for (const one of data.tables) sortableTable(find("tables"), one);
+  for (const one of data.tables) sortableTable(find("tables"), one, state);
   document.documentElement.dataset.told = "yes";
 }
 
@@ -167,6 +185,7 @@ async function main() {
   if (data.only) alone(data.only);
   const about = data.timeline, [first, last] = data.time;
   const state = stateOf(axis(first, last > first ? last : first + 1));
+  diagnosisSection(find("diagnosis"), state);
   findingsSection(find("findings"), state);
   const marks = data.explore ? await fetchTile(state.time.low, state.time.high, "") : marksOf(about, await inflate(fromBase64(about.data)));
   const shown = sceneOf(marks, state);
@@ -180,7 +199,8 @@ async function main() {
     followTiles(shown, state, redraw);
     awaitStory((told) => { adopt(told, shown, state, frames); redraw(); });
   }
-  for (const one of data.tables) sortableTable(find("tables"), one);
+  storagePath(state);
+  for (const one of data.tables) sortableTable(find("tables"), one, state);
   legend(find("legend"), shown, state);
   readLink(state, location.hash);
   window.ioprism = { state, shown, frames };

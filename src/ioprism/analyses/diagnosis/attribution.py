@@ -1,0 +1,71 @@
+"""Which candidates are causes: no second is counted twice, and the ledger adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.diagnosis.calls import Floats
+from ioprism.analyses.diagnosis.result import Cause, LedgerLine, Saving
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT
+from ioprism.analyses.diagnosis.situation import Candidate
+
+WORTH = 0.01  # of the run time: less is no cause
+DOUBT = 0.07  # no saving is known better than this: the next run has its own noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """The causes, largest saving first, and what is left of each phase."""
+
+    causes: tuple[Cause, ...]
+    left: Floats
+
+
+def attributed(candidates: Iterable[Candidate], held: Floats, runtime: float) -> Attribution:
+    """Take candidates in the order given; each removes its part of what earlier ones leave.
+
+    A change that takes a part of a phase away takes the same part of what is left of the phase
+    when other changes were made before.
+    """
+    left = held.copy()
+    causes: list[Cause] = []
+    for candidate in candidates:
+        if candidate.p_value > SIGNIFICANT:
+            continue
+        part = np.divide(candidate.seconds, held, out=np.zeros_like(held), where=held > 0)
+        taken = left * np.clip(part, 0.0, 1.0)
+        seconds = float(taken.sum())
+        if seconds <= WORTH * runtime:
+            continue
+        left = left - taken
+        causes.append(_cause(candidate, seconds, float(held.sum()), runtime))
+    causes.sort(key=lambda cause: -cause.saving.seconds)
+    return Attribution(tuple(causes), left)
+
+
+def _cause(candidate: Candidate, seconds: float, held: float, runtime: float) -> Cause:
+    scale = seconds / max(candidate.saving, 1e-12)
+    low = max(0.0, min((1 - DOUBT) * seconds, candidate.low * scale))
+    high = min(held, max((1 + DOUBT) * seconds, candidate.high * scale))
+    width = (high - low) / max(high, 1e-12)
+    return Cause(
+        code=candidate.code,
+        culprit=candidate.culprit,
+        saving=Saving(seconds, low, high, seconds / runtime if runtime > 0 else 0.0),
+        confidence=float(np.clip((1 - candidate.p_value) * (1 - width / 2), 0.0, 1.0)),
+        contrast=candidate.contrast,
+        facts=candidate.facts,
+    )
+
+
+def ledger(causes: Sequence[Cause], left: float, transfer: float) -> tuple[LedgerLine, ...]:
+    """Lines that add up to the held-up time: causes, transfer at a sound rate, the rest."""
+    sound = min(left, transfer)
+    lines = [LedgerLine(cause.code, cause.saving.seconds) for cause in causes]
+    lines.append(LedgerLine("transfer", sound))
+    if left - sound > 0:
+        lines.append(LedgerLine("unexplained", left - sound))
+    return tuple(lines)

@@ -1,0 +1,83 @@
+"""Counter records with the seconds that the slowest rank spends in calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import Flags, Floats
+from ioprism.analyses.diagnosis.counter_records import CounterRecords
+from ioprism.analyses.diagnosis.overheads import TINY
+from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.analyses.diagnosis.situation import Candidate
+from ioprism.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """Records with the seconds that the slowest rank spends in calls."""
+
+    records: CounterRecords
+    trace: Trace
+    by_rank: Floats  # seconds of each rank
+    held: float
+
+    def candidate(
+        self, code: str, culprit: dict[str, object], after: tuple[float, float, float],
+        some: Flags, peers: Flags | None = None, *, p_value: float = 0.0, **facts: object,
+    ) -> Candidate:  # fmt: skip
+        """Return a candidate from the seconds that remain: likely, at least, at most."""
+        likely, least, most = (float(np.clip(x, 0.0, self.held)) for x in after)
+        group = None if peers is None or not peers.any() else self.group(peers)
+        return Candidate(
+            code, culprit, np.array([self.held - likely]), self.held - most, self.held - least,
+            p_value, Contrast(code, self.group(some), group), facts,
+        )  # fmt: skip
+
+    def group(self, some: Flags) -> CallGroup:
+        """Sum up records."""
+        found = self.records
+        calls = float(found.requests[some].sum())
+        seconds, moved = float(found.seconds[some].sum()), float(found.moved[some].sum())
+        return CallGroup(
+            int(calls or some.sum()),
+            int(moved) or None,
+            seconds / calls if calls else None,
+            moved / seconds if seconds > 0 and moved else None,
+        )
+
+
+def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> float:
+    """Seconds that the slowest rank spends in calls of the lowest layer it entered."""
+    own = ~found.shared
+    single = np.bincount(
+        np.clip(found.rank[own], 0, found.ranks - 1), found.seconds[own], minlength=found.ranks
+    )
+    together = found["slowest"][found.shared]
+    evenly = found.seconds[found.shared] / found.ranks
+    seconds = float(single.max()) + float(np.maximum(together, evenly).sum())
+    if "MPI-IO" in trace.counters:
+        table = trace.counters["MPI-IO"]
+        above = table.filter(pl.col("rank") < 0)["MPIIO_F_SLOWEST_RANK_TIME"].sum()
+        seconds = max(seconds, float(above or 0.0))
+    return min(seconds, runtime)
+
+
+def even_part(at: Counted, some: Flags) -> float:
+    """The part of all targets that one request of these records keeps busy."""
+    sizes, counts = [], []
+    for record in np.flatnonzero(some):
+        if at.records.targets[record] and at.records.requests[record]:
+            size = at.records.moved[record] / at.records.requests[record]
+            stripes = np.ceil(size / max(1, at.records.stripe_size[record]))
+            sizes.append(min(stripes, len(at.records.targets[record])))
+            counts.append(len(at.records.targets[record]))
+    return float(np.mean(sizes) / np.mean(counts)) if sizes else 1 / at.records.ranks
+
+
+def tiny_files(found: CounterRecords) -> Flags:
+    """Records of files that hold next to nothing, where there are many for each rank."""
+    some = (found.moved > 0) & (found.moved < TINY) & ~found.shared
+    return some if some.sum() >= 10 * found.ranks else np.zeros(len(found), np.bool_)

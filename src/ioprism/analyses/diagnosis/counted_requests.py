@@ -1,0 +1,192 @@
+"""Requests, libraries, syncs and metadata in counters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import Floats
+from ioprism.analyses.diagnosis.counted import Counted, even_part, tiny_files
+from ioprism.analyses.diagnosis.counted_load import few_targets
+from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.observations import with_file_rows
+from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
+from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL
+from ioprism.analyses.diagnosis.situation import Candidate
+from ioprism.analyses.diagnosis.uneven_load import COPIES, MANY
+
+BLOCK = 2**20  # bytes: one request of a file system
+REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual storage
+
+
+def find(at: Counted) -> Iterator[Candidate]:
+    """Find what requests, libraries, syncs and metadata calls cost."""
+    repeated = list(_redundant(at))
+    yield from repeated
+    if not repeated:
+        yield from few_targets(at)
+    yield from _layers(at)
+    yield from _sync(at)
+    yield from _metadata(at)
+    yield from _small(at)
+
+
+def _redundant(at: Counted) -> Iterator[Candidate]:
+    """All ranks together read a file's bytes many times."""
+    found = at.records
+    copies = found["bytes_read"] / np.maximum(found["last_read"] + 1, 1)
+    some = found.shared & (copies >= COPIES)
+    if not some.any():
+        return
+    record = int(np.argmax(np.where(some, found["read_time"], 0.0)))
+    mine = np.arange(len(found)) == record
+    seconds = float(max(found["slowest"][record], found["read_time"][record] / found.ranks))
+    rest = max(0.0, at.held - seconds)
+    after = seconds / copies[record]
+    yield at.candidate(
+        "redundant-reads", {"file": found.path(record)},
+        (rest + after, rest, rest + 3 * after), mine,
+        copies=float(copies[record]), bytes=float(found["last_read"][record]),
+    )  # fmt: skip
+
+
+def _layers(at: Counted) -> Iterator[Candidate]:
+    """MPI-IO against POSIX, for files that all ranks share."""
+    if "MPI-IO" not in at.trace.counters:
+        return
+    found = at.records
+    table = with_file_rows(at.trace.counters["MPI-IO"], found.files)
+    for row in table.filter(pl.col("rank") < 0).iter_rows(named=True):
+        record = np.flatnonzero((found.file == row["file"]) & found.shared)
+        if not len(record):
+            continue
+        rewritten = list(_read_modify_write(at, int(record[0]), row))
+        yield from rewritten
+        if not rewritten:
+            yield from _few_aggregators(at, int(record[0]), row)
+
+
+def _read_modify_write(at: Counted, place: int, row: dict[str, Any]) -> Iterator[Candidate]:
+    """POSIX reads what the program only writes."""
+    found = at.records
+    read, written = found["bytes_read"][place], found["bytes_written"][place]
+    asked = row["MPIIO_BYTES_WRITTEN"]
+    if not asked or row["MPIIO_BYTES_READ"] > 0.1 * read or read < 0.2 * asked:
+        return
+    seconds = float(found["slowest"][place])
+    rest = max(0.0, at.held - seconds)
+    writes = found["write_time"][place] / max(1e-12, found.seconds[place])
+    after = seconds * writes * min(1.0, asked / max(1.0, written))
+    yield at.candidate(
+        "read-modify-write", {"file": found.path(place)},
+        (rest + 0.6 * after, rest, rest + after), np.arange(len(found)) == place,
+        asked=asked, read=read, written=written,
+    )  # fmt: skip
+
+
+def _few_aggregators(at: Counted, place: int, row: dict[str, Any]) -> Iterator[Candidate]:
+    """One rank does the I/O of collective calls: ranks differ in bytes as much as they can."""
+    found = at.records
+    mean = found.moved[place] / found.ranks
+    aggregators = found.ranks / (1 + found["byte_variance"][place] / max(mean**2, 1.0))
+    collective = row["MPIIO_COLL_WRITES"] + row["MPIIO_COLL_READS"] > 0
+    if not collective or aggregators >= 1.5 or found.ranks < MANY:
+        return
+    mine = np.arange(len(found)) == place
+    seconds = float(found["slowest"][place])
+    rest = max(0.0, at.held - seconds)
+    likely, least, most = (
+        rest + seconds * max(1 / found.ranks, even_part(at, mine) * share)
+        for share in (LIKELY, LEAST, MOST)
+    )
+    yield at.candidate(
+        "few-aggregators",
+        {"rank": int(found["slowest_rank"][place]), "file": found.path(place)},
+        (likely, least, most), mine, aggregators=1,
+    )  # fmt: skip
+
+
+def _work_left(at: Counted, busy: Floats) -> tuple[float, float, float]:
+    """Seconds that data calls alone keep the slowest rank, or the targets: likely, least, most."""
+    chain = float(at.records.by_rank(busy).max())
+    targets = {name for names in at.records.targets for name in names}
+    even = float(busy.sum()) / len(targets) if targets else 0.0
+    return max(chain, LIKELY * even), max(chain, LEAST * even), max(chain, 1.2 * even)
+
+
+def _sync(at: Counted) -> Iterator[Candidate]:
+    """Syncs, whose time Darshan adds to that of writes."""
+    found = at.records
+    some = found["syncs"] > 1
+    if not some.any():
+        return
+    # A write takes at most what the longest took, and at least its bytes at a usual rate.
+    least = REQUEST * found["writes"] + found["bytes_written"] / USUAL
+    likely = np.sqrt(np.maximum(0.5 * found["longest_write"] * found["writes"], least) * least)
+    writes = np.where(some, np.minimum(found["write_time"], likely), found["write_time"])
+    busy = writes + found["read_time"]
+    left = _work_left(at, busy)
+    meta = float(at.records.by_rank(found["meta_time"]).max())
+    record = int(np.argmax(np.where(some, found["syncs"], 0)))
+    yield at.candidate(
+        "frequent-sync", {"operation": "sync", "file": found.path(record)},
+        (left[0] + meta, 0.7 * left[1] + meta, 1.6 * left[0] + meta), some,
+        syncs=float(found["syncs"].sum()),
+    )  # fmt: skip
+
+
+def _metadata(at: Counted) -> Iterator[Candidate]:
+    """Opens, stats and closes."""
+    found = at.records
+    some = found["meta_time"] > 0
+    if not some.any():
+        return
+    busy = np.where(tiny_files(found), 0.0, found["read_time"] + found["write_time"])
+    left = _work_left(at, busy)
+    # One open for each file with data is needed, and none of those with next to nothing.
+    opens = found["opens"] + found["stats"]
+    needed = np.where(
+        (found.moved > 0) & ~tiny_files(found), np.where(found.shared, found.ranks, 1), 0
+    )
+    part = np.minimum(1.0, found.by_rank(needed.astype(np.float64)) /
+                      np.maximum(found.by_rank(opens), 1.0))  # fmt: skip
+    kept = float((found.by_rank(found["meta_time"]) * part).max())
+    files = found.file[some]
+    culprit: dict[str, object] = {"operation": "open"}
+    if len(np.unique(files)) > 2 * found.ranks:
+        culprit["directory"] = common_directory(
+            found.files["path"].gather(np.unique(files).tolist()).to_list()
+        )
+    yield at.candidate(
+        "metadata", culprit, (left[0] + kept, left[1] + kept, left[2] + kept), some,
+        files=len(np.unique(files)), calls=float(found["opens"].sum() + found["stats"].sum()),
+    )  # fmt: skip
+
+
+def _small(at: Counted) -> Iterator[Candidate]:
+    """The fixed cost of each request, against rates that storage targets have."""
+    found = at.records
+    busy = found["read_time"] + found["write_time"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = found.moved / found.requests
+    some = (found.requests > 1) & (size < BLOCK) & (found["syncs"] <= 1)
+    if not some.any() or found.requests[some].sum() < 100:
+        return
+    mean = float(found.moved[some].sum() / found.requests[some].sum())
+    targets = {name for names in found.targets for name in names}
+    users = len(np.unique(found.rank[some]))
+    queue = max(1.0, users / len(targets)) if targets else 1.0
+    each = float(busy[some].sum() / found.requests[some].sum()) / queue
+    own = float(found.by_rank(np.where(some, busy, 0.0)).max())
+    rest = max(0.0, at.held - own)
+    fixed = [float(np.clip(1 - mean / rate / max(each, 1e-12), 0, 1)) * (1 - mean / BLOCK)
+             for rate in (USUAL, FAST, SLOW)]  # fmt: skip
+    record = int(np.argmax(np.where(some, found.requests, 0)))
+    yield at.candidate(
+        "small-requests", {"bytes_per_request": round(mean), "file": found.path(record)},
+        (rest + own * (1 - fixed[0]), rest + own * (1 - fixed[1]), rest + own * (1 - fixed[2])),
+        some, requests=float(found.requests[some].sum()), bytes_per_request=mean,
+    )  # fmt: skip

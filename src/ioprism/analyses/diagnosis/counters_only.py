@@ -1,0 +1,46 @@
+"""The same causes from counters alone: one record per file and rank, with wider intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ioprism.analyses.diagnosis import counted_load, counted_requests
+from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
+from ioprism.analyses.diagnosis.counted import Counted, slowest_rank
+from ioprism.analyses.diagnosis.counter_records import counter_records
+from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp
+from ioprism.model.trace import Trace
+
+
+def diagnose_counters(trace: Trace) -> Diagnosis:
+    """Return what counters tell of what holds the job up."""
+    runtime = trace.job.runtime or _last_moment(trace)
+    found = counter_records(trace)
+    if found is None or not len(found):
+        return Diagnosis(runtime, HeldUp(0.0, 0.0, "nothing"))
+    by_rank = found.by_rank(found.seconds)
+    held = slowest_rank(trace, found, runtime)
+    how = HeldUp(held, held / runtime if runtime > 0 else 0.0, "counters")
+    missing = not_checked_in_counters(any(found.targets))
+    if how.share < WORTH:
+        return Diagnosis(runtime, how, ledger=ledger((), held, held), not_checked=missing)
+    at = Counted(found, trace, by_rank, held)
+    kept = attributed(
+        [*counted_load.find(at), *counted_requests.find(at)], np.array([held]), runtime
+    )
+    left = float(kept.left.sum())
+    return Diagnosis(
+        runtime, how, kept.causes, ledger(kept.causes, left, left), not_checked=missing
+    )
+
+
+def _last_moment(trace: Trace) -> float:
+    """When the last recorded call ended: for jobs that were killed."""
+    latest = [
+        float(table[name].max() or 0.0)  # type: ignore[arg-type]
+        for table in (trace.counters[key] for key in trace.counters if key != "HEATMAP")
+        for name in table.columns
+        if name.endswith("END_TIMESTAMP") and table.height
+    ]
+    return max(latest, default=0.0)

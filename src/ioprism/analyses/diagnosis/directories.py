@@ -1,0 +1,47 @@
+"""The directory that most of some files lie below."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+
+MOST_PATHS = 20_000  # that are looked at
+NEARLY_ALL, HALF = 0.9, 0.5
+
+
+def common_directory(paths: Sequence[str]) -> str:
+    """Return the deepest directory that nine of ten paths lie below; empty if there is none.
+
+    Where that is the root, the deepest one that half of them lie below.
+    """
+    parents = [_parent(path) for path in paths[:MOST_PATHS]]
+    found = _deepest(parents, NEARLY_ALL)
+    return found if found not in ("", "/") else _deepest(parents, HALF)
+
+
+def _parent(path: str) -> str:
+    name = posixpath.normpath(posixpath.dirname(path))
+    if name.startswith("/"):
+        return "/" + name.lstrip("/")
+    return "" if name == "." else name
+
+
+def _deepest(parents: Sequence[str], share: float) -> str:
+    best = "/" if parents and all(parent.startswith("/") for parent in parents) else ""
+    while True:
+        below = _children(parents, best)
+        name = max(below, key=lambda child: below[child], default=None)
+        if name is None or below[name] < share * len(parents):
+            return best
+        best = name
+
+
+def _children(directories: Sequence[str], parent: str) -> dict[str, int]:
+    """How many lie below each sub-directory of a directory."""
+    found: dict[str, int] = {}
+    prefix = parent.rstrip("/") + "/" if parent else ""
+    for name in directories:
+        below = name[len(prefix) :].split("/", 1)[0] if name.startswith(prefix) else ""
+        if below:
+            found[prefix + below] = found.get(prefix + below, 0) + 1
+    return found

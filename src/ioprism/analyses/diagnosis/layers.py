@@ -1,0 +1,184 @@
+"""What a library above POSIX makes of the program's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
+from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+
+PIECES = 8  # calls below for one above: the library passes small pieces on
+SMALL = 2**20  # bytes: a piece that a file system handles as one request
+AGGREGATED = 0.5  # of the ranks: fewer of them do the I/O where calls are aggregated
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFile:
+    """One file that the program uses through MPI-IO or a library, and what reaches POSIX."""
+
+    file: int
+    asked: tuple[int, int]  # bytes read, written by the program
+    calls_above: int
+    collective: bool
+    ranks_above: int
+
+
+def collective_files(at: Situation) -> Ints:
+    """Files that ranks access together: who does their I/O is the library's choice."""
+    return np.array([entry.file for entry in library_files(at) if entry.collective], np.int64)
+
+
+def library_files(at: Situation) -> list[LibraryFile]:
+    """Sum up the calls of the highest layer that moves data, by file."""
+    above = at.seen.above
+    if not above.height:
+        return []
+    moves = above.filter(pl.col("operation").cast(pl.String).is_in(["read", "write"]))
+    table = (
+        moves.group_by("file", "layer")
+        .agg(
+            pl.len().alias("calls"),
+            pl.col("unit").n_unique().alias("ranks"),
+            pl.col("bytes")
+            .filter(pl.col("operation").cast(pl.String) == "read")
+            .sum()
+            .alias("read"),
+            pl.col("bytes")
+            .filter(pl.col("operation").cast(pl.String) == "write")
+            .sum()
+            .alias("write"),
+            pl.col("collective").any().alias("collective"),
+        )
+        .filter(pl.col("layer").cast(pl.String) == "mpiio")
+    )
+    counted = _counted_collectives(at)
+    return [
+        LibraryFile(
+            int(row["file"]),
+            (int(row["read"] or 0), int(row["write"] or 0)),
+            int(row["calls"]),
+            bool(row["collective"]) or int(row["file"]) in counted,
+            int(row["ranks"]),
+        )
+        for row in table.iter_rows(named=True)
+        if row["file"] is not None
+    ]
+
+
+def _counted_collectives(at: Situation) -> set[int]:
+    """Files for which the MPI-IO counters count collective calls."""
+    if "MPI-IO" not in at.seen.counters:
+        return set()
+    table = at.seen.counters["MPI-IO"]
+    some = (pl.col("MPIIO_COLL_WRITES") > 0) | (pl.col("MPIIO_COLL_READS") > 0)
+    return set(table.filter(some)["file"].to_list())
+
+
+def find(at: Situation) -> Iterator[Candidate]:
+    """Find files whose library makes more, smaller or other calls than the program."""
+    for entry in library_files(at):
+        mine = (at.calls.file == entry.file) & at.calls.moves_data
+        if not mine.any():
+            continue
+        rewritten = _read_modify_write(at, entry, mine)
+        if rewritten is not None:
+            yield rewritten
+            continue
+        if not entry.collective:
+            continue
+        writers = np.unique(at.calls.rank[mine])
+        many = len(writers) > AGGREGATED * entry.ranks_above and entry.ranks_above > 1
+        if many:
+            yield from _not_aggregated(at, entry, mine)
+        else:
+            yield from _few_aggregators(at, entry, mine, writers)
+
+
+def _rest(at: Situation, mine: Flags) -> Floats:
+    """Seconds of each phase that are not the lowest layer's calls on the file."""
+    return np.maximum(0.0, at.held - at.busiest_rank(at.own, mine))
+
+
+def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candidate | None:
+    """The program only writes, but the library reads (and writes) more than that."""
+    read, written = (int(at.calls.bytes[mine & (at.calls.kind == k)].sum()) for k in (READ, WRITE))
+    if entry.asked[0] > 0.1 * read or read < 0.2 * max(1, entry.asked[1]) or not entry.asked[1]:
+        return None
+    writes = mine & (at.calls.kind == WRITE)
+    shrunk = min(1.0, entry.asked[1] / max(1, written))
+    quick = float(np.quantile(at.calls.duration[writes], 0.25))
+    after = np.where(writes, np.minimum(at.own, quick) * shrunk, 0.0)
+    slow = np.where(writes, at.own * shrunk, 0.0)
+    rest = _rest(at, mine)
+    saved = np.maximum(0.0, at.held - rest - at.busiest_rank(after))
+    low = np.maximum(0.0, at.held - rest - at.busiest_rank(slow))
+    return Candidate(
+        "read-modify-write",
+        {"file": at.path(entry.file)},
+        saved,
+        float(low.sum()) * 0.97,
+        float((at.held - rest).sum()),
+        0.0,
+        contrast_of(at, mine & (at.calls.kind == READ), writes, "read-modify-write"),
+        {"asked": entry.asked[1], "read": read, "written": written},
+    )
+
+
+def _not_aggregated(at: Situation, entry: LibraryFile, mine: Flags) -> Iterator[Candidate]:
+    """Collective calls reach POSIX as many small pieces from all ranks."""
+    count = int(mine.sum())
+    size = float(np.median(at.calls.bytes[mine]))
+    if count < PIECES * entry.calls_above or size >= SMALL:
+        return
+    rest = _rest(at, mine)
+    # Large contiguous pieces: the fixed cost per piece and the locks go away. What remains is
+    # at most what the quickest calls take, at least their bytes at the highest rate seen.
+    quick = float(np.quantile(at.calls.duration[mine], 0.1))
+    pieces = at.busiest_rank(mine.astype(np.float64))
+    slow = pieces * quick
+    likely = 0.3 * slow
+    saved = np.maximum(0.0, at.held - rest - likely)
+    yield Candidate(
+        "collective-not-aggregated",
+        {"file": at.path(entry.file)},
+        saved,
+        float(np.maximum(0.0, at.held - rest - slow).sum()),
+        float((at.held - rest).sum()),
+        0.0,
+        contrast_of(at, mine, None, "collective-not-aggregated"),
+        {"bytes_per_request": size, "asked_bytes": sum(entry.asked) / max(1, entry.calls_above)},
+    )
+
+
+def _few_aggregators(
+    at: Situation, entry: LibraryFile, mine: Flags, writers: Ints
+) -> Iterator[Candidate]:
+    """Fewer ranks than nodes do the I/O of collective calls."""
+    hosts = at.seen.host_of
+    nodes = len(np.unique(hosts[hosts >= 0]))
+    nodes = max(nodes, 1)
+    if len(writers) >= nodes:
+        return
+    own = at.by_rank(at.own, mine)
+    chain = own.sum(axis=1) / nodes
+    held = np.where(mine, at.queues.held, 0.0)
+    work = at.even_target(held)
+    rest = np.maximum(0.0, at.held - own.max(axis=1))
+    least, most = at.queues.doubt
+    after = [np.maximum(chain, work * factor) + rest for factor in (most, 1.0, least)]
+    saved = [np.maximum(0.0, at.held - a) for a in after]
+    yield Candidate(
+        "few-aggregators",
+        {"rank": int(at.seen.rank_numbers[writers[0]]), "file": at.path(entry.file)},
+        saved[1],
+        0.93 * float(saved[0].sum()),
+        1.03 * float(saved[2].sum()),
+        0.0,
+        contrast_of(at, mine, None, "few-aggregators"),
+        {"aggregators": len(writers), "nodes": nodes},
+    )

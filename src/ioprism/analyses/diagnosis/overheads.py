@@ -1,0 +1,139 @@
+"""Calls that move no data: opens, stats and closes; forcing data to storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
+from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+
+LIBRARY = 2**26  # bytes: larger files are data rather than programs
+MANY_FILES = 10  # that all ranks load, to be called a start
+TINY = 2**16  # bytes: a file that costs more to open than to move
+
+
+def find(at: Situation) -> Iterator[Candidate]:
+    """Find metadata and sync calls that hold the job up."""
+    library = library_calls(at)
+    yield from _library_start(at, library)
+    yield from _frequent_sync(at)
+    yield from _metadata(at, library)
+
+
+def without(
+    at: Situation, some: Flags, kept: Floats, *, relieved: Flags | None = None
+) -> tuple[Floats, float, float]:
+    """Savings by phase, low and high, when only `kept` of these calls' seconds remain.
+
+    Calls that move data then come faster after each other: they may have to wait for targets.
+    Those `relieved` no longer wait behind the calls that go.
+    """
+    quick = np.minimum(at.own, at.queues.lone)
+    rest = at.own if relieved is None else np.where(relieved, quick, at.own)
+    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
+    least, most = at.queues.doubt
+    after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
+    saved = [np.maximum(0.0, at.held - part) for part in after]
+    return saved[1], 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+
+
+def _frequent_sync(at: Situation) -> Iterator[Candidate]:
+    """Data is forced to storage more often than once per file and phase."""
+    syncs = at.calls.kind == SYNC
+    if not syncs.any():
+        return
+    kept = _needed(at, at.calls.kind == WRITE, at.seen.syncs)[at.calls.rank]
+    if float(np.median(kept[syncs])) > 0.5:
+        return
+    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
+    files = at.calls.file[syncs & (at.calls.file >= 0)]
+    culprit = {"operation": "sync"}
+    if len(files):
+        culprit["file"] = at.path(int(np.bincount(files).argmax()))
+    yield Candidate(
+        "frequent-sync", culprit, saved, low, high, 0.0,
+        contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
+        {"syncs": int(at.seen.syncs.sum())},
+    )  # fmt: skip
+
+
+def _needed(at: Situation, some: Flags, made: Floats) -> Floats:
+    """The part of each rank's calls that is needed: one for each file and phase of `some`."""
+    some = some & (at.calls.file >= 0)
+    files = int(at.calls.file.max(initial=0)) + 1
+    key = (at.seen.phase[some] * at.ranks + at.calls.rank[some]) * files
+    pairs = np.unique(key + at.calls.file[some])
+    needed = np.bincount(pairs // files % at.ranks, minlength=at.ranks)
+    return np.minimum(1.0, np.maximum(1, needed) / np.maximum(made, 1))
+
+
+def library_calls(at: Situation) -> Flags:
+    """Calls on small files that most ranks read and none writes, where there are many of them."""
+    known = at.calls.file >= 0
+    files = int(at.calls.file.max(initial=-1)) + 1
+    pairs = np.unique(at.calls.file[known] * at.ranks + at.calls.rank[known])
+    users = np.bincount(pairs // at.ranks, minlength=files)
+    reads, writes = (
+        np.bincount(at.calls.file[known & (at.calls.kind == kind)],
+                    at.calls.bytes[known & (at.calls.kind == kind)], minlength=files)
+        for kind in (READ, WRITE)
+    )  # fmt: skip
+    each = reads / np.maximum(users, 1)
+    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
+    if wanted.sum() < MANY_FILES:
+        return np.zeros(len(at.calls), np.bool_)
+    return np.asarray(known & wanted[np.maximum(at.calls.file, 0)])
+
+
+def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
+    """Every rank loads the same small files: one rank of each node could."""
+    if not some.any():
+        return
+    files = np.unique(at.calls.file[some])
+    nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    per_node = max(1.0, at.ranks / nodes)
+    kept = np.full(len(at.calls), 1 / per_node)
+    saved, low, high = without(at, some, kept)
+    names = at.seen.files["path"].gather(files.tolist()).to_list()
+    yield Candidate(
+        "library-start", {"directory": common_directory(names)}, saved, 0.8 * low, high, 0.0,
+        contrast_of(at, some, None, "library-start"),
+        {"files": len(files), "ranks": at.ranks, "nodes": nodes},
+    )  # fmt: skip
+
+
+def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
+    """Opens, stats and closes: as few as the data needs, one open for each rank."""
+    some = (at.calls.kind == METADATA) & ~library
+    if not some.any() and not at.seen.unplaced.any():
+        return
+    tiny = _tiny(at)
+    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
+    files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
+    # What lies in many tiny files goes into few: their requests are joined as well.
+    saved, low, high = without(at, some | tiny, kept)
+    culprit: dict[str, object] = {"operation": "open"}
+    if len(files) > 2 * at.ranks:
+        names = at.seen.files["path"].gather(files.tolist()).to_list()
+        culprit["directory"] = common_directory(names)
+    yield Candidate(
+        "metadata", culprit, saved, low, high, 0.0,
+        contrast_of(at, some, at.calls.moves_data, "metadata"),
+        {"files": len(files), "calls": int(some.sum()), "calls_per_file":
+         float(np.median(counts)) if len(counts) else 0.0},
+    )  # fmt: skip
+
+
+def _tiny(at: Situation) -> Flags:
+    """Calls on files that hold next to nothing, where there are many of them for each rank."""
+    known = at.calls.moves_data & (at.calls.file >= 0)
+    size = np.bincount(at.calls.file[known], at.calls.bytes[known])
+    files = np.flatnonzero((size > 0) & (size < TINY))
+    if len(files) < 10 * at.ranks:
+        return np.zeros(len(at.calls), np.bool_)
+    return known & np.isin(at.calls.file, files)

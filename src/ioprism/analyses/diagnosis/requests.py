@@ -1,0 +1,283 @@
+"""Requests that cost more than their bytes: small, out of order, across lock blocks, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
+from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.layers import library_files
+from ioprism.analyses.diagnosis.queues import LIKELY
+from ioprism.analyses.diagnosis.request_cost import fixed_share
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, rank_test
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.uneven_load import COPIES, read_copies
+
+BLOCK = 2**20  # bytes: lock block where the layout is not known, and one request of a file system
+ENOUGH = 3
+DISORDER = 0.5  # share of requests out of order
+
+
+def find(at: Situation) -> Iterator[Candidate]:
+    """Find the one property of requests that costs most, for each direction."""
+    library = [entry.file for entry in library_files(at)]
+    for kind in (READ, WRITE):
+        some = (at.calls.kind == kind) & (at.calls.bytes > 0) & ~np.isin(at.calls.file, library)
+        if some.sum() < 2:
+            continue
+        found = [*_of_direction(at, some, kind)]
+        if found:
+            yield max(found, key=lambda candidate: candidate.saving)
+
+
+def _of_direction(at: Situation, some: Flags, kind: int) -> Iterator[Candidate]:
+    repeated = _redundant(at, some) if kind == READ else None
+    if repeated is not None:
+        yield repeated
+        return
+    conflict = lock_conflicts(at, some) if kind == WRITE else np.zeros(len(at.calls), np.bool_)
+    if conflict.sum() > DISORDER * some.sum():
+        contended = _contention(at, some, conflict)
+        if contended is not None:
+            yield contended
+            return
+    order = in_order(at, some)
+    if (some & ~order).sum() > DISORDER * some.sum():
+        disorder = _random(at, some, order)
+        if disorder is not None:
+            yield disorder
+            return
+    small = _small(at, some)
+    if small is not None:
+        yield small
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _After:
+    """What calls would take and hold."""
+
+    lone: Floats
+    held: Floats
+
+
+def _savings(at: Situation, after: _After, factor: float = 1.0) -> Floats:
+    chain = at.busiest_rank(np.where(at.calls.moves_data, np.minimum(after.lone, at.own), at.own))
+    work = at.busiest_target(after.held)
+    bound = np.maximum(chain, work * factor) + at.waiting
+    return np.maximum(0.0, at.held - bound)
+
+
+def stripe_sizes(at: Situation) -> Ints:
+    """The lock block of each call's file."""
+    sizes = at.seen.files["stripe_size"].fill_null(0).to_numpy()
+    if not len(sizes):
+        return np.full(len(at.calls), BLOCK)
+    known = sizes[np.maximum(at.calls.file, 0)]
+    return np.where((known > 0) & (at.calls.file >= 0), known, BLOCK)
+
+
+def lock_conflicts(at: Situation, some: Flags) -> Flags:
+    """Which requests touch a lock block that another rank touched last."""
+    size = stripe_sizes(at)
+    rows = np.flatnonzero(some & (at.calls.offset >= 0) & (at.calls.file >= 0))
+    first = at.calls.offset[rows] // size[rows]
+    last = (at.calls.offset[rows] + at.calls.bytes[rows] - 1) // size[rows]
+    across = last > first
+    call = np.concatenate((rows, rows[across]))
+    block = np.concatenate((first, last[across]))
+    order = np.lexsort((at.calls.start[call], block, at.calls.file[call]))
+    call, block = call[order], block[order]
+    same = (block[1:] == block[:-1]) & (at.calls.file[call][1:] == at.calls.file[call][:-1])
+    other = same & (at.calls.rank[call][1:] != at.calls.rank[call][:-1])
+    conflict = np.zeros(len(at.calls), np.bool_)
+    conflict[call[1:][other]] = True
+    return conflict
+
+
+def in_order(at: Situation, some: Flags) -> Flags:
+    """Which requests begin where the one before them on the same file and target ended."""
+    rows = np.flatnonzero(some)
+    target = at.pieces.first[rows]
+    order = np.lexsort((at.calls.start[rows], at.calls.rank[rows], target, at.calls.file[rows]))
+    rows, target = rows[order], target[order]
+    same = (
+        (at.calls.file[rows][1:] == at.calls.file[rows][:-1])
+        & (target[1:] == target[:-1])
+        & (at.calls.rank[rows][1:] == at.calls.rank[rows][:-1])
+    )
+    ends = at.calls.offset[rows] + at.calls.bytes[rows]
+    begins = at.calls.offset[rows][1:]
+    # On the next stripe of the same target there is a jump by the other targets' stripes.
+    jump = np.where(ends[:-1] % stripe_sizes(at)[rows[1:]] == 0, _round(at, rows[1:]), 0)
+    ahead = (begins == ends[:-1]) | (begins == ends[:-1] + jump)
+    ordered = np.zeros(len(at.calls), np.bool_)
+    ordered[rows[1:][same & ahead]] = True
+    return ordered
+
+
+def _round(at: Situation, rows: Ints) -> Ints:
+    """Bytes from a stripe to the next one on the same target, less the stripe itself."""
+    counts = at.seen.files["targets"].list.len().fill_null(1).cast(pl.Int64).to_numpy()
+    sizes = stripe_sizes(at)
+    others = np.maximum(1, counts[np.maximum(at.calls.file[rows], 0)]) - 1
+    return np.asarray(others * sizes[rows], np.int64)
+
+
+def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None:
+    """Requests wait for locks on blocks that other ranks hold."""
+    locked, free = some & conflict, some & ~conflict
+    small = float(np.median(at.calls.bytes[some])) < 0.5 * float(np.median(stripe_sizes(at)[some]))
+    cost = _lock_cost(at, locked, free, small=small)
+    if cost is None:
+        return None
+    quick, test = cost
+    held = np.where(some, np.minimum(at.queues.held, quick), at.queues.held)
+    lone = np.where(some, np.minimum(at.own, quick / LIKELY), at.queues.lone)
+    saved = _savings(at, _After(lone, held))
+    low, high = (float(_savings(at, _After(lone * x, held * x)).sum()) for x in (1.25, 0.7))
+    code = "misalignment"
+    if small:
+        # Each rank gets one aligned part: its requests can then also be large.
+        code = "shared-file-contention"
+        low, saved = float(saved.sum()), _savings(at, _After(lone * 0.3, held * 0.3))
+        high = float(_savings(at, _After(lone * 0, held * 0)).sum())
+    file = int(np.bincount(at.calls.file[some]).argmax())
+    return Candidate(
+        code,
+        {"file": at.path(file)},
+        saved,
+        0.93 * low,
+        min(float(at.held.sum()), 1.03 * high),
+        test,
+        contrast_of(at, locked, free, code),
+        {"stripe_size": int(np.median(stripe_sizes(at)[some])),
+         "bytes_per_request": float(np.median(at.calls.bytes[some]))},
+    )  # fmt: skip
+
+
+def _lock_cost(
+    at: Situation, locked: Flags, free: Flags, *, small: bool
+) -> tuple[float, float] | None:
+    """What a request holds its target for where no other rank has the lock, and its p-value."""
+    service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
+    slow = float(np.mean(at.queues.held[locked]))
+    if free.sum() < ENOUGH:
+        return (float(np.quantile(service[locked], 0.05)), 0.001) if small else None
+    test = rank_test(service[locked], service[free])
+    quick = float(np.median(service[free]))
+    if test > SIGNIFICANT:
+        # Targets that serve many at a time hide what one request costs: whole durations tell.
+        test = rank_test(at.calls.duration[locked], at.calls.duration[free])
+        quick = slow * float(
+            np.median(at.calls.duration[free]) / np.median(at.calls.duration[locked])
+        )
+    if quick > 0.95 * slow:
+        return None
+    return quick, test
+
+
+def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
+    """Requests out of order cost more than those in order."""
+    service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
+    wild, tame = some & ~order, some & order
+    size = stripe_sizes(at)
+    opens_stripe = at.calls.offset % size == 0
+    inner = tame & ~opens_stripe
+    if inner.sum() < 2:
+        return None
+    slow, quick = float(np.median(service[wild])), float(np.median(service[inner]))
+    outer = tame & opens_stripe
+    share = min(1.0, float(np.median(at.calls.bytes[some] / size[some])))
+    at_border = float(np.median(service[outer])) if outer.sum() >= 2 else quick
+    ratio = ((1 - share) * quick + share * at_border) / max(slow, 1e-12)
+    test = rank_test(service[wild][:2000], service[inner])
+    if test > 0.05 or ratio > 0.8:
+        return None
+    after = _After(
+        np.where(some, at.queues.lone * ratio, at.queues.lone),
+        np.where(some, at.queues.held * ratio, at.queues.held),
+    )
+    saved = _savings(at, after)
+    file = int(np.bincount(at.calls.file[some]).argmax())
+    return Candidate(
+        "random-access",
+        {"file": at.path(file), "access": "random"},
+        saved,
+        0.5 * float(saved.sum()),
+        min(float(at.held.sum()), 1.1 * float(saved.sum())),
+        min(test, 0.01),
+        contrast_of(at, wild, inner, "random-access"),
+        {"bytes_per_request": float(np.median(at.calls.bytes[some]))},
+    )
+
+
+def _small(at: Situation, some: Flags) -> Candidate | None:
+    """The fixed cost of each request dominates."""
+    size = float(np.median(at.calls.bytes[some]))
+    if size >= BLOCK:
+        return None
+    share, low, high = fixed_share(at, some)
+    # In requests of one block, as many fixed costs remain.
+    kept = size / BLOCK
+
+    def saved(fixed: float) -> Floats:
+        factor = 1 - fixed * (1 - kept)
+        after = _After(
+            np.where(some, at.queues.lone * factor, at.queues.lone),
+            np.where(some, at.queues.held * factor, at.queues.held),
+        )
+        return _savings(at, after)
+
+    files = at.calls.file[some & (at.calls.file >= 0)]
+    culprit: dict[str, object] = {"bytes_per_request": int(size)}
+    if len(files):
+        culprit["file"] = at.path(int(np.bincount(files).argmax()))
+    seconds = saved(share)
+    return Candidate(
+        "small-requests",
+        culprit,
+        seconds,
+        float(saved(low).sum()),
+        float(saved(high).sum()),
+        0.0,
+        contrast_of(at, some, None, "small-requests"),
+        {"requests": int(some.sum()), "bytes_per_request": size},
+    )
+
+
+def _redundant(at: Situation, some: Flags) -> Candidate | None:
+    """Many ranks read the same bytes of a file."""
+    known = some & (at.calls.file >= 0) & (at.calls.offset >= 0)
+    if not known.any():
+        return None
+    copies = read_copies(at)
+    count = len(copies)
+    seconds = np.bincount(at.calls.file[known], at.own[known], minlength=count)
+    pairs = np.unique(at.calls.file[known] * at.ranks + at.calls.rank[known])
+    readers = np.bincount(pairs // at.ranks, minlength=count)
+    seconds[(copies < COPIES) | (readers < COPIES)] = 0.0
+    if not seconds.any():
+        return None
+    file = int(np.argmax(seconds))
+    mine = some & (at.calls.file == file)
+    factor = 1 / copies[file]
+    rank_share = at.busiest_rank(at.own, mine)
+    rest = np.maximum(0.0, at.held - rank_share)
+    # Read once: at most what one rank's reads take alone, shared by all at best.
+    after = rank_share * factor
+    saved = np.maximum(0.0, at.held - rest - after)
+    return Candidate(
+        "redundant-reads",
+        {"file": at.path(file)},
+        saved,
+        float(np.maximum(0.0, at.held - rest - 3 * after).sum()),
+        float((at.held - rest).sum()),
+        0.0,
+        contrast_of(at, mine, None, "redundant-reads"),
+        {"copies": float(copies[file]), "readers": int(readers[file]),
+         "bytes": float(at.calls.bytes[mine].sum() / copies[file])},
+    )  # fmt: skip

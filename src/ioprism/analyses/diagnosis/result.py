@@ -1,0 +1,208 @@
+"""The answer of a diagnosis: plain data, in base units, without wording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.diagnosis.stages import Stage
+from ioprism.model.finding import Recommendation
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Seconds that the run would be shorter, and the 90 % interval of it."""
+
+    seconds: float
+    low: float
+    high: float
+    share: float  # of the run time
+
+
+@dataclass(frozen=True, slots=True)
+class CallGroup:
+    """Calls that are compared with others; None where the trace does not tell."""
+
+    count: int
+    bytes: int | None = None
+    median_seconds: float | None = None
+    rate: float | None = None  # bytes per second
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The calls concerned beside peers that do the same work."""
+
+    what: str  # the property in which they differ
+    slow: CallGroup
+    peers: CallGroup | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that holds the job up."""
+
+    code: str
+    culprit: Mapping[str, Any]
+    saving: Saving
+    confidence: float  # 0 to 1
+    contrast: Contrast
+    facts: Mapping[str, Any] = field(default_factory=dict)  # values that advice is made of
+    symptoms: tuple[str, ...] = ()  # codes of the findings that it explains
+    title: str = ""
+    advice: tuple[Recommendation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """Seconds of the run that would go away if every I/O call took no time."""
+
+    seconds: float
+    share: float  # of the run time
+    how: str  # phases, ranks, counters, heatmap, nothing
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """Part of the held-up time: a cause's code, `transfer` or `unexplained`."""
+
+    what: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opportunity:
+    """Time that is well spent but could be hidden; an upper bound."""
+
+    code: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """A cause that the trace cannot show, and what to record for it."""
+
+    code: str
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What holds a job up, largest saving first."""
+
+    runtime: float
+    held_up: HeldUp
+    causes: tuple[Cause, ...] = ()
+    ledger: tuple[LedgerLine, ...] = ()
+    opportunities: tuple[Opportunity, ...] = ()
+    not_checked: tuple[NotChecked, ...] = ()
+    stages: tuple[Stage, ...] = ()  # of a training run, where the application tells them
+
+    @property
+    def share(self) -> float:
+        """What all causes together cost, as a share of the run time."""
+        return sum(cause.saving.share for cause in self.causes)
+
+    def scaled(self, factor: float) -> Diagnosis:
+        """Return the diagnosis of a run that is so many times as long; shares stay."""
+        causes = tuple(
+            replace(
+                cause,
+                saving=Saving(
+                    cause.saving.seconds * factor,
+                    cause.saving.low * factor,
+                    cause.saving.high * factor,
+                    cause.saving.share,
+                ),
+            )
+            for cause in self.causes
+        )
+        return replace(
+            self,
+            runtime=self.runtime * factor,
+            held_up=replace(self.held_up, seconds=self.held_up.seconds * factor),
+            causes=causes,
+            ledger=tuple(LedgerLine(line.what, line.seconds * factor) for line in self.ledger),
+            opportunities=tuple(
+                Opportunity(chance.code, chance.seconds * factor) for chance in self.opportunities
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the JSON holds."""
+        return {
+            "held_up": {
+                "seconds": self.held_up.seconds,
+                "share": self.held_up.share,
+                "how": self.held_up.how,
+            },
+            "runtime": self.runtime,
+            "causes": [_cause_dict(cause) for cause in self.causes],
+            "ledger": [{"what": line.what, "seconds": line.seconds} for line in self.ledger],
+            "opportunities": [
+                {"code": chance.code, "seconds": chance.seconds} for chance in self.opportunities
+            ],
+            "not_checked": [
+                {"code": missing.code, "needs": missing.needs} for missing in self.not_checked
+            ],
+            **({"stages": [asdict(stage) for stage in self.stages]} if self.stages else {}),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per cause."""
+        rows = [
+            {
+                "code": cause.code,
+                "culprit": ", ".join(f"{key} {value}" for key, value in cause.culprit.items()),
+                "saving": cause.saving.seconds,
+                "low": cause.saving.low,
+                "high": cause.saving.high,
+                "share": cause.saving.share,
+                "confidence": cause.confidence,
+            }
+            for cause in self.causes
+        ]
+        return pl.DataFrame(rows, schema=_FRAME)
+
+
+_FRAME = pl.Schema(
+    {
+        "code": pl.String(), "culprit": pl.String(), "saving": pl.Float64(), "low": pl.Float64(),
+        "high": pl.Float64(), "share": pl.Float64(), "confidence": pl.Float64(),
+    }
+)  # fmt: skip
+
+
+def _cause_dict(cause: Cause) -> dict[str, Any]:
+    saving = cause.saving
+    return {
+        "code": cause.code,
+        "title": cause.title,
+        "culprit": dict(cause.culprit),
+        "saving": {
+            "seconds": saving.seconds,
+            "low": saving.low,
+            "high": saving.high,
+            "share": saving.share,
+        },
+        "confidence": cause.confidence,
+        "contrast": {
+            "what": cause.contrast.what,
+            "slow": _group_dict(cause.contrast.slow),
+            "peers": None if cause.contrast.peers is None else _group_dict(cause.contrast.peers),
+        },
+        "symptoms": list(cause.symptoms),
+        "advice": [{"text": item.text, "snippet": item.snippet} for item in cause.advice],
+    }
+
+
+def _group_dict(group: CallGroup) -> dict[str, Any]:
+    return {
+        "count": group.count,
+        "bytes": group.bytes,
+        "median_seconds": group.median_seconds,
+        "rate": group.rate,
+    }

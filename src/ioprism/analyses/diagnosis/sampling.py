@@ -1,0 +1,83 @@
+"""Which calls a diagnosis looks at: all of them, or those of windows spread over the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import Floats, Ints
+from ioprism.analyses.diagnosis.io_phases import longest_pause
+from ioprism.engine.base import Engine
+from ioprism.model.trace import Trace
+from ioprism.views.time.intervals import BusyIntervals, unite
+from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
+
+MOST_CALLS = 150_000  # that are looked at one by one
+COLUMNS = (
+    "start", "end", "rank", "process", "layer", "operation", "file", "offset", "bytes",
+    "collective",
+)  # fmt: skip
+NOT_IO = ("application", "other")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledCalls:
+    """Calls, and what part of the job's I/O time they stand for."""
+
+    events: pl.DataFrame
+    share: float  # 1: all calls
+    busy: float  # seconds in which anyone is in a call, in the whole run
+
+
+def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> SampledCalls:
+    """Return the calls of whole phases, evenly over the run, as far as there are not too many."""
+    (busy,) = engine.run(trace, BusyIntervals())
+    moves = busy.filter(~pl.col("layer").cast(pl.String).is_in(NOT_IO))
+    start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
+    total = float((end - start).sum())
+    if not len(start):
+        return SampledCalls(pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, 0.0)
+    gaps = start[1:] - end[:-1]
+    breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
+    windows = np.concatenate(([start[0]], start[breaks + 1]))
+    counts = _counts(trace, engine, windows)
+    if counts.sum() > most:
+        windows = _sliced(windows, float(end[-1]), counts, most)
+        counts = _counts(trace, engine, windows)
+    chosen = _spread(counts, most)
+    (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
+    if len(chosen) == len(windows):
+        return SampledCalls(events, 1.0, total)
+    place = np.searchsorted(windows, start, side="right") - 1
+    inside = np.bincount(place, end - start, minlength=len(windows))[chosen].sum()
+    return SampledCalls(events, float(inside) / total, total)
+
+
+def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:
+    (table,) = engine.run(trace, CallsPerWindow(windows))
+    known = table.filter(pl.col("window") >= 0)
+    counts = np.zeros(len(windows), np.int64)
+    counts[known["window"].to_numpy()] = known["calls"].to_numpy()
+    return counts
+
+
+def _sliced(windows: Floats, last: float, counts: Ints, most: int) -> Floats:
+    """Cut windows that fill half the sample alone into equal parts; whole phases tell more."""
+    ends = np.concatenate((windows[1:], [last]))
+    many = np.ceil(counts / (most / 8)).astype(np.int64)
+    parts = np.where(counts > most / 2, many, 1)
+    pieces = [
+        np.linspace(begin, end, count, endpoint=False)
+        for begin, end, count in zip(windows, ends, parts, strict=True)
+    ]
+    return np.concatenate(pieces)
+
+
+def _spread(counts: Ints, most: int) -> Ints:
+    """Windows at equal distances whose calls are not too many."""
+    step = 1
+    while counts[::step].sum() > most and step < len(counts):
+        step += 1
+    return np.arange(0, len(counts), step)

@@ -1,0 +1,51 @@
+"""Whether a difference between groups may be chance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ioprism.analyses.diagnosis.calls import Floats
+
+SIGNIFICANT = 0.01  # after correction for the number of things tried
+
+
+def rank_test(slow: Floats, peers: Floats) -> float:
+    """Return how likely chance makes `slow` larger than `peers` (Mann-Whitney, one-sided).
+
+    Exact where all of `slow` are above all peers; elsewhere by the normal approximation.
+    """
+    few, many = len(slow), len(peers)
+    if not few or not many:
+        return 1.0
+    if slow.min() > peers.max():
+        return 1 / math.comb(few + many, few)
+    both = np.concatenate((slow, peers))
+    order = np.argsort(both, kind="stable")
+    ranks = np.empty(few + many)
+    ranks[order] = np.arange(1, few + many + 1)
+    # Ties share their mean rank.
+    values, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
+    ranks = (np.bincount(inverse, ranks) / counts)[inverse] if len(values) < len(both) else ranks
+    above = ranks[:few].sum() - few * (few + 1) / 2
+    spread = math.sqrt(few * many * (few + many + 1) / 12)
+    score = (above - few * many / 2 - 0.5) / spread
+    return 0.5 * math.erfc(score / math.sqrt(2))
+
+
+def outlier_test(value: float, peers: Floats, *, floor: float) -> float:
+    """Return how likely a value so far above its peers is (median and absolute deviation).
+
+    `floor` is the least spread that peers are believed to have.
+    """
+    if len(peers) < 2:
+        return 1.0
+    middle = float(np.median(peers))
+    spread = max(floor, 1.4826 * float(np.median(np.abs(peers - middle))))
+    score = (value - middle) / (spread * math.sqrt(1 + 1 / len(peers)))
+    freedom = len(peers) - 1
+    # Wallace's transform (1959) of Student's t to a normal score, close for all freedoms.
+    normal = math.sqrt(freedom * math.log1p(score**2 / freedom)) * (8 * freedom + 1)
+    normal /= 8 * freedom + 3
+    return 0.5 * math.erfc(normal / math.sqrt(2)) if score > 0 else 1.0

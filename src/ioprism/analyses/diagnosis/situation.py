@@ -1,0 +1,172 @@
+"""The observations with everything that all causes look at: costs, targets and held-up time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ioprism.analyses.diagnosis.calls import (
+    METADATA,
+    Calls,
+    Flags,
+    Floats,
+    Ints,
+    first_of_each,
+    joined,
+    own_time,
+)
+from ioprism.analyses.diagnosis.observations import Observations
+from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
+from ioprism.analyses.diagnosis.result import Contrast
+from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
+from ioprism.views.time.intervals import unite
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A possible cause and what it would save."""
+
+    code: str
+    culprit: dict[str, Any]
+    seconds: Floats  # saved in each phase
+    low: float  # of the sum
+    high: float
+    p_value: float
+    contrast: Contrast
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def saving(self) -> float:
+        """Seconds saved in all phases."""
+        return float(self.seconds.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Situation:
+    """Observations and what is derived from them once."""
+
+    seen: Observations
+    own: Floats  # seconds by which each call prolongs its rank's I/O
+    held: Floats  # seconds that each phase holds the job up
+    waiting: Floats  # of them, seconds in which the busiest rank makes no call
+    pieces: TargetPieces
+    queues: QueueFit
+
+    @property
+    def calls(self) -> Calls:
+        """The calls of the lowest layer."""
+        return self.seen.calls
+
+    @property
+    def phases(self) -> int:
+        """How many phases there are."""
+        return len(self.seen.phases)
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks do I/O."""
+        return len(self.seen.rank_numbers)
+
+    def by_rank(self, values: Floats, where: Flags | None = None) -> Floats:
+        """Sum a value of calls by phase and rank."""
+        return self._summed(values, self.calls.rank, self.ranks, where)
+
+    def busiest_rank(self, values: Floats, where: Flags | None = None) -> Floats:
+        """The largest sum that any one rank has in each phase."""
+        return np.asarray(self.by_rank(values, where).max(axis=1), np.float64)
+
+    def by_target(self, values: Floats) -> Floats:
+        """Sum a value of calls by phase and target."""
+        rows, count = self.pieces.call, len(self.pieces.targets)
+        key = self.seen.phase[rows] * count + self.pieces.target
+        total = np.bincount(key, values[rows], minlength=self.phases * count)
+        return np.asarray(total, np.float64).reshape(self.phases, count)
+
+    def busiest_target(self, values: Floats) -> Floats:
+        """The largest sum that any one target has in each phase; 0 where no target is known."""
+        if not len(self.pieces.targets):
+            return np.zeros(self.phases)
+        return np.asarray(self.by_target(values).max(axis=1), np.float64)
+
+    def even_target(self, values: Floats) -> Floats:
+        """What each target has in each phase if all of it is spread evenly."""
+        if not len(self.pieces.targets):
+            return np.zeros(self.phases)
+        return np.asarray(self.by_target(values).mean(axis=1), np.float64)
+
+    def _summed(self, values: Floats, key: Ints, count: int, where: Flags | None) -> Floats:
+        some = slice(None) if where is None else where
+        place = self.seen.phase[some] * count + key[some]
+        total = np.bincount(place, values[some], minlength=self.phases * count)
+        return np.asarray(total, np.float64).reshape(self.phases, count)
+
+    @property
+    def targets_known(self) -> int:
+        """How many targets the file system has at least: numbered from 0, as Lustre does."""
+        numbers = [name for name in self.pieces.targets if isinstance(name, int)]
+        return max(len(self.pieces.targets), max(numbers, default=-1) + 1)
+
+    def path(self, file: int) -> str:
+        """The name of a file."""
+        return str(self.seen.files["path"][int(file)]) if file >= 0 else ""
+
+
+def situation(seen: Observations) -> Situation:
+    """Derive what all causes need."""
+    own = own_time(seen.calls)
+    pieces = target_pieces(seen.calls, seen.files)
+    held, waiting = held_up(seen, own)
+    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, pieces))
+
+
+def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
+    """Seconds that each phase holds the job up, and those outside calls of the lowest layer.
+
+    The latter are, for the busiest rank, exchange inside a library, or ranks that come one after
+    another.
+    Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call;
+    where they do not wait for each other, the rank with most I/O counts.
+    """
+    above = _as_calls(seen.above)
+    if not seen.waits:
+        return _longest_rank(joined(seen.calls, above))
+    start, end = unite(
+        np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
+    )
+    held = np.asarray(
+        np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases)), np.float64
+    )
+    ranks = max(1, len(seen.rank_numbers))
+    lowest = np.bincount(
+        seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
+    ).reshape(-1, ranks)
+    return held, np.maximum(0.0, held - lowest.max(axis=1))
+
+
+def _longest_rank(every: Calls) -> tuple[Floats, Floats]:
+    """What the rank with most I/O spends in calls, in the one phase there is."""
+    inside = np.bincount(every.rank, own_time(every))
+    return np.array([float(inside.max(initial=0.0))]), np.zeros(1)
+
+
+def _as_calls(above: pl.DataFrame) -> Calls:
+    count = above.height
+    nothing = np.zeros(count, np.int64)
+    return Calls(
+        above["start"].to_numpy(), above["end"].to_numpy(),
+        above["unit"].cast(pl.Int64).to_numpy(),
+        nothing, np.full(count, METADATA), nothing, nothing, np.zeros(count, np.bool_),
+    )  # fmt: skip
+
+
+def medians_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Return each key once, and the median of its values."""
+    order = np.lexsort((values, keys))
+    sorted_keys, sorted_values = keys[order], values[order]
+    begin = first_of_each(sorted_keys)
+    count = np.diff(np.concatenate((begin, [len(keys)])))
+    low, high = begin + (count - 1) // 2, begin + count // 2
+    return sorted_keys[begin], (sorted_values[low] + sorted_values[high]) / 2

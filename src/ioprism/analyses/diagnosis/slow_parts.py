@@ -1,0 +1,158 @@
+"""Parts that do the same work slower than others: a target, a node or a rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.analyses.diagnosis.calls import Flags, Floats
+from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend, phase_seconds
+from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.parts import (
+    Part,
+    holder,
+    joint_culprit,
+    number_of_parts,
+    slowest_parts,
+)
+from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.slow_times import slow_stretch
+
+SLOWER = 1.25  # a part that takes less than this many times its peers' time is one of them
+SPREAD = 0.05  # parts of a sound system differ at least so much, as logarithm of seconds
+MOST_PARTS = 8  # that may be slow together
+FEWEST_PEERS = 4  # parts of a kind, for their own differences to be known
+
+
+def find(at: Situation) -> Iterator[Candidate]:
+    """Find the stretch of time, and the parts of the system, that are slower than others."""
+    cells = make_cells(at, at.calls.duration)
+    if cells is None:
+        return
+    seconds = at.calls.duration.copy()
+    stretch = slow_stretch(at, cells, seconds)
+    if stretch is not None:
+        candidate, seconds = stretch
+        yield candidate
+        cells = make_cells(at, seconds) or cells
+    yield from _slow_parts(at, cells, seconds)
+
+
+def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candidate]:
+    """Take the slowest part, mend it, look again; parts of one kind become one cause."""
+    found: list[Part] = []
+    mended = seconds
+    tests: list[float] = []
+    for _ in range(MOST_PARTS):
+        best = _slowest_part(at, cells, found)
+        if best is None:
+            break
+        part, p_value = best
+        repaired = mend(at, cells, part.member, mended)
+        if not phase_seconds(at, mended).sum() - phase_seconds(at, repaired).sum() > 0:
+            break
+        found.append(part)
+        tests.append(p_value)
+        mended = repaired
+        cells = make_cells(at, mended) or cells
+    if found:
+        yield _candidate(at, found, seconds, mended, max(tests))
+
+
+def _slowest_part(
+    at: Situation, cells: Cells, found: list[Part]
+) -> tuple[Part, float] | None:  # fmt: skip
+    """The part that explains most of what cells differ in, if it is slower than chance.
+
+    After a first part only further ones of its kind are looked for.
+    """
+    known = [part.culprit for part in found]
+    scored = [
+        (explained(cells, part.member), -part.preference, part)
+        for part in slowest_parts(at, cells)
+        if (not found or part.code == found[0].code)
+        and part.culprit not in known
+        and _slower(cells, part.member)
+    ]
+    if not scored:
+        return None
+    most = max(score for score, _, _ in scored)
+    near = [entry for entry in scored if entry[0] >= most - 0.02 * abs(most)]
+    part = max(near, key=lambda entry: (entry[1], entry[0]))[2]
+    p_value = _chance(at, cells, part)
+    if p_value > SIGNIFICANT:
+        return None
+    return (holder(at, part) if part.code == "slow-node" else part), p_value
+
+
+def _slower(cells: Cells, member: Flags) -> bool:
+    inside, outside = cells.level[member], cells.level[~member]
+    return len(outside) > 0 and bool(np.median(inside) - np.median(outside) >= np.log(SLOWER))
+
+
+def _chance(at: Situation, cells: Cells, part: Part) -> float:
+    """The likelier of two: chance between cells, chance between parts of this kind."""
+    if part.code == "slow-target" and len(part.peers):
+        few = _few_as_slow(part)
+        peers = part.peers[part.peers < part.level - np.log(SLOWER)] if few else part.peers
+        if not len(peers) or part.level < np.median(peers) + np.log(SLOWER):
+            return 1.0  # its calls only wait longer: more lies on it
+    test = rank_test(cells.level[part.member], cells.level[sound_cells(cells, part)])
+    test *= number_of_parts(at)
+    if len(part.peers) < FEWEST_PEERS:
+        return min(1.0, test)
+    outlier = outlier_test(part.level, part.peers, floor=SPREAD) * (len(part.peers) + 1)
+    return min(1.0, max(test, outlier))
+
+
+def _few_as_slow(part: Part) -> bool:
+    """Whether at most half of the parts of this kind are as slow as this one."""
+    as_slow = int((part.peers > part.level - np.log(SLOWER)).sum())
+    return as_slow + 1 <= 0.5 * (len(part.peers) + 1)
+
+
+def sound_cells(cells: Cells, part: Part) -> Flags:
+    """Cells to compare with: not of the part, nor of others as slow where those are few."""
+    outside = ~part.member
+    if not _few_as_slow(part):
+        return outside
+    level = float(np.median(cells.level[part.member])) - np.log(SLOWER)
+    sound = outside & (cells.level < level)
+    return sound if sound.sum() >= 0.5 * outside.sum() else outside
+
+
+def _candidate(
+    at: Situation, found: list[Part], seconds: Floats, mended: Floats, p_value: float
+) -> Candidate:
+    before, after = phase_seconds(at, seconds), phase_seconds(at, mended)
+    changed = mended < seconds
+    # Sound targets may become the limit once nobody waits for the slow part.
+    work = _work(at, mended, changed)
+    likely = np.maximum(after, np.minimum(before, work * np.mean(at.queues.doubt)))
+    low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
+    return Candidate(
+        code=found[0].code,
+        culprit=joint_culprit(found),
+        seconds=np.maximum(0.0, before - likely),
+        low=float(np.maximum(0, before - low).sum()) * 0.93,
+        high=float((before - after).sum()) * 1.03,
+        p_value=p_value,
+        contrast=contrast_of(at, changed, ~changed & at.calls.moves_data, found[0].code),
+        facts={"targets": len(at.pieces.targets), "nodes": len(at.seen.hosts)},
+    )
+
+
+def _work(at: Situation, mended: Floats, changed: Flags) -> Floats:
+    """The most that any one target must work in each phase, at the speed of sound ones."""
+    held = np.minimum(at.queues.held, mended)
+    sound = ~changed & ~at.queues.idle & np.isfinite(at.queues.service)
+    for name in np.unique(at.queues.classes[sound]):
+        some = at.queues.classes == name
+        if (some & sound).sum() >= ENOUGH:
+            chosen = some & sound
+            typical = service_seconds(at.queues.service[chosen], at.pieces.group[chosen])
+            held[some] = np.minimum(held[some], typical)
+    return at.busiest_target(held)

@@ -1,0 +1,238 @@
+"""Work that is spread badly: over targets, over ranks, over aggregators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
+from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.layers import collective_files
+from ioprism.analyses.diagnosis.significance import rank_test
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+
+UNEVEN = 1.5  # more than this many times the even share is uneven
+HEAVY = 1.5  # ranks that move more than this many times the mean
+SERIAL = 0.9  # of all bytes by one rank
+SATURATED = 0.6  # share of a phase that a target works in, for it to be the limit
+MANY = 4  # ranks that share a file
+COPIES = 3.0  # times that the same bytes are read: then that is what costs
+
+
+def find(at: Situation) -> Iterator[Candidate]:
+    """Find targets, ranks and aggregators with more than their share."""
+    collective = collective_files(at)
+    of_library = np.isin(at.calls.file, collective)
+    serial = _serial_io(at, of_library)
+    if serial is not None:
+        yield serial
+        return
+    uneven = _data_imbalance(at, of_library)
+    if uneven is not None:
+        yield uneven
+        return
+    yield from _hot_target(at)
+    yield from _few_targets(at)
+
+
+def shortest(at: Situation, chain: Floats, work: Floats) -> Floats:
+    """How long phases last when ranks and targets have this much to do."""
+    return np.minimum(at.held, np.maximum(chain, work) + at.waiting)
+
+
+def _data(at: Situation) -> Flags:
+    return at.calls.moves_data & (at.calls.bytes > 0)
+
+
+def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
+    """One rank moves the data of a job of many."""
+    some = _data(at) & ~of_library
+    moved = np.bincount(at.calls.rank[some], at.calls.bytes[some], minlength=at.ranks)
+    if at.seen.ranks < MANY or not moved.sum():
+        return None
+    writer = int(np.argmax(moved))
+    if moved[writer] < SERIAL * moved.sum():
+        return None
+    mine = some & (at.calls.rank == writer)
+    own = at.by_rank(at.own, mine)[:, writer]
+    rest = np.maximum(0.0, at.held - own)
+    # Every rank takes a part: the chain of calls shrinks to one of them, the targets remain.
+    spread = own / at.seen.ranks
+    work = at.even_target(np.where(mine, at.queues.held, 0.0))
+    saved, low, high = _saved(at, lambda factor: np.maximum(spread, work * factor) + rest)
+    return Candidate(
+        "serial-io",
+        {"rank": int(at.seen.rank_numbers[writer])},
+        saved,
+        low,
+        high,
+        0.0,
+        contrast_of(at, mine, None, "serial-io"),
+        {"ranks": at.seen.ranks, "nodes": len(at.seen.hosts)},
+    )
+
+
+def _saved(at: Situation, after: Callable[[float], Floats]) -> tuple[Floats, float, float]:
+    """Savings by phase, and the sum's low and high end, over the doubt about service times."""
+    least, most = at.queues.doubt
+    saved = [np.maximum(0.0, at.held - after(factor)) for factor in (most, 1.0, least)]
+    return saved[1], 0.93 * float(saved[0].sum()), min(1.03 * float(saved[2].sum()), at.held.sum())
+
+
+def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
+    """Some ranks move much more than others."""
+    some = _data(at) & ~of_library
+    moved = at.by_rank(at.calls.bytes.astype(np.float64), some)
+    total = moved.sum(axis=0)
+    active = total > 0
+    if active.sum() < MANY:
+        return None
+    middle = float(np.median(total[active]))
+    heavy = np.flatnonzero(total > HEAVY * max(middle, 1.0))
+    if not len(heavy) or len(heavy) > 0.5 * active.sum() or total[heavy].sum() < 0.1 * total.sum():
+        return None
+    own = at.by_rank(at.own)
+    light = np.setdiff1d(np.flatnonzero(active), heavy)
+    # What a byte costs while all ranks are at it, as the others' calls show.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cost = np.nanmedian(np.where(moved[:, light] > 0, own[:, light] / moved[:, light], np.nan),
+                            axis=1)  # fmt: skip
+    even = moved.sum(axis=1) / active.sum()
+    lone = np.where(some, at.queues.lone, 0.0).sum() / max(1.0, total.sum())
+    chain = even * np.nan_to_num(cost, nan=lone)
+    slowest = own.max(axis=1)
+    of_heavy = own[:, heavy].max(axis=1)
+    after = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, chain), at.held)
+    bare = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, even * lone), at.held)
+    saved = at.held - after
+    mine = some & np.isin(at.calls.rank, heavy)
+    test = rank_test(moved[:, heavy].ravel(), moved[:, light].ravel())
+    return Candidate(
+        "data-imbalance",
+        {"ranks": [int(at.seen.rank_numbers[rank]) for rank in heavy]},
+        saved,
+        0.85 * float(saved.sum()),
+        max(1.05 * float(saved.sum()), float((at.held - bare).sum())),
+        test,
+        contrast_of(at, mine, some & ~mine, "data-imbalance"),
+        {"bytes": float(total[heavy].mean()), "even_bytes": float(total.sum() / active.sum())},
+    )
+
+
+def _hot_target(at: Situation) -> Iterator[Candidate]:
+    """More files of one rank each lie on one target than on the others."""
+    users = _users(at)
+    private = _data(at) & (at.calls.file >= 0) & (users[np.maximum(at.calls.file, 0)] <= 1)
+    if len(at.pieces.targets) < 2 or not private.any():
+        return
+    work = at.by_target(np.where(private, at.queues.held, 0.0))
+    total = work.sum(axis=0)
+    hot = int(np.argmax(total))
+    even = work.sum(axis=1) / at.targets_known
+    ideal = even_placement(float(total.sum()), _one_file(at), at.targets_known)
+    limited = work[:, hot] >= SATURATED * at.held
+    if total[hot] < UNEVEN * ideal or not limited.any():
+        return
+    chain = at.busiest_rank(np.where(_data(at), at.queues.lone, at.own))
+    share = ideal / float(even.sum())
+
+    def after(factor: float) -> Floats:
+        spread = shortest(at, chain, even * share * factor)
+        return np.where(limited, spread, at.held)
+
+    saved, low, high = _saved(at, after)
+    on_it = np.zeros(len(at.calls), np.bool_)
+    on_it[at.pieces.call[at.pieces.target == hot]] = True
+    each = [len(np.unique(at.calls.rank[at.pieces.call[at.pieces.target == t]]))
+            for t in range(len(at.pieces.targets))]  # fmt: skip
+    yield Candidate(
+        "hot-target",
+        {"target": at.pieces.targets[hot]},
+        saved,
+        low,
+        high,
+        rank_test(at.calls.duration[on_it], at.calls.duration[private & ~on_it]),
+        contrast_of(at, on_it, private & ~on_it, "hot-target"),
+        {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
+         "targets": len(at.pieces.targets)},
+    )  # fmt: skip
+
+
+def even_placement(total: float, single: float, targets: int) -> float:
+    """The most that any target has to do when files, none larger than `single`, are spread."""
+    if single <= 0:
+        return total / targets
+    return max(total / targets, single * math.ceil(total / single / targets - 1e-6))
+
+
+def _one_file(at: Situation) -> float:
+    """The most seconds that one file asks of one target: no placement of files can do better."""
+    rows = at.pieces.call
+    files = int(at.calls.file.max()) + 1
+    key = at.calls.file[rows] * len(at.pieces.targets) + at.pieces.target
+    held = np.where(_data(at), at.queues.held, 0.0)[rows]
+    work = np.bincount(key, held, minlength=files * len(at.pieces.targets))
+    users = _users(at)
+    single = work.reshape(files, -1).max(axis=1) * (users[:files] <= 1)
+    return float(single.max())
+
+
+def _users(at: Situation) -> Floats:
+    """How many ranks use each file."""
+    files = int(at.calls.file.max()) + 1
+    some = _data(at) & (at.calls.file >= 0)
+    pairs = np.unique(at.calls.file[some] * at.ranks + at.calls.rank[some])
+    return np.bincount(pairs // at.ranks, minlength=files).astype(np.float64)
+
+
+def read_copies(at: Situation) -> Floats:
+    """How many times the bytes of each file are read by all ranks together."""
+    files = int(at.calls.file.max()) + 1
+    reads = (at.calls.kind == READ) & (at.calls.file >= 0) & (at.calls.offset >= 0)
+    moved = np.bincount(at.calls.file[reads], at.calls.bytes[reads], minlength=files)
+    extent = np.zeros(files)
+    np.maximum.at(extent, at.calls.file[reads], (at.calls.offset + at.calls.bytes)[reads])
+    return np.asarray(moved / np.maximum(extent, 1))
+
+
+def _few_targets(at: Situation) -> Iterator[Candidate]:
+    """A file that many ranks share lies on fewer targets than there are."""
+    if not len(at.pieces.targets):
+        return
+    users = _users(at)
+    data = _data(at) & (at.calls.file >= 0)
+    seconds = np.bincount(at.calls.file[data], at.own[data], minlength=len(users))
+    seconds[(users < MANY) | (read_copies(at)[: len(users)] >= COPIES)] = 0.0
+    file = int(np.argmax(seconds))
+    if not seconds[file]:
+        return
+    mine = data & (at.calls.file == file)
+    used = np.unique(at.pieces.target[mine[at.pieces.call]])
+    available = at.targets_known
+    if not len(used) or available < 2 * len(used):
+        return
+    held = np.where(mine, at.queues.held, 0.0)
+    work = at.by_target(held)[:, used].max(axis=1)
+    limited = work >= SATURATED * at.held
+    if not limited.any():
+        return
+    chain = at.busiest_rank(np.where(mine, at.queues.lone, at.own))
+
+    def after(targets: float) -> Floats:
+        spread = shortest(at, np.minimum(chain, at.held / 2), work * len(used) / targets)
+        return np.where(limited, spread, at.held)
+
+    saved = at.held - after(available)
+    target = at.pieces.targets[int(used[0])]
+    yield Candidate(
+        "few-targets",
+        {"file": at.path(file), "target": target},
+        saved,
+        0.93 * float(saved.sum()),
+        min(float(at.held.sum()), float((at.held - after(4 * available)).sum()) * 1.02),
+        0.0,
+        contrast_of(at, mine, None, "few-targets"),
+        {"stripe_count": len(used), "targets": available, "ranks": int(users[file])},
+    )

@@ -1,0 +1,248 @@
+"""Tables over all jobs: what applications, users, targets, nodes and causes cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.site.events import SiteEvent, site_events
+from ioprism.model.result import Result
+
+SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
+MOST_ADVICE = 10
+SHOWN = 200  # rows of a page's table
+STAGED_JOBS = 5  # inputs that so many jobs read are worth staging
+STAGED_BYTES = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which jobs are looked at."""
+
+    since: float | None = None  # seconds since 1970
+    until: float | None = None
+    application: str | None = None
+    user: str | None = None
+
+    def of(self, jobs: pl.DataFrame) -> pl.DataFrame:
+        """Keep the jobs asked for."""
+        kept = jobs
+        if self.since is not None:
+            kept = kept.filter(pl.col("start") >= self.since)
+        if self.until is not None:
+            kept = kept.filter(pl.col("start") < self.until)
+        if self.application is not None:
+            kept = kept.filter(pl.col("application") == self.application)
+        return kept if self.user is None else kept.filter(pl.col("user") == self.user)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SiteTable(Result):
+    """One table over all jobs."""
+
+    subject: str
+    rows: tuple[Mapping[str, Any], ...]
+    events: tuple[SiteEvent, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site SUBJECT --json` says."""
+        return {
+            self.subject: [dict(row) for row in self.rows],
+            "events": [event.to_dict() for event in self.events],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per job, application, user, target, node or cause."""
+        flat = [{k: v for k, v in row.items() if not isinstance(v, dict)} for row in self.rows]
+        return pl.DataFrame(flat, infer_schema_length=None)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return f"{len(self.rows)} {self.subject}, {len(self.events)} events"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteTables:
+    """The tables of a store, cut down to the jobs asked for."""
+
+    jobs: pl.DataFrame
+    causes: pl.DataFrame
+    targets: pl.DataFrame
+    hosts: pl.DataFrame
+    files: pl.DataFrame
+
+    def chosen(self, which: Chosen) -> SiteTables:
+        """Keep some jobs, and what belongs to them."""
+        jobs = which.of(self.jobs)
+        kept = jobs.select("job")
+        tables = (self.causes, self.targets, self.hosts, self.files)
+        return SiteTables(jobs, *(table.join(kept, on="job", how="semi") for table in tables))
+
+    def events(self) -> list[SiteEvent]:
+        """Return what happened, with certainty."""
+        return site_events(self.jobs, self.causes, self.targets, self.hosts)
+
+
+def site_table(tables: SiteTables, subject: str, *, top: int | None = None) -> SiteTable:
+    """Answer for one subject, with the events that are about it."""
+    made = {
+        "jobs": _jobs,
+        "applications": lambda t: _grouped(t, "application"),
+        "users": lambda t: _grouped(t, "user"),
+        "targets": lambda t: _parts(t.targets, "target"),
+        "hosts": lambda t: _parts(t.hosts, "host"),
+        "causes": _causes,
+    }[subject](tables)
+    about = {"targets": "slow-target", "hosts": "slow-node", "applications": "application"}
+    wanted = about.get(subject)
+    events = [
+        event
+        for event in tables.events()
+        if wanted is None or wanted in event.kind or event.kind.startswith(wanted)
+    ]
+    return SiteTable(subject, tuple(made[:top]), tuple(events))
+
+
+def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
+    """Node-hours that removing each cause saves, by key."""
+    joined = (
+        tables.causes.join(tables.jobs.select("job", key), on="job")
+        if key != "job"
+        else (tables.causes)
+    )
+    sums = joined.group_by(key, "code").agg(pl.col("node_hours").sum())
+    found: dict[Any, dict[str, float]] = {}
+    for name, code, hours in sums.sort("node_hours", descending=True).iter_rows():
+        found.setdefault(name, {})[code] = hours
+    return found
+
+
+def _jobs(tables: SiteTables) -> list[dict[str, Any]]:
+    savings = _savings(tables, "job")
+    rows = tables.jobs.sort("saving_node_hours", descending=True).rows(named=True)
+    return [{**row, "savings": savings.get(row["job"], {})} for row in rows]
+
+
+def _grouped(tables: SiteTables, key: str) -> list[dict[str, Any]]:
+    savings = _savings(tables, key)
+    sums = tables.jobs.group_by(key).agg(
+        pl.len().alias("jobs"),
+        pl.col("node_hours", "held_up_node_hours", "saving_node_hours").sum(),
+        pl.col("bytes_read", "bytes_written").sum(),
+        pl.col("user").n_unique().alias("users"),
+        pl.col("application").n_unique().alias("applications"),
+    )
+    rows = sums.sort("saving_node_hours", key, descending=[True, False]).rows(named=True)
+    return [{**row, "savings": savings.get(row[key], {})} for row in rows]
+
+
+def _parts(parts: pl.DataFrame, key: str) -> list[dict[str, Any]]:
+    sums = parts.group_by(key).agg(
+        pl.col("job").n_unique().alias("jobs"),
+        pl.col("operations", "bytes", "seconds").sum(),
+        pl.col("relative").median().alias("relative_rate"),
+        pl.col("relative").quantile(0.1).alias("relative_rate_worst_tenth"),
+    )
+    rate = pl.col("bytes") / pl.col("seconds")
+    return sums.with_columns(rate=rate).sort("relative_rate", key).rows(named=True)
+
+
+def _causes(tables: SiteTables) -> list[dict[str, Any]]:
+    named = tables.causes.join(
+        tables.jobs.select("job", "application", "user", job_hours="node_hours"), on="job"
+    )
+    sums = named.group_by("code").agg(
+        pl.col("job").n_unique().alias("jobs"),
+        pl.col("application").n_unique().alias("applications"),
+        pl.col("user").n_unique().alias("users"),
+        pl.col("node_hours").sum().alias("saving_node_hours"),
+        pl.col("job_hours").sum().alias("node_hours"),
+    )
+    return sums.sort("saving_node_hours", "code", descending=[True, False]).rows(named=True)
+
+
+def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
+    """What the applications that lose most should do first, by the node-hours it saves."""
+    named = tables.causes.join(tables.jobs.select("job", "application", "path"), on="job")
+    sums = named.group_by("application", "code").agg(
+        pl.col("node_hours").sum(),
+        pl.col("job").n_unique().alias("jobs"),
+        pl.col("title").sort_by("node_hours").last(),
+        pl.col("advice").sort_by("node_hours").last(),
+        pl.col("path").sort_by("node_hours").last().alias("worst_log"),
+    )
+    first = sums.sort("node_hours", descending=True).unique(
+        "application", keep="first", maintain_order=True
+    )
+    return first.head(MOST_ADVICE).rows(named=True)
+
+
+def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:
+    """Inputs that many jobs read again and write never: worth staging near the nodes."""
+    sums = tables.files.group_by("pattern").agg(
+        pl.col("job").n_unique().alias("jobs"),
+        pl.col("bytes_read", "bytes_written").sum(),
+        pl.col("seconds").sum(),
+    )
+    read = sums.filter(
+        (pl.col("jobs") >= STAGED_JOBS)
+        & (pl.col("bytes_written") == 0)
+        & (pl.col("bytes_read") >= STAGED_BYTES)
+    )
+    return read.sort("seconds", descending=True).head(MOST_ADVICE).rows(named=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SiteStory(Result):
+    """Everything that one page tells of a centre."""
+
+    totals: Mapping[str, Any]
+    applications: tuple[Mapping[str, Any], ...]
+    users: tuple[Mapping[str, Any], ...]
+    causes: tuple[Mapping[str, Any], ...]
+    events: tuple[SiteEvent, ...]
+    advice: tuple[Mapping[str, Any], ...]
+    inputs: tuple[Mapping[str, Any], ...]
+    worst_jobs: tuple[Mapping[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site report --json` says."""
+        lists = ("applications", "users", "causes", "advice", "inputs", "worst_jobs")
+        return {
+            "totals": dict(self.totals),
+            **{name: [dict(row) for row in getattr(self, name)] for name in lists},
+            "events": [event.to_dict() for event in self.events],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per application."""
+        return SiteTable("applications", self.applications).to_frame()
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return (
+            f"{self.totals['jobs']:,} jobs, {self.totals['node_hours']:,.0f} node-hours, "
+            f"{self.totals['saving_node_hours']:,.0f} of them could be saved"
+        )
+
+
+def site_story(tables: SiteTables) -> SiteStory:
+    """Answer everything at once."""
+    hours = ("node_hours", "held_up_node_hours", "saving_node_hours")
+    jobs = tables.jobs
+    totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in hours}
+    totals |= {"jobs": jobs.height, "from": jobs["start"].min(), "to": jobs["start"].max()}
+    totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
+    return SiteStory(
+        totals,
+        tuple(_grouped(tables, "application")[:SHOWN]),
+        tuple(_grouped(tables, "user")[:SHOWN]),
+        tuple(_causes(tables)),
+        tuple(tables.events()),
+        tuple(top_advice(tables)),
+        tuple(repeated_inputs(tables)),
+        tuple(_jobs(tables)[:SHOWN]),
+    )

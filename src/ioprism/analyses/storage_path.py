@@ -1,0 +1,104 @@
+"""What each storage target and each node did: calls, bytes, time and the rate they reached."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ioprism.engine.base import Engine
+from ioprism.model.layers import deepest
+from ioprism.model.trace import Trace
+from ioprism.views.calls.totals import Totals
+from ioprism.views.counters.totals import counter_totals
+from ioprism.views.targets import TargetLoad
+
+_AMOUNTS = ("operations", "bytes", "seconds")
+_DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
+
+
+def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
+    """Return one row per storage target that files lie on; none where no layout is known.
+
+    Single calls are laid on the targets that their bytes lie on. From counters, a file's calls
+    are shared evenly among the targets that its bytes reach.
+    """
+    striping = trace.files.filter(
+        (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
+    ).select("file", "stripe_size", "targets")
+    if not striping.height:
+        return _nothing("target", pl.Int64())
+    if trace.partitions:
+        (moved,) = engine.run(trace, TargetLoad(striping))
+        loads = _at_deepest(moved)
+    else:
+        loads = _from_counters(trace, striping)
+    known = striping.select(target="targets").explode("target").unique()
+    return _rates(loads, "target", of=known)
+
+
+def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
+    """Return one row per node; none where the trace does not name the nodes of ranks."""
+    hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
+    if hosts["host"].n_unique() < 2:
+        return _nothing("host", pl.String())
+    if trace.partitions:
+        (moved,) = engine.run(trace, Totals(("rank", "layer", "operation")))
+    else:
+        moved = counter_totals(trace).filter(pl.col("rank") >= 0)
+    loads = _at_deepest(moved.filter(_DATA)).join(hosts, on="rank")
+    return _rates(loads, "host", of=hosts.select("host").unique())
+
+
+def system_targets(trace: Trace) -> int | None:
+    """How many storage targets the file system has, where the log says so."""
+    lustre = trace.counters.get("LUSTRE")
+    if lustre is None or "system_targets" not in lustre.columns:
+        return None
+    most = lustre["system_targets"].max()
+    return most if isinstance(most, int) and most > 0 else None
+
+
+def _nothing(key: str, dtype: pl.DataType) -> pl.DataFrame:
+    amounts = {"operation": pl.String(), "operations": pl.Int64(), "bytes": pl.Int64(),
+               "seconds": pl.Float64()}  # fmt: skip
+    return _rates(pl.Schema({key: dtype, **amounts}).to_frame(), key)
+
+
+def _at_deepest(moved: pl.DataFrame) -> pl.DataFrame:
+    present = moved.filter(_DATA)["layer"].cast(pl.String).unique().to_list()
+    return moved.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))
+
+
+def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
+    moved = _at_deepest(counter_totals(trace).filter(_DATA))
+    reached = (pl.col("bytes") + pl.col("stripe_size") - 1) // pl.col("stripe_size")
+    parts = pl.min_horizontal(reached.clip(1), pl.col("targets").list.len().cast(pl.Int64))
+    return (
+        moved.group_by("file", "operation")
+        .agg(pl.col(*_AMOUNTS).sum())
+        .join(striping, on="file")
+        .with_columns(parts=parts, target=pl.col("targets").list.head(parts))
+        .with_columns(
+            (pl.col("operations", "bytes") / pl.col("parts")).round().cast(pl.Int64),
+            pl.col("seconds") / pl.col("parts"),
+        )
+        .explode("target")
+    )
+
+
+def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Sum by key; those of `of` without a call are there too."""
+    operation = pl.col("operation").cast(pl.String)
+    sums = loads.group_by(key).agg(
+        pl.col("operations").sum(),
+        pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
+        pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
+        pl.col("seconds").sum(),
+    )
+    every = (
+        sums
+        if of is None
+        else of.join(sums, on=key, how="left").with_columns(pl.exclude(key).fill_null(0))
+    )
+    moved = pl.col("bytes_read") + pl.col("bytes_written")
+    rate = pl.when(pl.col("seconds") > 0).then(moved / pl.col("seconds"))
+    return every.with_columns(rate=rate).sort(key)

@@ -1,0 +1,79 @@
+"""``ioprism diagnose``: what holds the job up, and what removing it would save."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ioprism.cli import options, output
+from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.layouts import read_layout
+from ioprism.formats.registry import read_trace
+from ioprism.pipeline.diagnosis import DiagnosisOptions
+from ioprism.pipeline.diagnosis import diagnose as find_causes
+from ioprism.reports import to_json
+from ioprism.reports.to_json import diagnose as json_form
+from ioprism.reports.to_terminal import diagnose as terminal_form
+
+FAILED = 3  # exit code when --fail-on was met
+
+
+@click.command()
+@options.traces
+@options.format_name
+@click.option("--top", type=click.IntRange(1), help="Show so many causes only.")
+@click.option(
+    "--fail-on",
+    metavar="SHARE",
+    type=click.FloatRange(0.0, 1.0),
+    help="Exit with 3 if the causes together cost at least this share of the run time (0 to 1).",
+)
+@click.option(
+    "--layout",
+    "layout_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
+)
+@click.option(
+    "--ceiling",
+    "ceilings",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A benchmark's result (IOR, mdtest, fio): what this system can reach.",
+)
+@options.engine
+@options.as_json
+@options.quiet
+def diagnose(
+    paths: tuple[Path, ...],
+    *,
+    format_name: str | None,
+    top: int | None,
+    fail_on: float | None,
+    layout_file: Path | None,
+    ceilings: tuple[Path, ...],
+    engine_options: options.EngineOptions,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Tell what holds the job up, which cause costs most, and what removing it would save.
+
+    Example: ioprism diagnose run42.darshan --fail-on 0.1
+    """
+    chosen = DiagnosisOptions(
+        layout={} if layout_file is None else read_layout(layout_file),
+        ceilings=[read_ceiling(path) for path in ceilings],
+    )
+    trace = read_trace(*paths, format_name=format_name)
+    with output.progress("reading events", quiet=quiet) as progress:
+        found = find_causes(trace, options=chosen, engine=engine_options.made(progress))
+    if as_json:
+        click.echo(to_json.document(trace, json_form.body(found, top=top)))
+    else:
+        terminal_form.show(found, output.console(), top=top)
+        output.show_warnings(trace)
+    if fail_on is not None and found.share >= fail_on:
+        click.get_current_context().exit(FAILED)

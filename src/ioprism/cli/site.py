@@ -1,0 +1,175 @@
+"""``ioprism site``: every job of a centre, what they lose, to which cause, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ioprism.cli import options, output
+from ioprism.pipeline.site import (
+    SiteOptions,
+    add_logs,
+    chosen_tables,
+    follow_logs,
+    parse_day,
+    with_key,
+)
+from ioprism.reports import to_json
+from ioprism.storage.site_store import make_site
+
+store_option = click.option(
+    "--store", type=click.Path(path_type=Path), required=True, help="The folder of the store."
+)
+
+
+@click.group()
+def site() -> None:
+    """Sum up all jobs of a centre: what they lose to I/O, to which cause, and since when.
+
+    First `add` logs to a store, as often as new ones come; then ask for one table, or for
+    everything on one page with `report`.
+
+    Example: ioprism site add /darshan-logs/2026/11 --store site.store
+    """
+
+
+@site.command()
+@click.argument("paths", metavar="LOG...", nargs=-1, type=click.Path(path_type=Path))
+@store_option
+@click.option(
+    "--follow",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Go on adding the logs that appear in this folder, until Ctrl-C.",
+)
+@click.option("--every", type=click.FloatRange(min=1.0), default=60.0, show_default=True,
+              help="Seconds between two looks at the folder to follow.")  # fmt: skip
+@click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True,
+              help="To estimate nodes where logs do not name them.")  # fmt: skip
+@click.option("--anonymise", "key_file", metavar="KEYFILE",
+              type=click.Path(path_type=Path, exists=True, dir_okay=False),
+              help="Hash users, paths and programs with the key in this file.")  # fmt: skip
+@options.as_json
+@options.quiet
+def add(
+    paths: tuple[Path, ...],
+    store: Path,
+    follow: Path | None,
+    every: float,
+    cores_per_node: int,
+    key_file: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Diagnose logs and add them to a store; logs that are there already are skipped.
+
+    Example: ioprism site add /darshan-logs/2026/11/15 --store site.store
+    """
+    if not paths and follow is None:
+        raise click.UsageError("Missing argument 'LOG...' or --follow.")
+    chosen = with_key(SiteOptions(cores_per_node), key_file)
+    kept = make_site(store)
+    with output.progress("diagnosing logs", quiet=quiet) as progress:
+        added = add_logs(kept, paths, options=chosen, progress=progress)
+    for message in added.failed:
+        click.echo(f"skipped {message}", err=True)
+    if as_json:
+        click.echo(to_json.plain_document(added.to_dict()))
+    else:
+        click.echo(
+            f"{added.added:,} logs added, {added.known:,} known already, "
+            f"{len(added.failed):,} skipped"
+        )
+    if follow is not None:
+        for more in follow_logs(kept, follow, options=chosen, every=every):
+            click.echo(f"{more.added:,} logs added", err=True)
+
+
+def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which jobs to look at."""
+    declared = [
+        click.option("--since", metavar="DATE", help="Jobs that started on this day or later."),
+        click.option("--until", metavar="DATE", help="Jobs that started before this day."),
+        click.option("--application", help="Jobs of this program."),
+        click.option("--user", help="Jobs of this user."),
+    ]
+    for option in reversed(declared):
+        command = option(command)
+    return command
+
+
+def _table(subject: str, what: str) -> click.Command:
+    @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
+    @store_option
+    @choosing
+    @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
+                  help="Rows to show; 0: all.")  # fmt: skip
+    @options.as_json
+    def command(
+        store: Path,
+        since: str | None,
+        until: str | None,
+        application: str | None,
+        user: str | None,
+        top: int,
+        as_json: bool,
+    ) -> None:
+        from ioprism.analyses.site.summary import Chosen, site_table
+        from ioprism.reports.to_terminal import site as terminal_form
+
+        which = Chosen(parse_day(since), parse_day(until), application, user)
+        found = site_table(chosen_tables(store, which), subject, top=top or None)
+        if as_json:
+            click.echo(to_json.plain_document(found.to_dict()))
+        else:
+            terminal_form.show(found, output.console())
+
+    return command
+
+
+for _subject, _what in (
+    ("jobs", "List the jobs that lose most, with their causes."),
+    ("applications", "List applications by the node-hours that their causes cost."),
+    ("users", "List users by the node-hours that their jobs lose."),
+    ("targets", "List storage targets, the slowest against their peers first."),
+    ("hosts", "List nodes, the slowest against their peers first."),
+    ("causes", "List causes by the node-hours that removing them would save."),
+):
+    site.add_command(_table(_subject, _what))
+
+
+@site.command()
+@store_option
+@choosing
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), required=True,
+              help="The page to write.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.as_json
+def report(
+    store: Path,
+    since: str | None,
+    until: str | None,
+    application: str | None,
+    user: str | None,
+    page: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write one page about all jobs: savings, sick targets, changes, advice.
+
+    Example: ioprism site report --store site.store -o site.html
+    """
+    from ioprism.analyses.site.summary import Chosen, site_story
+    from ioprism.reports.to_html import site as html_form
+    from ioprism.storage.atomic import atomic_write
+
+    which = Chosen(parse_day(since), parse_day(until), application, user)
+    story = site_story(chosen_tables(store, which))
+    with atomic_write(page, replace=force) as aside:
+        aside.write_text(html_form.page(story), encoding="utf-8")
+    if as_json:
+        click.echo(to_json.plain_document(story.to_dict()))
+    else:
+        click.echo(f"wrote {page}", err=True)

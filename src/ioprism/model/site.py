@@ -1,0 +1,101 @@
+"""The tables of a site store: every job of a centre, what it lost, and to what.
+
+Each table is a folder of Parquet files that polars, pandas and DuckDB open as they are.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from ioprism.model.schema import Column, Table
+
+_JOB = Column("job", pl.String(), "the log, by a digest of its content")
+
+SITE_JOBS = Table(
+    "jobs",
+    "One row for every job.",
+    (
+        _JOB,
+        Column("path", pl.String(), "where the log was"),
+        Column("job_id", pl.String(), "the scheduler's number of the job", nullable=True),
+        Column("user", pl.String(), "who ran it", nullable=True),
+        Column("application", pl.String(), "the program, without its folder", nullable=True),
+        Column("start", pl.Float64(), "when it started, since 1970", "s", nullable=True),
+        Column("runtime", pl.Float64(), "how long it ran", "s"),
+        Column("ranks", pl.Int64(), "MPI ranks or processes"),
+        Column("nodes", pl.Int64(), "nodes; estimated from ranks where the log does not say"),
+        Column("node_hours", pl.Float64(), "nodes times run time", "h"),
+        Column("held_up", pl.Float64(), "run time that I/O holds up", "s"),
+        Column("held_up_node_hours", pl.Float64(), "the same for all nodes", "h"),
+        Column("first_cause", pl.String(), "the cause that costs most", nullable=True),
+        Column("saving", pl.Float64(), "what removing all causes saves", "s"),
+        Column("saving_node_hours", pl.Float64(), "the same for all nodes", "h"),
+        Column("bytes_read", pl.Int64(), "bytes read", "B"),
+        Column("bytes_written", pl.Int64(), "bytes written", "B"),
+        Column("operations", pl.Int64(), "reads and writes"),
+        Column("metadata", pl.Int64(), "metadata calls"),
+        Column("request_bytes", pl.Float64(), "mean size of a read or write", "B", nullable=True),
+        Column("collective", pl.Float64(), "share of collective MPI-IO calls", nullable=True),
+        Column("rate", pl.Float64(), "bytes over the time in calls", "B/s", nullable=True),
+        Column("layers", pl.String(), "interfaces used, joined by +"),
+        Column("files", pl.Int64(), "files touched"),
+        Column("stripe_count", pl.Float64(), "mean stripe count of its files", nullable=True),
+        Column("warnings", pl.Int64(), "what is missing from the log"),
+    ),
+)
+
+SITE_CAUSES = Table(
+    "causes",
+    "One row for every cause that holds a job up.",
+    (
+        _JOB,
+        Column("code", pl.String(), "the cause"),
+        Column("subject", pl.String(), "the culprit, in words"),
+        Column("culprit", pl.String(), "the culprit, as JSON"),
+        Column("saving", pl.Float64(), "what removing it saves", "s"),
+        Column("low", pl.Float64(), "lower end of the 90 % interval", "s"),
+        Column("high", pl.Float64(), "upper end of the 90 % interval", "s"),
+        Column("node_hours", pl.Float64(), "the saving for all nodes", "h"),
+        Column("confidence", pl.Float64(), "from 0 to 1"),
+        Column("title", pl.String(), "the cause in a sentence"),
+        Column("advice", pl.String(), "what to do first", nullable=True),
+    ),
+)
+
+
+def _parts(name: str, key: str, meaning: str) -> Table:
+    return Table(
+        name,
+        f"One row for every {meaning} that a job used.",
+        (
+            _JOB,
+            Column("start", pl.Float64(), "when the job started, since 1970", "s", nullable=True),
+            Column(key, pl.String(), f"the {meaning}"),
+            Column("operations", pl.Int64(), "reads and writes"),
+            Column("bytes", pl.Int64(), "bytes moved", "B"),
+            Column("seconds", pl.Float64(), "time in calls", "s"),
+            Column("rate", pl.Float64(), "bytes over time", "B/s"),
+            Column("relative", pl.Float64(), "its rate over the median of the job's others"),
+        ),
+    )
+
+
+SITE_TARGETS = _parts("targets", "target", "storage target")
+SITE_HOSTS = _parts("hosts", "host", "node")
+
+SITE_FILES = Table(
+    "files",
+    "One row for every kind of file that a job used, digits in paths replaced by `#`.",
+    (
+        _JOB,
+        Column("pattern", pl.String(), "the path with every run of digits replaced by `#`"),
+        Column("files", pl.Int64(), "files of this kind"),
+        Column("bytes_read", pl.Int64(), "bytes read", "B"),
+        Column("bytes_written", pl.Int64(), "bytes written", "B"),
+        Column("seconds", pl.Float64(), "time in calls", "s"),
+    ),
+)
+
+SITE_TABLES = {
+    table.name: table for table in (SITE_JOBS, SITE_CAUSES, SITE_TARGETS, SITE_HOSTS, SITE_FILES)
+}

@@ -1,0 +1,249 @@
+"""Every job of a centre into one store: each log diagnosed once, on all cores."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.storage.site_store import SiteStore, open_site
+
+if TYPE_CHECKING:
+    from ioprism.analyses.site.summary import Chosen, SiteTables
+
+AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
+CHUNK = 4  # logs that a process takes at a time
+FEW = 8  # so few logs are not worth starting processes for
+NAMES = ("user", "application", "path", "job_id", "pattern", "subject", "culprit", "title", "host")
+
+Rows = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """How logs are taken in."""
+
+    cores_per_node: int = 1
+    key: bytes | None = field(default=None, repr=False)  # names are hashed with it
+    processes: int | None = None  # None: all cores
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a run added to a store."""
+
+    added: int
+    known: int  # logs that were there already
+    failed: tuple[str, ...]  # what could not be read, and why
+    ignored: int = 0  # files in folders that are not traces
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site add --json` says."""
+        return {
+            "added": self.added,
+            "known": self.known,
+            "failed": list(self.failed),
+            "ignored": self.ignored,
+        }
+
+
+def add_logs(
+    store: SiteStore,
+    paths: Sequence[Path],
+    *,
+    options: SiteOptions | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Added:
+    """Diagnose the logs that are new, and keep the results, batch by batch.
+
+    Raises:
+        NoSuchTraceError: there is nothing at a path.
+        OutputError: another process is adding to this store.
+    """
+    chosen = options or SiteOptions()
+    logs = list(_logs(paths))
+    with store.adding():
+        known = set(store.known())
+        new: dict[str, Path] = {}
+        for path in logs:
+            digest = content_digest(path)
+            if digest not in known:
+                new.setdefault(digest, path)
+        failed: list[str] = []
+        added = ignored = 0
+        named = frozenset(path for path in paths if path.is_file())
+        work = partial(_described, options=chosen, named=named)
+        results = _mapped(work, list(new.items()), chosen.processes)
+        while batch := list(islice(results, AT_ONCE)):
+            good = [rows for rows in batch if isinstance(rows, dict)]
+            failed += [rows for rows in batch if isinstance(rows, str)]
+            ignored += sum(rows is None for rows in batch)
+            if good:
+                store.add(_tables(good))
+            added += len(good)
+            progress(added + len(failed) + ignored)
+    return Added(added, len(logs) - len(new), tuple(failed), ignored)
+
+
+def follow_logs(
+    store: SiteStore, folder: Path, *, options: SiteOptions, every: float
+) -> Iterator[Added]:
+    """Add what appears in a folder, for ever; logs that are still written are left for later."""
+    seen: dict[Path, tuple[int, int]] = {}
+    done: set[Path] = set()
+    while True:
+        now = {path: _stamp(path) for path in folder.rglob("*") if path.is_file()}
+        ready = [
+            path for path, stamp in now.items() if seen.get(path) == stamp and path not in done
+        ]
+        if ready:
+            done.update(ready)
+            yield add_logs(store, ready, options=options)
+        seen = now
+        time.sleep(every)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def chosen_tables(folder: Path, which: Chosen) -> SiteTables:
+    """Open a store and keep the jobs asked for."""
+    from ioprism.analyses.site.summary import SiteTables
+
+    store = open_site(folder)
+    names = ("jobs", "causes", "targets", "hosts", "files")
+    return SiteTables(*(store.table(name) for name in names)).chosen(which)
+
+
+def parse_day(text: str | None) -> float | None:
+    """Read a date such as 2026-11-15 as seconds since 1970, in UTC.
+
+    Raises:
+        UsageError: it is not a date.
+    """
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a date.\nHint: write it as 2026-11-15.") from error
+
+
+def content_digest(path: Path) -> str:
+    """Name a log by its content, so that a copy of it is the same job."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:24]
+
+
+def _logs(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.exists():
+            raise NoSuchTraceError(path)
+        if path.is_file():
+            yield path
+        else:
+            yield from sorted(inner for inner in path.rglob("*") if inner.is_file())
+
+
+def _described(
+    entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
+) -> Rows | str | None:
+    """One log as rows, or why it cannot be read; None for what lies beside the logs."""
+    from ioprism.analyses.site.job_rows import JobFacts, job_rows
+    from ioprism.engine.local import LocalEngine
+    from ioprism.formats.registry import read_trace
+    from ioprism.pipeline.diagnosis import diagnose
+
+    digest, path = entry
+    try:
+        trace = read_trace(path)
+        diagnosis = diagnose(trace)
+        rows = job_rows(
+            trace, diagnosis, LocalEngine(), JobFacts(digest, path, options.cores_per_node)
+        )
+    except UnknownFormatError as error:
+        return _why(path, error) if path in named else None
+    except (IoprismError, OSError) as error:
+        return _why(path, error)
+    return rows if options.key is None else _anonymous(rows, options.key)
+
+
+def _why(path: Path, error: Exception) -> str:
+    return f"{path}: {str(error).partition(chr(10))[0].removeprefix(f'{path}: ')}"
+
+
+def _anonymous(rows: Rows, key: bytes) -> Rows:
+    """Replace names by digests: the same name gives the same digest under the same key."""
+
+    def hidden(name: str, value: Any) -> Any:  # noqa: ANN401 - cells are of any kind
+        if name not in NAMES or not isinstance(value, str):
+            return value
+        return f"{name}-{hmac.new(key, value.encode(), 'sha256').hexdigest()[:12]}"
+
+    return {
+        table: [{name: hidden(name, value) for name, value in row.items()} for row in lines]
+        for table, lines in rows.items()
+    }
+
+
+def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
+    import polars as pl
+
+    from ioprism.model.site import SITE_TABLES
+
+    return {
+        name: pl.DataFrame(
+            [row for rows in jobs for row in rows[name]], schema=schema.schema, orient="row"
+        )
+        for name, schema in SITE_TABLES.items()
+    }
+
+
+def _mapped(
+    work: Callable[[tuple[str, Path]], Rows | str | None],
+    logs: Sequence[tuple[str, Path]],
+    processes: int | None,
+) -> Iterator[Rows | str | None]:
+    cores = processes or len(os.sched_getaffinity(0))
+    if len(logs) <= FEW or cores < 2:
+        yield from map(work, logs)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # A table library's threads do not survive a fork, so processes start afresh.
+    context = multiprocessing.get_context("spawn")
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    with ProcessPoolExecutor(cores, mp_context=context) as pool:
+        yield from pool.map(work, logs, chunksize=CHUNK)
+
+
+def read_key(path: Path) -> bytes:
+    """Read the key that names are hashed with.
+
+    Raises:
+        UsageError: the file is too short to keep a secret.
+    """
+    key = path.read_bytes().strip()
+    if len(key) < 16:
+        raise UsageError(
+            f"{path}: a key needs at least 16 bytes.\n"
+            "Hint: head -c 32 /dev/urandom > KEYFILE makes one; keep it secret."
+        )
+    return key
+
+
+def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:
+    """Return the options with the key of a file, if one is named."""
+    return options if path is None else replace(options, key=read_key(path))

@@ -1,0 +1,96 @@
+// What holds the job up: the ledger as one bar, then a card for each cause with its contrast drawn.
+const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", unexplained: "not explained", rest: "not held up by I/O" };
+
+function diagnosisSection(section, state) {
+  const found = data.diagnosis, place = section.querySelector(".causes");
+  section.hidden = !found;
+  if (!found) return;
+  ledgerBar(section.querySelector(".ledger"), found);
+  place.replaceChildren(...found.causes.map((cause) => causeCard(cause, state)));
+  if (!found.causes.length) place.append(element("p", found.calm, "calm"));
+  const first = place.querySelector("details");
+  if (first) first.open = true;
+  const notes = section.querySelector(".notes");
+  notes.replaceChildren(...found.opportunities.map((text) => element("p", text, "hint")));
+  if (found.not_checked.length) notes.append(uncheckedList(found.not_checked));
+}
+
+function uncheckedList(rows) {
+  const folded = element("details", undefined, "more"), list = element("ul");
+  list.append(...rows.map(({ code, needs }) => element("li", `${code}: needs ${needs}`)));
+  folded.append(element("summary", `${rows.length} causes that this trace cannot show`), list);
+  return folded;
+}
+
+// The whole run as one bar: each cause, what is well spent, and what I/O does not hold up.
+function ledgerBar(place, found) {
+  const titles = new Map(found.causes.map((cause) => [cause.code, cause.title]));
+  const lines = found.ledger.map((line) => ({ ...line })), held = lines.reduce((sum, line) => sum + line.seconds, 0);
+  const rest = Math.max(0, (found.runtime || held) - held);
+  if (rest > 0) lines.push({ what: "rest", seconds: rest });
+  const whole = held + rest || 1, bar = element("div", undefined, "stack"), list = element("ul", undefined, "legend");
+  let number = 0;
+  for (const line of lines) {
+    if (!(line.seconds > 0)) continue;
+    const known = LEDGER_NAMES[line.what], tone = known ? `ledger-${line.what}` : `ledger-${(number += 1) % 8}`;
+    const part = element("span", undefined, tone), name = titles.get(line.what) || known || line.what;
+    part.style.width = `${100 * line.seconds / whole}%`;
+    part.title = `${name}: ${duration(line.seconds)}`;
+    bar.append(part);
+    list.append(element("li", `${name}: ${duration(line.seconds)}`, `swatch ${tone}`));
+  }
+  bar.setAttribute("role", "img");
+  bar.setAttribute("aria-label", `The run of ${duration(whole)}, by what it is spent on`);
+  place.replaceChildren(bar, list);
+}
+
+function causeCard(cause, state) {
+  const card = element("details", undefined, "finding cause high"), head = element("summary"), body = element("div", undefined, "body");
+  card.id = `cause-${cause.id}`;
+  const { seconds, low, high } = cause.saving;
+  head.append(element("span", cause.title, "what"), element("span", `saves ${duration(seconds)} (${duration(low)} to ${duration(high)})`, "stake"));
+  if (cause.show && data.timeline.count) body.append(showButton(cause, state));
+  body.append(contrastOf(cause.contrast));
+  cause.advice.forEach((advice) => {
+    body.append(element("p", advice.text, "advice"));
+    if (advice.snippet) body.append(example(advice.snippet));
+  });
+  const symptoms = data.findings.filter((finding) => cause.symptoms.includes(finding.code));
+  if (symptoms.length) {
+    const folded = element("details", undefined, "more");
+    folded.append(element("summary", `${symptoms.length} symptom${symptoms.length > 1 ? "s" : ""} that it explains`), ...symptoms.map((finding) => findingCard(finding, state)));
+    body.append(folded);
+  }
+  body.append(element("p", `cause: ${cause.code}, confidence ${(100 * cause.confidence).toFixed(0)} %`, "hint"));
+  card.append(head, body);
+  return card;
+}
+
+// The slow group beside its peers: the same work, drawn to scale.
+function contrastOf({ what, slow, peers }) {
+  const place = element("div", undefined, "contrast"), rows = [["concerned", slow], ...(peers ? [["others", peers]] : [])];
+  if (what) place.append(element("p", what, "hint"));
+  const measures = [["median call", "median_seconds", duration], ["rate", "rate", rate]].filter(([, key]) => rows.some(([, group]) => group[key] !== null && group[key] !== undefined));
+  const made = element("table", undefined, "bars"), top = made.createTHead().insertRow();
+  top.append(element("th", ""), element("th", "calls"), element("th", "bytes"), ...measures.flatMap(([title]) => [element("th", title), element("td", "")]));
+  const body = made.createTBody();
+  rows.forEach(([name, group], n) => {
+    const line = body.insertRow(), title = element("th", name);
+    title.scope = "row";
+    line.append(title);
+    line.insertCell().textContent = count(group.count);
+    line.insertCell().textContent = group.bytes === null ? "–" : bytes(group.bytes);
+    for (const [, key, text] of measures) {
+      const most = Math.max(...rows.map(([, one]) => one[key] || 0)) || 1, drawn = element("span", undefined, `bar part${n ? 1 : 2}`);
+      line.insertCell().textContent = group[key] === null || group[key] === undefined ? "–" : text(group[key]);
+      drawn.style.width = `${100 * (group[key] || 0) / most}%`;
+      const cell = line.insertCell();
+      cell.className = "drawn";
+      cell.append(drawn);
+    }
+  });
+  const holder = element("div", undefined, "scroll");
+  holder.append(made);
+  place.append(holder);
+  return place;
+}

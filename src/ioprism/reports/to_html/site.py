@@ -1,0 +1,120 @@
+"""The page of `ioprism site report`: what all jobs of a centre lose, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ioprism.analyses.site.summary import SiteStory
+from ioprism.reports.to_html.page import asset
+from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_terminal.site import day, sentence
+from ioprism.text import printable
+
+SCRIPTS = ("charts.js", "plots.js", "report-frame.js", "report-export.js", "report-tables.js",
+           "site-treemap.js", "site.js")  # fmt: skip
+_HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
+          ("could save", "saving_node_hours"))  # fmt: skip
+
+
+def page(story: SiteStory) -> str:
+    """Return one self-contained page."""
+    return frame(
+        title="The I/O of a centre",
+        body=asset("site.html"),
+        styles=("plots.css", "report.css", "site.css"),
+        scripts=SCRIPTS,
+        data=data(story),
+    )
+
+
+def data(story: SiteStory) -> dict[str, Any]:
+    """Return what the page shows."""
+    totals = story.totals
+    span = f"{day(totals['from'])} to {day(totals['to'])}" if totals["jobs"] else "no time at all"
+    return {
+        "line": f"{totals['saving_node_hours']:,.0f} of {totals['node_hours']:,.0f} node-hours "
+        "could be saved.",
+        "facts": [
+            ["from", span],
+            ["jobs", f"{totals['jobs']:,}"],
+            ["applications", f"{totals['applications']:,}"],
+            ["users", f"{totals['users']:,}"],
+            ["held up by I/O", f"{totals['held_up_node_hours']:,.0f} node-hours"],
+        ],
+        "savings": [
+            {"name": _name(row["application"]), "parts": row["savings"]}
+            for row in story.applications
+        ],
+        "events": [
+            {
+                "kind": event.kind,
+                "subject": printable(event.subject),
+                "from": event.start,
+                "to": event.end,
+                "text": sentence(event),
+            }
+            for event in story.events
+        ],
+        "span": [totals["from"], totals["to"]],
+        "advice": [_advice(dict(row)) for row in story.advice],
+        "tables": _tables(story),
+    }
+
+
+def _name(value: object) -> str:
+    return "unknown" if value is None else printable(str(value))
+
+
+def _advice(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "application": _name(row["application"]),
+        "hours": row["node_hours"],
+        "jobs": row["jobs"],
+        "title": _name(row["title"] or row["code"]),
+        "advice": None if row["advice"] is None else printable(row["advice"]),
+        "log": _name(row["worst_log"]),
+    }
+
+
+def _tables(story: SiteStory) -> list[dict[str, Any]]:
+    by_application = (("application", "application"), ("jobs", "jobs"), ("users", "users"))
+    by_user = (("user", "user"), ("jobs", "jobs"), ("applications", "applications"))
+    causes = (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
+              ("users", "users"), ("could save", "saving_node_hours"))  # fmt: skip
+    jobs = (("application", "application"), ("user", "user"), ("ranks", "ranks"), *_HOURS,
+            ("first cause", "first_cause"), ("log", "path"))  # fmt: skip
+    inputs = (("files", "pattern"), ("jobs", "jobs"), ("read", "bytes_read"),
+              ("time in calls", "seconds"))  # fmt: skip
+    made = [
+        ("Applications", (*by_application, *_HOURS), story.applications),
+        ("Users", (*by_user, *_HOURS), story.users),
+        ("Causes", causes, story.causes),
+        ("Jobs that lose most", jobs, story.worst_jobs),
+        ("Inputs that many jobs read: worth staging", inputs, story.inputs),
+    ]
+    return [
+        {
+            "title": title,
+            "note": "",
+            "columns": [{"name": name, "kind": _kind(key)} for name, key in columns],
+            "rows": [[_cell(row[key]) for _, key in columns] for row in rows],
+        }
+        for title, columns, rows in made
+        if rows
+    ]
+
+
+def _kind(key: str) -> str:
+    if key in ("jobs", "users", "applications", "ranks"):
+        return "count"
+    if key == "bytes_read":
+        return "bytes"
+    if key == "seconds":
+        return "seconds"
+    return "number" if key.endswith("node_hours") else "text"
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, str):
+        return printable(value)
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,107 @@
+"""What `ioprism diagnose` shows a person."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
+from ioprism.reports.to_terminal import heading, table
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+LITTLE = 0.01  # of the run time
+HOW = {
+    "phases": "as long as anyone is in a call, in phases that ranks leave together",
+    "ranks": "by the rank with most I/O: ranks do not wait for each other",
+    "counters": "by the counters of the slowest rank",
+    "uncovered": "by I/O that computing does not cover",
+    "nothing": "no I/O is recorded",
+}
+LEDGER = {
+    "transfer": "transfer at the rate the trace itself reaches",
+    "unexplained": "unexplained",
+}
+
+
+def show(found: Diagnosis, console: Console, *, top: int | None = None) -> None:
+    """Print the answer in one line, then each cause, the ledger, and what was not checked."""
+    console.print(Text(answer(found), style="bold"))
+    console.print(Text(f"Measured {HOW.get(found.held_up.how, found.held_up.how)}.", style="dim"))
+    for number, cause in enumerate(found.causes[:top], start=1):
+        _show_cause(cause, number, console)
+    _show_ledger(found, console)
+    for chance in found.opportunities:
+        console.print(
+            f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden "
+            "behind computing: asynchronous writes, or staging on the node."
+        )
+    if found.not_checked:
+        heading(console, "Not checked")
+        for needs in dict.fromkeys(missing.needs for missing in found.not_checked):
+            codes = [missing.code for missing in found.not_checked if missing.needs == needs]
+            line = f"{', '.join(codes)}: needs {needs}"
+            console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def answer(found: Diagnosis) -> str:
+    """Return the diagnosis in one or two sentences."""
+    held = found.held_up
+    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
+    first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
+    if not found.causes:
+        little = held.share < LITTLE
+        return (
+            f"{first} {'Nothing worth doing.' if little else 'Nothing worth changing was found.'}"
+        )
+    cause = found.causes[0]
+    subject = printable(str(cause.facts.get("subject", cause.code)))
+    return (
+        f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({_span(cause)})."
+    )
+
+
+def _span(cause: Cause) -> str:
+    return f"{format_seconds(cause.saving.low)} to {format_seconds(cause.saving.high)}"
+
+
+def _show_cause(cause: Cause, number: int, console: Console) -> None:
+    heading(console, f"{number}. {printable(cause.title)}")
+    saving = f"saves {format_seconds(cause.saving.seconds)} ({_span(cause)})"
+    share = f"{cause.saving.share:.0%} of the run"
+    line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
+    console.print(Padding(Text(line), (0, 0, 0, 2)))
+    names = cause.facts.get("groups", ("calls concerned", "peers"))
+    groups = [(names[0], cause.contrast.slow)]
+    if cause.contrast.peers is not None:
+        groups.append((names[1], cause.contrast.peers))
+    table(console, ("", "calls", "bytes", "median", "rate"), [_row(*group) for group in groups])
+    if cause.symptoms:
+        console.print(Padding(Text(f"explains: {', '.join(cause.symptoms)}", style="dim"),
+                              (0, 0, 0, 2)))  # fmt: skip
+    for item in cause.advice:
+        console.print(Padding(Text(f"→ {printable(item.text)}"), (0, 0, 0, 2)))
+        for line in (item.snippet or "").splitlines():
+            console.print(Padding(Text(printable(line), style="cyan"), (0, 0, 0, 6)))
+
+
+def _row(name: str, group: CallGroup) -> tuple[str, ...]:
+    return (
+        name,
+        format_count(group.count),
+        "–" if group.bytes is None else format_bytes(group.bytes),
+        "–" if group.median_seconds is None else format_seconds(group.median_seconds),
+        "–" if group.rate is None else format_rate(group.rate),
+    )
+
+
+def _show_ledger(found: Diagnosis, console: Console) -> None:
+    if not found.ledger or not found.held_up.seconds:
+        return
+    heading(console, "Where the held-up time goes")
+    table(
+        console,
+        ("", "time"),
+        [(LEDGER.get(line.what, line.what), format_seconds(line.seconds)) for line in found.ledger],
+    )

@@ -1,0 +1,102 @@
+"""What `ioprism site` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from ioprism.analyses.site.events import SiteEvent
+from ioprism.analyses.site.summary import SiteTable
+from ioprism.reports.to_terminal import heading, table
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_rate
+
+# Subject -> columns: title, key, how it is written.
+_HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
+          ("could save", "saving_node_hours"))  # fmt: skip
+COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "jobs": (("application", "application"), ("user", "user"), ("started", "start"),
+             ("ranks", "ranks"), *_HOURS, ("first cause", "first_cause")),
+    "applications": (("application", "application"), ("jobs", "jobs"), ("users", "users"), *_HOURS,
+                     ("first cause", "savings")),
+    "users": (("user", "user"), ("jobs", "jobs"), *_HOURS, ("first cause", "savings")),
+    "targets": (("storage target", "target"), ("jobs", "jobs"), ("moved", "bytes"),
+                ("rate", "rate"), ("against peers", "relative_rate")),
+    "hosts": (("node", "host"), ("jobs", "jobs"), ("moved", "bytes"), ("rate", "rate"),
+              ("against peers", "relative_rate")),
+    "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
+               ("users", "users"), ("could save", "saving_node_hours")),
+}  # fmt: skip
+
+
+def show(found: SiteTable, console: Console) -> None:
+    """Print a table, and what happened."""
+    columns = COLUMNS[found.subject]
+    heading(console, f"{found.subject.capitalize()}")
+    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in found.rows]
+    table(console, tuple(title for title, _ in columns), rows)
+    if found.events:
+        heading(console, "What happened")
+    for event in found.events:
+        console.print(f"  {sentence(event)}")
+
+
+def sentence(event: SiteEvent) -> str:
+    """Tell an event in one sentence."""
+    name, facts = printable(event.subject), event.evidence
+    since = day(event.start)
+    cost = f" It cost {event.node_hours:,.0f} node-hours." if event.node_hours >= 1 else ""
+    if event.kind in ("slow-target", "slow-node"):
+        what = "Storage target" if event.kind == "slow-target" else "Node"
+        rate = f"{facts['relative_rate']:.0%} of the rate of its peers"
+        jobs = format_count(facts["jobs"])
+        return (
+            f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs} jobs.{cost}"
+        )
+    if event.kind == "noisy-neighbour":
+        return (
+            f"Jobs that ran beside {name} were held up {facts['factor']:.1f} times as long as "
+            f"usual ({format_count(facts['jobs_beside'])} jobs).{cost}"
+        )
+    changes = ", ".join(
+        f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"
+        for key, value in facts.items()
+        if isinstance(value, dict)
+    )
+    return f"{name} changed on {since}: {changes}.{cost}"
+
+
+def day(seconds: float | None) -> str:
+    """A date."""
+    return "now" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def _number(key: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if key in ("request_bytes", "bytes"):
+        return format_bytes(value)
+    if key == "rate":
+        return format_rate(value)
+    return f"{value:.0%}" if key in ("collective", "held_up_share") else f"{value:,.3g}"
+
+
+def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - cells are of any kind
+    if value is None:
+        return "unknown"
+    if key == "savings":
+        return next(iter(value), "none")
+    if key == "start":
+        return day(value)
+    if key == "bytes":
+        return format_bytes(value)
+    if key == "rate":
+        return format_rate(value)
+    if key == "relative_rate":
+        return f"{value:.0%}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return format_count(value) if isinstance(value, int) else printable(str(value))

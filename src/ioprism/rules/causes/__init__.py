@@ -1,0 +1,1 @@
+"""Words for the causes of a diagnosis: titles, advice with values of the log, symptoms."""

@@ -1,0 +1,84 @@
+"""The values that titles and advice of a cause are filled with, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from posixpath import dirname
+from typing import Any
+
+import polars as pl
+
+from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.result import Cause
+from ioprism.model.trace import Trace
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+
+_BYTES = frozenset({"bytes", "even_bytes", "bytes_per_request", "asked_bytes", "asked", "read",
+                    "written"})  # fmt: skip
+_SECONDS = frozenset({"from", "to"})
+MOST_NAMED = 8
+BLOCK = 2**20  # bytes: what small requests are joined to
+
+
+def values(cause: Cause, trace: Trace) -> dict[str, str]:
+    """Return every value that the words of a cause may name."""
+    known: dict[str, Any] = {
+        "ranks": trace.job.ranks or 1,
+        "nodes": max(1, trace.processes["host"].drop_nulls().n_unique()),
+        **cause.facts,
+        **cause.culprit,
+    }
+    stripe = int(known.get("stripe_size") or _stripe_size(trace, str(known.get("file", ""))))
+    shown = {key: _shown(key, value) for key, value in known.items()}
+    where = known.get("directory")
+    size = float(known.get("bytes_per_request", BLOCK) or BLOCK)
+    return {
+        "directory": dirname(str(known.get("file", ""))) or _striped_directory(trace),
+        "other_targets": _other_targets(cause, trace),
+        **shown,
+        "ratio": _ratio(cause),
+        "stripe": format_bytes(stripe),
+        "stripe_bytes": str(stripe),
+        "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
+        "where": f", below {printable(str(where))}" if where else "",
+        "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
+    }
+
+
+def _shown(key: str, value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        named = ", ".join(str(item) for item in value[:MOST_NAMED])
+        return named + (f" and {len(value) - MOST_NAMED} more" if len(value) > MOST_NAMED else "")
+    if isinstance(value, int | float) and key in _BYTES:
+        return format_bytes(value)
+    if isinstance(value, int | float) and key in _SECONDS:
+        return format_seconds(value)
+    if isinstance(value, float):
+        return format_count(value) if value >= 10 or value.is_integer() else f"{value:.1f}"
+    return printable(str(value))
+
+
+def _ratio(cause: Cause) -> str:
+    slow, peers = cause.contrast.slow, cause.contrast.peers
+    if peers is None or not slow.median_seconds or not peers.median_seconds:
+        return "several"
+    return f"{slow.median_seconds / peers.median_seconds:.1f}"
+
+
+def _stripe_size(trace: Trace, path: str) -> int:
+    sizes = trace.files.filter(pl.col("path") == path)["stripe_size"].drop_nulls()
+    return int(sizes[0]) if len(sizes) and sizes[0] > 0 else BLOCK
+
+
+def _striped_directory(trace: Trace) -> str:
+    """Where the files lie whose layout is known."""
+    paths = trace.files.filter(pl.col("targets").list.len() > 0)["path"].to_list()
+    return printable(common_directory(paths)) or "OUTPUT_DIRECTORY"
+
+
+def _other_targets(cause: Cause, trace: Trace) -> str:
+    """Targets that the job used and that are not to blame."""
+    slow = set(cause.culprit.get("targets", [cause.culprit.get("target")]))
+    used = trace.files["targets"].drop_nulls().explode().unique().sort().to_list()
+    return ",".join(str(name) for name in used if name not in slow) or "OTHERS"

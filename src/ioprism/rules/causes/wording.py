@@ -1,0 +1,75 @@
+"""Titles and advice of causes, with values from the log, from files that need no Python."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ioprism.analyses.diagnosis.result import Cause, Diagnosis
+from ioprism.model.finding import Recommendation
+from ioprism.model.trace import Trace
+from ioprism.rules.causes.circumstances import circumstances
+from ioprism.rules.causes.symptoms import SYMPTOMS
+from ioprism.rules.causes.values import values
+
+FOLDER = Path(__file__).parent / "texts"
+
+
+@cache
+def texts(code: str) -> Mapping[str, Any]:
+    """Return the words for a cause; a cause of a plug-in may have none."""
+    file = FOLDER / f"{code}.toml"
+    if not file.is_file():
+        return {"title": code, "subject": code, "groups": [code, "peers"]}
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diagnosis:
+    """Return the diagnosis with title, advice and symptoms for every cause.
+
+    Each finding is told under one cause only: the first that explains it.
+    """
+    left = dict.fromkeys(findings)
+    causes = []
+    for cause in found.causes:
+        symptoms = tuple(code for code in SYMPTOMS.get(cause.code, ()) if code in left)
+        for code in symptoms:
+            del left[code]
+        causes.append(_worded(cause, trace, symptoms))
+    return replace(found, causes=tuple(causes))
+
+
+def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
+    words = texts(cause.code)
+    filled = values(cause, trace)
+    present = circumstances(cause, trace)
+    advice = tuple(
+        Recommendation(fill(entry["text"], filled), _code(entry, filled))
+        for entry in words.get("recommendation", ())
+        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
+    )
+    title = fill(words["title"], filled)
+    subject = fill(words["subject"], filled)
+    groups = tuple(str(group) for group in words["groups"])
+    return replace(
+        cause,
+        title=title,
+        advice=advice,
+        symptoms=symptoms,
+        facts={**cause.facts, "subject": subject, "groups": groups},
+    )
+
+
+def _code(entry: Mapping[str, Any], filled: Mapping[str, str]) -> str | None:
+    return fill(entry["code"], filled) if "code" in entry else None
+
+
+def fill(text: str, filled: Mapping[str, str]) -> str:
+    """Put values in the place of their names."""
+    for key, value in filled.items():
+        text = text.replace("{" + key + "}", value)
+    return text

@@ -1,0 +1,92 @@
+"""`ioprism diagnose`: the contract of its JSON, its first line, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ioprism.cli import main
+from ioprism.synthetic.machine.cases import make
+from ioprism.synthetic.machine.logs import write_case
+from tests.conftest import TEST_DATA
+
+HEALTHY = TEST_DATA / "darshan" / "a_ckpt_fpp_period5s.darshan"
+
+
+@pytest.fixture(scope="module")
+def slow_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    write_case(folder, "case", make("slow-target", seed=2))
+    return next(folder.glob("*.darshan"))
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["diagnose", *map(str, arguments)])
+
+
+def test_the_json_has_every_key_of_the_contract(slow_target: Path) -> None:
+    answer = json.loads(run(slow_target, "--json").output)
+
+    assert set(answer["held_up"]) == {"seconds", "share", "how"}
+    cause = answer["causes"][0]
+    assert {"code", "title", "culprit", "saving", "confidence", "contrast", "symptoms",
+            "advice"} <= set(cause)  # fmt: skip
+    assert set(cause["saving"]) == {"seconds", "low", "high", "share"}
+    assert set(cause["contrast"]["slow"]) == {"count", "bytes", "median_seconds", "rate"}
+    assert cause["code"] == "slow-target"
+    assert sum(line["seconds"] for line in answer["ledger"]) == pytest.approx(
+        answer["held_up"]["seconds"]
+    )
+
+
+def test_the_first_line_says_what_it_costs_and_who_causes_it(slow_target: Path) -> None:
+    first = run(slow_target).output.partition("Measured")[0].replace("\n", " ")
+
+    assert first.startswith("I/O holds the job up for ")
+    assert "Storage target" in first
+
+
+def test_advice_names_targets_that_are_not_slow(slow_target: Path) -> None:
+    cause = json.loads(run(slow_target, "--json").output)["causes"][0]
+
+    snippets = [item["snippet"] for item in cause["advice"] if item["snippet"]]
+    assert snippets
+    assert not any("{" in text for text in [cause["title"], *snippets])
+    named = snippets[0].split("-o ")[1].split()[0].split(",")
+    assert str(cause["culprit"]["target"]) not in named
+
+
+@pytest.mark.parametrize(("share", "code"), [("0.01", 3), ("0.99", 0)])
+def test_fail_on_exits_with_3_where_causes_cost_that_share(
+    slow_target: Path, share: str, code: int
+) -> None:
+    assert run(slow_target, "--fail-on", share).exit_code == code
+
+
+def test_a_healthy_job_is_told_that_nothing_is_worth_changing() -> None:
+    done = run(HEALTHY)
+
+    assert done.exit_code == 0
+    assert "Nothing worth changing was found." in done.output
+
+
+def test_top_shortens_the_list_but_not_the_ledger(slow_target: Path) -> None:
+    answer = json.loads(run(slow_target, "--json", "--top", "1").output)
+
+    assert len(answer["causes"]) == 1
+    assert sum(line["seconds"] for line in answer["ledger"]) == pytest.approx(
+        answer["held_up"]["seconds"]
+    )
+
+
+def test_a_layout_file_without_layouts_is_refused_with_a_hint(tmp_path: Path) -> None:
+    layout = tmp_path / "layout.csv"
+    layout.write_text("path,targets\n")
+
+    done = run(HEALTHY, "--layout", layout)
+
+    assert done.exit_code == 1
+    assert "Hint: give a CSV" in done.output

@@ -24,7 +24,8 @@ GROUP = "ioprism.readers"
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
 GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
-PER_PROCESS = ("dftracer", "strace", "recorder-text")  # write a file for each process of a run
+# These write a file for each process of a run.
+PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.

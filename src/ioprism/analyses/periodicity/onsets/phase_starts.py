@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
 from ioprism.analyses.periodicity.onsets.regularity import (
     Stretch,
@@ -28,6 +30,7 @@ COVERING = 0.3  # share of the time of the longest rhythm that another must hold
 SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
 SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
 CLEARLY_PURER = 0.05  # share of the phases
+RISE = 0.1  # share of the highest sample around, at which a phase begins
 CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
 
 
@@ -39,6 +42,7 @@ class Train:
     log_chance: float  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
     matching: float  # share of the phases that are as long as the middle one
+    resolution: float  # seconds, of starts and ends
 
     @property
     def repetitions(self) -> int:
@@ -59,7 +63,7 @@ class Train:
 def find_period(signal: Signal) -> Period | None:
     """Return the mean distance of phase starts, or None if there are no three phases."""
     train = find_train(signal)
-    return None if train is None else describe(signal, train)
+    return None if train is None else describe(signal, sharpened(signal, train))
 
 
 def find_train(signal: Signal) -> Train | None:
@@ -95,6 +99,31 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
     return replace(purest, log_chance=best.log_chance)
 
 
+def sharpened(signal: Signal, train: Train) -> Train:
+    """The train with its starts as sharp as the samples are, where it was seen in coarser ones.
+
+    Within a coarse sample to either side, a phase begins where the signal first rises above a
+    fair share of the highest there.
+    """
+    if train.resolution <= signal.interval:
+        return train
+    reach = max(1, round(train.resolution / signal.interval))
+    beats = tuple(
+        replace(beat, start=_rise(signal, beat.start, reach=reach)) for beat in train.beats
+    )
+    return replace(train, beats=beats, resolution=signal.interval)
+
+
+def _rise(signal: Signal, start: float, *, reach: int) -> float:
+    middle = round((start - signal.start) / signal.interval)
+    low = max(0, middle - reach)
+    around = signal.values[low : middle + 2 * reach]
+    if not len(around) or not float(around.max()) > 0.0:
+        return start
+    first = int(np.argmax(around >= RISE * float(around.max())))
+    return signal.start + signal.interval * (low + first)
+
+
 def describe(signal: Signal, train: Train) -> Period:
     """Say all about a train of beats."""
     seconds, beats = train.seconds, train.beats
@@ -126,4 +155,5 @@ def _weights(scales: int) -> list[float]:
 def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
     chance = stretch.log_chance - math.log(weight)
-    return Train(tuple(beats), chance, stretch.alike, matching_share(phases))
+    matching = matching_share(phases)
+    return Train(tuple(beats), chance, stretch.alike, matching, phases.resolution)

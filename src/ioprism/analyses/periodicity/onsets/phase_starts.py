@@ -30,6 +30,8 @@ COVERING = 0.3  # share of the time of the longest rhythm that another must hold
 SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
 SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
 CLEARLY_PURER = 0.05  # share of the phases
+BEYOND_DOUBT = math.log(1e-6)
+MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a rhythm beyond doubt
 RISE = 0.1  # share of the highest sample around, at which a phase begins
 CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
 
@@ -69,14 +71,21 @@ def find_period(signal: Signal) -> Period | None:
 def find_train(signal: Signal) -> Train | None:
     """The beats of the rhythm that holds longest among those that chance hardly explains."""
     scales = find_scales(signal)
-    found = [
-        _train(phases, most_regular(phases), weight=weight)
-        for phases, weight in zip(scales, _weights(len(scales)), strict=True)
+    first = next(scales, None)
+    if first is None:
+        return None
+    finest = _train(first, most_regular(first), weight=FIRST_WEIGHT)
+    if _is_beyond_doubt(finest, signal):
+        return finest
+    others = list(scales)
+    found = [finest] if others else [_train(first, most_regular(first), weight=1.0)]
+    found += [
+        _train(phases, most_regular(phases), weight=(1.0 - FIRST_WEIGHT) / len(others))
+        for phases in others
     ]
     clear = [train for train in found if train.log_chance <= CLEAR]
     if not clear:
-        best = min(found, key=lambda train: train.log_chance, default=None)
-        return None if best is None else _purest(best, found)
+        return _purest(min(found, key=lambda train: train.log_chance), found)
     longest = max(train.span for train in clear)
     covering = [train for train in clear if train.span >= COVERING * longest]
     return _purest(min(covering, key=lambda train: train.log_chance), found)
@@ -145,11 +154,11 @@ def describe(signal: Signal, train: Train) -> Period:
     )
 
 
-def _weights(scales: int) -> list[float]:
-    """What each scale may spend of the false-alarm probability; they sum to one."""
-    if scales < 2:
-        return [1.0] * scales
-    return [FIRST_WEIGHT, *[(1.0 - FIRST_WEIGHT) / (scales - 1)] * (scales - 1)]
+def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
+    """Whether no other scale needs to be looked at."""
+    alike = train.matching >= MOSTLY or train.log_chance <= 2.0 * BEYOND_DOUBT
+    lasting = train.span >= MOSTLY * (signal.end - signal.start)
+    return train.log_chance <= BEYOND_DOUBT and alike and lasting
 
 
 def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:

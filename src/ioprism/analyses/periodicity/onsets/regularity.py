@@ -22,6 +22,8 @@ from ioprism.analyses.periodicity.onsets.segments import Phases, median
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
 from ioprism.model.signal import FloatArray
 
+BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
+WORTH_A_LOOK = math.log(0.2)
 MIN_RUN = 4  # gaps; a shorter regular stretch among irregular phases is chance
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
 WHOLE_WEIGHT = 0.9  # of the evidence sought in all phases, the rest in stretches of them
@@ -50,6 +52,8 @@ def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
     whole = _judged(phases, 0, len(phases) - 1)
     whole = replace(whole, log_chance=min(CERTAIN, whole.log_chance - math.log(WHOLE_WEIGHT)))
+    if whole.log_chance <= BEYOND_DOUBT:
+        return whole
     return min(whole, _best_part(phases), key=lambda stretch: stretch.log_chance)
 
 
@@ -120,17 +124,17 @@ def matching_share(phases: Phases) -> float:
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
     spacings = (_Moments.of(phases.gaps), _Moments.of(np.diff(phases.starts)))
-    best, questions = Stretch(0, len(phases.gaps), CERTAIN), 0
-    for size in _sizes(len(phases.gaps)):
-        questions += 2 * (len(phases.gaps) - size + 1)
-        for first in {spacing.steadiest(size) for spacing in spacings}:
+    best, sizes = Stretch(0, len(phases.gaps), CERTAIN), _sizes(len(phases.gaps))
+    questions = sum(2 * (len(phases.gaps) - size + 1) for size in sizes)
+    price = math.log(max(1, questions)) - math.log(1.0 - WHOLE_WEIGHT)
+    for size in sizes:
+        for first, variation in {spacing.steadiest(size) for spacing in spacings}:
+            # No process is less likely to be as even as the memoryless one.
+            if log_regular(waits=size, variation=variation) + price > WORTH_A_LOOK:
+                continue
             found = _judged(phases, first, first + size)
-            if found.log_chance < best.log_chance:
-                best = found
-    if best.log_chance == CERTAIN:
-        return best
-    corrected = best.log_chance + math.log(questions) - math.log(1.0 - WHOLE_WEIGHT)
-    return replace(best, log_chance=min(CERTAIN, corrected))
+            best = min(best, found, key=lambda stretch: stretch.log_chance)
+    return replace(best, log_chance=min(CERTAIN, best.log_chance + price))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,11 +154,13 @@ class _Moments:
         np.cumsum(centred**2, out=running[1, 1:])
         return cls(middle, running[0], running[1])
 
-    def steadiest(self, size: int) -> int:
-        """Where the stretch of this size begins that varies least for its mean."""
+    def steadiest(self, size: int) -> tuple[int, float]:
+        """Where the stretch of this size begins that varies least for its mean, and how much."""
         mean = (self.sums[size:] - self.sums[:-size]) / size
         variance = (self.squares[size:] - self.squares[:-size]) / size - mean**2
-        return int(np.argmin(np.maximum(variance, 0.0) / (self.middle + mean) ** 2))
+        relative = np.maximum(variance, 0.0) / (self.middle + mean) ** 2
+        first = int(np.argmin(relative))
+        return first, math.sqrt(float(relative[first]))
 
 
 def _sizes(most: int) -> list[int]:

@@ -36,13 +36,13 @@ MOST_PARTINGS = 2
 BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
 
 
-def find_scales(signal: Signal) -> list[Phases]:
+def find_scales(signal: Signal) -> Iterator[Phases]:
     """Split a signal into phases in every way that differs from those before it."""
     found: list[Phases] = []
     for phases in _every(signal):
         if len(phases) >= MIN_PHASES and not any(_same(phases, other) for other in found):
             found.append(phases)
-    return found
+            yield phases
 
 
 def _every(signal: Signal) -> Iterator[Phases]:

@@ -10,6 +10,7 @@ import math
 CERTAIN = 0.0  # log of probability 1
 FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
 FEW_EVEN_WAITS = 4  # the same for higher shapes
+MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
 TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
 
 
@@ -54,12 +55,23 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
         matching: how many of them match it, itself included.
         chance_of_match: that one unrelated phase does.
     """
-    others, needed = phases - 1, matching - 1
+    others, needed = phases - 1, max(matching - 1, 0)
+    if others > MANY_PHASES:
+        return _log_chernoff(others, needed, chance_of_match)
     terms = [
         math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
-        for k in range(max(needed, 0), others + 1)
+        for k in range(needed, others + 1)
     ]
     return math.log(min(1.0, max(math.fsum(terms), 1e-300)))
+
+
+def _log_chernoff(trials: int, needed: int, chance: float) -> float:
+    """An upper bound of the chance of as many successes or more (Chernoff)."""
+    share = needed / trials
+    if share <= chance:
+        return CERTAIN
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
+    return -trials * (share * math.log(share / chance) + rest)
 
 
 def log_sum_of_evidence(*, tests: int, evidence: float) -> float:

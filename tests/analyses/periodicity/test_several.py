@@ -26,7 +26,7 @@ def test_a_change_is_told_as_two_rhythms_one_after_the_other() -> None:
 
 
 def test_two_rhythms_at_once_are_both_told() -> None:
-    short, long = np.arange(40) * 10.0, 3.0 + np.arange(6) * 67.0
+    short, long = np.arange(0.0, 400.0, 10.0), np.arange(3.0, 400.0, 67.0)
     one, other = rectangles(short, 1.0), rectangles(long, 3.0)
     stream = Stream(
         np.concatenate((one.start, other.start)),

@@ -21,6 +21,7 @@ from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
 from ioprism.analyses.periodicity.live.grain import Grain
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
 from ioprism.analyses.periodicity.live.ring import Ring
+from ioprism.analyses.periodicity.live.spending import share_of_look
 from ioprism.analyses.periodicity.onsets.beats import Segments, beats, segments
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
@@ -35,8 +36,6 @@ PHASES_SHARE = 0.75  # of the false-alarm level; the rest is left to the spectru
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
 MIN_PHASES = 4  # three periods; fewer are not announced
-FIRST_SHARES = (0.15, 0.2, 0.25, 0.25)  # of the false-alarm level, for four to seven phases
-NEVER = 1e-12
 REMEMBERED = 64  # recent answers
 
 
@@ -158,14 +157,14 @@ class Tracker:
     def _search(self, signal: Signal, parts: Segments) -> Look:
         """Look for a rhythm where none is known; chance is held against every look."""
         level = self.settings.max_false_alarm
-        found = _by_phases(signal, level=PHASES_SHARE * level * _share(_look(parts)))
+        found = _by_phases(signal, level=PHASES_SHARE * level * share_of_look(_look(parts)))
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
             if parts.by_levels is not None or not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
-            share = (1.0 - PHASES_SHARE) * _share(self._spectrum_looks)
+            share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
             found = _by_spectrum(signal, level=share * level)
         return Look(signal, parts, found)
 
@@ -205,7 +204,9 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = _by_phases(recent, level=self.settings.max_false_alarm * _share(_look(new_parts)))
+        found = _by_phases(
+            recent, level=self.settings.max_false_alarm * share_of_look(_look(new_parts))
+        )
         if found is None or _silence(recent, found) > STILL_VALID:
             return None
         if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
@@ -357,19 +358,6 @@ def _starts(parts: Segments, known: Period) -> FloatArray | None:
     """When phases begin, by the way of splitting whose distances are closest to the rhythm's."""
     found = beats(parts, known) or parts.by_levels
     return None if found is None else found.starts
-
-
-def _share(look: int) -> float:
-    """The share of the false-alarm level that the k-th look may use; all looks make 1.
-
-    Most is spent on four to seven phases, when an answer is wanted and can be given.
-    """
-    if look < 1:
-        return NEVER
-    if look <= len(FIRST_SHARES):
-        return FIRST_SHARES[look - 1]
-    later = look - len(FIRST_SHARES)
-    return (1.0 - sum(FIRST_SHARES)) / (later * (later + 1))
 
 
 def _latest_distance(parts: Segments) -> float:

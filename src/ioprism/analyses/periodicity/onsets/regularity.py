@@ -23,6 +23,7 @@ from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_
 from ioprism.model.signal import FloatArray
 
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
+STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two
 WORTH_A_LOOK = math.log(0.2)
 MIN_RUN = 4  # gaps; a shorter regular stretch among irregular phases is chance
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
@@ -52,7 +53,8 @@ def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
     whole = _judged(phases, 0, len(phases) - 1)
     whole = replace(whole, log_chance=min(CERTAIN, whole.log_chance - math.log(WHOLE_WEIGHT)))
-    if whole.log_chance <= BEYOND_DOUBT:
+    distances = np.diff(phases.starts)
+    if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
     return min(whole, _best_part(phases), key=lambda stretch: stretch.log_chance)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.synthetic.machine.cases import COUNTED, KINDS, WORKFLOWS, make
 from ioprism.synthetic.machine.logs import write_case, write_workflow
@@ -47,7 +48,8 @@ def main() -> None:
         for path in sorted(place.glob("*.truth.json")):
             name = path.name.removesuffix(".truth.json")
             truth = json.loads(path.read_text())
-            answer = diagnose(read_trace(_trace_path(place, name))).to_dict()
+            trace = read_trace(_trace_path(place, name))
+            answer = diagnose(trace, LocalEngine()).to_dict()
             marks, line = _judge(truth, answer)
             for group in ("all", _group(name)):
                 for what, value in marks.items():

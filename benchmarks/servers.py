@@ -18,6 +18,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.analyses.job_metrics.compute import job_metrics
+from ioprism.analyses.job_metrics.load import machine_load
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.formats.counters.mmpmon import MmpmonReader
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
@@ -49,6 +50,18 @@ def growth() -> None:
             store = _filled(Path(place) / f"store{days}", SimulationSettings(60, days, seed=2))
             for grid in ("job", "native"):
                 _metrics(store, f"60 servers x {days:g} days, grid {grid}", grid)
+
+
+def shared() -> None:
+    """The same machine with one job and with ten at a time on every server, and its account."""
+    with tempfile.TemporaryDirectory() as place:
+        for jobs in (1, 10):
+            settings = SimulationSettings(60, 22.5, seed=2, jobs_at_once=jobs)
+            store = _filled(Path(place) / f"store{jobs}", settings)
+            _metrics(store, f"60 servers x 22.5 days, {jobs} jobs at once", "job")
+            began = time.process_time()
+            machine_load(store, store.jobs(), settings=SETTINGS)
+            print(f"  the servers' account: {time.process_time() - began:.2f} s CPU")
 
 
 def memory() -> None:
@@ -125,7 +138,12 @@ def _timed(what: str, amount: int, unit: str) -> Iterator[None]:
           f"{amount / wall:,.0f} {unit}/s of wall time")  # fmt: skip
 
 
-FIGURES: dict[str, Callable[[], None]] = {"growth": growth, "text": text, "memory": memory}
+FIGURES: dict[str, Callable[[], None]] = {
+    "growth": growth,
+    "shared": shared,
+    "text": text,
+    "memory": memory,
+}
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def _report(system: System, samples: list[Sample], origin: str) -> None:
     print(f"{system.title}: {shape[0]} samples, {shape[1]} features ({origin})")
     per_fit = 0.0
     for kind in KINDS.values():
-        if not kind.every_subset:
+        if not kind.every_subset or len(kind.penalties) == 1:
             continue
         began = time.process_time()
         found = search(

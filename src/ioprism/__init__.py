@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
+    from ioprism import servers, write_time
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
     from ioprism.analyses.characterise import Characteristics
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         OutputError,
         ReaderUnavailableError,
         RuleError,
+        RunFailedError,
         ServiceError,
         SeveralJobsError,
         SignalTooShortError,
@@ -97,6 +99,7 @@ _HOME = {
     "ReportSettings": "ioprism.pipeline.report",
     "Rhythm": "ioprism.analyses.periodicity.results",
     "RuleError": "ioprism.errors",
+    "RunFailedError": "ioprism.errors",
     "ServiceError": "ioprism.errors",
     "SeveralJobsError": "ioprism.errors",
     "Severity": "ioprism.model.finding",
@@ -123,6 +126,8 @@ _HOME = {
     "read_jobs": "ioprism.api",
     "report": "ioprism.api",
     "rhythm": "ioprism.api",
+    "servers": "ioprism.servers",
+    "write_time": "ioprism.write_time",
 }
 
 __all__ = [
@@ -154,6 +159,7 @@ __all__ = [
     "ReportSettings",
     "Rhythm",
     "RuleError",
+    "RunFailedError",
     "ServiceError",
     "SeveralJobsError",
     "Severity",
@@ -181,13 +187,16 @@ __all__ = [
     "read_jobs",
     "report",
     "rhythm",
+    "servers",
+    "write_time",
 ]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name not in _HOME:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    return home if home.__name__ == f"ioprism.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ IoprismError
 │   ├── ReaderUnavailableError   a reader exists, its dependency is not installed
 │   └── BrokenTraceError         the format is known, the content cannot be read
 ├── OutputError                  the result cannot be written where it was asked for
+│   └── RunFailedError           one run of a campaign failed; the others go on
 ├── ServiceError                 a running service cannot be reached, or does not know the answer
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
@@ -131,6 +132,10 @@ class BrokenTraceError(TraceError):
 
 class OutputError(IoprismError):
     """The result cannot be written where it was asked for."""
+
+
+class RunFailedError(OutputError):
+    """One run of a sampling campaign failed: it was refused, took too long, or told nothing."""
 
 
 class ServiceError(IoprismError):

@@ -11,6 +11,7 @@ from ioprism.errors import UsageError
 PAPER = "Table II of the paper"
 PEER = "Drishti's default"
 OURS = "ours"
+INFINITE = float("inf")
 
 
 def _limit(default: float, meaning: str, *, unit: str = "share", source: str = OURS) -> float:
@@ -116,9 +117,14 @@ class Thresholds:
     def __post_init__(self) -> None:
         for limit in fields(self):
             value = getattr(self, limit.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not 0 <= value < INFINITE
+            ):
                 raise UsageError(
-                    f"the threshold {limit.name} is {value!r}, which is no number from 0 on.\n"
+                    f"the threshold {limit.name} is {value!r}, which is no finite number "
+                    "from 0 on.\n"
                     f"Hint: its default is {limit.default}."
                 )
 
@@ -148,7 +154,7 @@ def read_thresholds(path: Path) -> Thresholds:
 
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path}: this is no TOML ({error}).\nHint: write lines such as small_requests = 0.2"
         ) from error

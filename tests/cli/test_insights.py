@@ -175,8 +175,10 @@ def test_thresholds_come_from_a_file(tmp_path: Path) -> None:
     [
         ("stragler_factor = 3", "did you mean straggler_factor?"),
         ("nonsense = 3", "ioprism rules --thresholds"),
-        ("straggler_factor = 'x'", "which is no number from 0 on"),
-        ("straggler_factor = -1", "which is no number from 0 on"),
+        ("straggler_factor = 'x'", "which is no finite number from 0 on"),
+        ("straggler_factor = -1", "which is no finite number from 0 on"),
+        ("small_bytes = inf", "which is no finite number from 0 on"),
+        ("x = " + "[" * 2000, "this is no TOML"),
         ("= 3", "this is no TOML"),
         ("thresholds = 3", "thresholds is no table"),
     ],

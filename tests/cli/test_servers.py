@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +117,128 @@ def test_the_report_prints_table_two_in_form(machine: Path) -> None:
     assert "Flagged jobs" in shown.output
 
 
+def test_the_three_parts_of_the_bytes_add_up_to_the_servers_total(machine: Path) -> None:
+    said = answer("report", "--store", machine / "store")
+
+    for direction in ("read", "write"):
+        totals = said["machine"][direction]
+        parts = [totals[part] for part in ("attributed", "shared", "unattributed")]
+        assert sum(parts) == pytest.approx(totals["bytes"])
+        of_servers = sum(server[direction]["bytes"] for server in said["servers"])
+        assert of_servers == pytest.approx(totals["bytes"])
+    assert said["machine"]["attribution"]["jobs"]["exclusive"] == said["machine"]["jobs"]
+
+
+def test_the_report_answers_what_administrators_ask(machine: Path) -> None:
+    said = answer("report", "--store", machine / "store", "--timezone", "Europe/Berlin")
+
+    assert (
+        "dominated" in said["machine"]["dominance"]["sentence"]
+        or "balanced" in (said["machine"]["dominance"]["sentence"])
+    )
+    assert [len(day) for day in said["profile"]["write"]] == [24] * 7
+    assert said["profile"]["timezone"] == "Europe/Berlin"
+    assert {month["month"] for month in said["trend"]["months"]} == {"2026-01"}
+    assert 0 <= said["machine"]["write"]["small_requests"]["share"] <= 1
+    assert said["interference"] == []  # no two jobs used a server at the same time
+    for contact in said["contacts"]:
+        assert 0 < contact["hours_at_stake"] <= contact["job_hours"]
+
+
+def test_a_job_with_nearly_all_counters_has_no_gap(machine: Path) -> None:
+    said = answer("jobs", "--store", machine / "store", "--min-runtime", 600)
+
+    nearly = [job for job in said["jobs"] if 0.95 <= job["coverage"] < 1]
+    assert len(nearly) > 3
+    assert not any("gap" in job["flags"] for job in nearly)
+
+
+def test_warnings_of_ingest_name_the_file_with_its_folder(tmp_path: Path) -> None:
+    raw = tmp_path / "monday" / "counters.csv"
+    raw.parent.mkdir()
+    raw.write_text((DATA / "A_aligned.counters.csv").read_text() + "broken\n")
+
+    said = answer("ingest", raw, "--store", tmp_path / "store")
+    shown = run("ingest", raw, "--store", tmp_path / "store2")
+
+    assert any(warning.startswith(str(raw)) for warning in said["source"]["warnings"])
+    assert str(raw) in shown.output.replace("\n", "")
+
+
+def test_a_benchmark_notes_what_it_moved_and_finds_it_in_the_counters(tmp_path: Path) -> None:
+    record, store = tmp_path / "record.json", tmp_path / "store"
+    done = answer("validate", "--run", tmp_path / "check", "--record", record, "--bytes", "4MiB",
+                  "--phases", 2, "--pause", 0)  # fmt: skip
+    assert [phase["bytes"] for phase in done["phases"]] == [4 * 2**20] * 4
+    assert not done["compared"]
+    assert not list((tmp_path / "check").iterdir())
+
+    noted = json.loads(record.read_text())
+    for number, phase in enumerate(noted["phases"]):  # as if there had been pauses
+        phase |= {"start": 1e9 + 600 * number, "end": 1e9 + 600 * number + 30}
+    record.write_text(json.dumps(noted))
+    lines = ["server,t,br,bw,rdc,wc,oc,cc"]
+    for step in range(-5, 40):
+        moved = [sum(phase["bytes"] for phase in noted["phases"]
+                     if phase["direction"] == direction and phase["end"] <= 1e9 + 60 * step)
+                 for direction in ("read", "write")]  # fmt: skip
+        background = 1000 * (step + 5)
+        lines.append(f"ost0,{1e9 + 60 * step},{moved[0] + background},{moved[1]},0,0,0,0")
+    raw = tmp_path / "counters.csv"
+    raw.write_text("\n".join([*lines, ""]))
+    run("ingest", raw, "--store", store)
+    compared = answer("validate", "--record", record, "--store", store)
+
+    assert [found["ratio"] for found in compared["findings"]] == pytest.approx([1] * 4, rel=1e-3)
+    noted["phases"][0]["bytes"] *= 2
+    record.write_text(json.dumps(noted))
+    assert run("validate", "--record", record, "--store", store).exit_code == 1
+    assert "no record" in run("validate", "--record", raw, "--store", store).output
+
+
+FULL_DISK = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from ioprism.__main__ import main
+sys.argv = ["ioprism", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_disk_without_room_is_one_message_and_the_run_can_be_repeated(
+    machine: Path, tmp_path: Path
+) -> None:
+    arguments = ("servers", "ingest", str(machine / "raw/counters"), "--store", str(tmp_path / "s"))
+    full = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, *arguments], capture_output=True, text=True
+    )
+
+    assert full.returncode == 1
+    assert full.stderr.count("Error: ") == 1
+    assert "cannot be written" in full.stderr
+    assert "Traceback" not in full.stderr
+    assert run(*arguments[1:]).exit_code == 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"no Parquet", None])
+@pytest.mark.parametrize("command", ["jobs", "report"])
+def test_a_damaged_table_is_one_message_that_names_it(
+    machine: Path, tmp_path: Path, command: str, damage: bytes | None
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(machine / "store", store)
+    table = max(store.rglob("counters.parquet"))
+    table.write_bytes(table.read_bytes()[:1000] if damage is None else damage)
+
+    for more in ((), ("--interval", 120)):
+        result = run(command, "--store", store, *more)
+
+        assert result.exit_code == 1
+        assert str(table) in result.output.replace("\n", "")
+        assert "the store is damaged" in result.output.replace("\n", " ")
+
+
 def test_the_job_table_can_be_exported(machine: Path, tmp_path: Path) -> None:
     for name in ("jobs.csv", "jobs.parquet"):
         assert run("jobs", "--store", machine / "store", "--export", tmp_path / name).exit_code == 0
@@ -134,7 +259,7 @@ def test_options_change_the_method(machine: Path) -> None:
     assert plain["settings"]["interval"] == 120
     assert native["settings"] == {
         "interval": 60, "thresholds": [2**20], "grid": "native", "window": "full",
-        "reset": "drop", "min_runtime": 3600,
+        "reset": "drop", "shared": "split", "min_runtime": 3600,
     }  # fmt: skip
     assert [job["job"] for job in plain["jobs"]] == [job["job"] for job in native["jobs"]]
 

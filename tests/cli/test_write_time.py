@@ -73,7 +73,9 @@ def test_train_tells_features_and_scores(trained: Path) -> None:
 
     assert found["model"]["training_scales"]
     assert {"name", "coefficient"} <= set(found["model"]["features"][0])
-    assert {fit["kind"] for fit in found["beside"]} == {"lasso", "non-negative", "linear"}
+    kinds = {found["model"]["kind"], *(fit["kind"] for fit in found["beside"])}
+    assert {"stages", "relative-lasso", "lasso", "lasso-base", "linear-best", "linear"} <= kinds
+    assert found["choice"][found["model"]["kind"]] <= 1.05 * min(found["choice"].values())
     assert json.loads(target.read_text()) == json.loads((trained / "m.json").read_text())
 
 
@@ -102,6 +104,8 @@ def test_evaluate_scores_the_sets_and_writes_a_page(trained: Path) -> None:
     assert sets["medium"]["beside"]["lasso"]["within_20"] <= 1
     assert page.read_text().startswith("<!doctype html>")
     assert "Errors of the set small" in shown.output
+    assert found["variability"]["distribution"][-1]["share"] == 1.0
+    assert "Slowest over fastest run" in shown.output
 
 
 def test_estimate_tells_seconds_interval_and_stages(trained: Path) -> None:
@@ -114,7 +118,10 @@ def test_estimate_tells_seconds_interval_and_stages(trained: Path) -> None:
     assert found["interval"]["level"] == 0.9
     assert found["dominant_stages"][0]["feature"]
     assert found["warnings"] == []
-    assert "What makes it" in shown.stdout
+    assert sum(part["seconds"] for part in found["dominant_stages"]) == pytest.approx(
+        found["seconds"]
+    )
+    assert "Where the time goes" in shown.stdout
     assert "no node list" in shown.stderr
 
 
@@ -130,6 +137,18 @@ def test_tune_ranks_and_advises(trained: Path) -> None:
     assert seconds == sorted(seconds)
     assert found["checkpoint"]["young_interval"] > found["checkpoint"]["daly_interval"]
     assert "How often to write" in shown.output
+    fewer = next(choice for choice in found["choices"] if choice["data_moves"])
+    assert {hint["middleware"] for hint in fewer["hints"]} >= {"MPI-IO", "ADIOS2"}
+
+
+def test_the_paper_s_models_answer_by_the_name_of_their_system() -> None:
+    found = answer(
+        "estimate", "--model", "titan", "--nodes", 64, "--cores", 16, "--burst", "1GB",
+        "--node-list", "0-63", "--stripe-count", 4,
+    )  # fmt: skip
+
+    assert found["leading"] == ["I/O router"]
+    assert "model of the paper" in found["warnings"][0]
 
 
 @pytest.mark.corpus
@@ -170,6 +189,31 @@ def test_a_plan_tells_its_cost_before_anything_runs(tmp_path: Path) -> None:
     assert again["plan"]["added"] == 0
     assert dry["plan"]["seconds"]["most"] == 3 * dry["plan"]["seconds"]["fewest"]
     assert "What sampling will take" in run("sample", "plan", "--store", store).output
+
+
+def test_a_plan_warns_of_writes_that_are_too_short_to_count(tmp_path: Path) -> None:
+    asked = ("sample", "plan", "--system", "cetus", "--scales", "4", "--rate", "2GB")
+
+    found = answer(*asked, "--store", tmp_path / "a.db")
+    without = answer(*asked, "--store", tmp_path / "b.db", "--skip-short")
+
+    short = found["plan"]["too_short"]
+    assert 0 < short["patterns"] < found["plan"]["patterns"]
+    assert short["seconds"] == 5.0
+    assert "less than 5 s" in found["source"]["warnings"][0]
+    assert without["plan"]["patterns"] == found["plan"]["patterns"] - short["patterns"]
+    assert without["source"]["warnings"] == []
+
+
+def test_a_job_script_is_written_once(tmp_path: Path) -> None:
+    asked = (
+        "sample", "script", "--store", tmp_path / "s.db", "--directory", tmp_path,
+        "--scheduler", "slurm", "--nodes", 8, "-o", tmp_path / "job.sh",
+    )  # fmt: skip
+
+    assert run(*asked).exit_code == 0
+    assert "--fail-on waiting" in (tmp_path / "job.sh").read_text()
+    assert "exists already" in run(*asked).output
 
 
 def command(*arguments: object) -> list[str]:

@@ -8,17 +8,25 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 import pytest
 
 from ioprism.analyses.job_metrics.compute import job_metrics
-from ioprism.analyses.job_metrics.load import ServerLoad, server_load
-from ioprism.analyses.job_metrics.result import JobMetrics
+from ioprism.analyses.job_metrics.contacts import contacts
+from ioprism.analyses.job_metrics.fleet import fleet
+from ioprism.analyses.job_metrics.interference import interference
+from ioprism.analyses.job_metrics.load import machine_load
+from ioprism.analyses.job_metrics.profile import profile, trend
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import SECOND
+from ioprism.pipeline.servers import MachineReport
 from ioprism.reports.to_html import servers as html_form
 from tests.analyses.job_metrics.sources import Memory, one_job, samples
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -32,7 +40,7 @@ DANGERS = (
 )  # fmt: skip
 
 
-def hostile_machine() -> tuple[JobMetrics, ServerLoad]:
+def hostile_machine() -> MachineReport:
     tables = [samples(name, {120.0 * n: n << 22 for n in range(60)}) for name in HOSTILE]
     runs = [one_job(60 + n, 5000, name, job=f"{name}{n}") for n, name in enumerate(HOSTILE)]
     jobs = pl.concat(runs).with_columns(
@@ -41,7 +49,11 @@ def hostile_machine() -> tuple[JobMetrics, ServerLoad]:
     settings = MetricSettings(120 * SECOND)
     source = Memory(pl.concat(tables))
     metrics = job_metrics(source, jobs, settings=settings)
-    return metrics, server_load(source, start_us=0, end_us=5000 * SECOND, settings=settings)
+    load = machine_load(source, jobs, settings=settings)
+    return MachineReport(
+        metrics, load, fleet(metrics, load), profile(load), trend(load),
+        interference(source, load, settings=settings), contacts(metrics, ()), tuple(HOSTILE),
+    )  # fmt: skip
 
 
 class Elements(HTMLParser):
@@ -67,8 +79,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    metrics, load = hostile_machine()
-    return html_form.page(metrics, load, peaks={"read": None, "write": 1e9}, warnings=HOSTILE)
+    return html_form.page(hostile_machine(), peaks={"read": None, "write": 1e9})
 
 
 def test_names_stay_data(page: str) -> None:
@@ -113,8 +124,9 @@ def test_nothing_is_fetched_and_no_text_becomes_markup(page: str) -> None:
 
 
 def test_the_page_holds_the_numbers_that_were_measured() -> None:
-    metrics, load = hostile_machine()
-    text = html_form.page(metrics, load, peaks={"read": None, "write": None})
+    report = hostile_machine()
+    metrics, load = report.metrics, report.load
+    text = html_form.page(report, peaks={"read": None, "write": None})
     elements = Elements()
     elements.feed(text)
     data = json.loads(elements.texts["script"][0])
@@ -123,14 +135,14 @@ def test_the_page_holds_the_numbers_that_were_measured() -> None:
     assert data["jobs"]["write"]["bytes"] == pytest.approx(volumes, rel=1e-3)
     assert data["jobs"]["write"]["intensity"][0] == metrics.table["write_intensity_0"].to_list()
     assert sum(map(sum, data["load"]["write"])) == pytest.approx(load.bytes[1].sum(), rel=1e-2)
-    assert load.bytes[1].sum() == pytest.approx(5 * (5000 / 120) * 2**22)
+    assert load.bytes[1].sum() == pytest.approx(5 * 59 * 2**22)
+    totals = data["machine"]["write"]
+    assert totals["attributed"] + totals["shared"] + totals["unattributed"] == totals["bytes"]
 
 
 def test_of_too_many_jobs_the_largest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html_form, "MOST_JOBS", 2)
-    metrics, load = hostile_machine()
-
-    text = html_form.page(metrics, load, peaks={})
+    text = html_form.page(hostile_machine(), peaks={})
 
     assert "the 2 that moved most are on this page" in text
 
@@ -139,3 +151,35 @@ def test_assets_are_part_of_the_package() -> None:
     folder = Path(html_form.__file__).parent / "assets"
 
     assert {path.name for path in folder.iterdir()} >= {"servers.html", "servers.css", "servers.js"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_page_draws_every_answer_and_fits_the_screen(
+    screen: Page, tmp_path: Path, width: int, scheme: Literal["light", "dark"]
+) -> None:
+    path = tmp_path / "machine.html"
+    html_form.write_page(hostile_machine(), path, peaks={"read": None, "write": 1e9})
+    screen.set_viewport_size({"width": width, "height": 900})
+    screen.emulate_media(color_scheme=scheme)
+
+    screen.goto(path.as_uri())
+
+    assert screen.inner_text("#dominance") == "Write-dominated: 100% of the bytes are written."
+    assert "A bin is 2" in screen.inner_text("#bin")
+    assert screen.locator("#week-write rect").count() == 7 * 24 + 20  # cells and their scale
+    assert "no job of the list" in screen.text_content("#parts")  # type: ignore[operator]
+    names = screen.locator("#load text").all_text_contents()
+    assert len(names) == len(HOSTILE) + 5 + 5  # servers, times and the scale
+    assert screen.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_choosing_a_user_counts_again(screen: Page, tmp_path: Path) -> None:
+    path = tmp_path / "machine.html"
+    html_form.write_page(hostile_machine(), path, peaks={})
+    screen.goto(path.as_uri())
+
+    screen.select_option("#user", "1")
+
+    assert screen.inner_text("#chosen") == "1 of 5 jobs"
+    assert screen.locator("#users tbody tr").count() == 1

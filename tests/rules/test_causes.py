@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ioprism.analyses.diagnosis.result import CallGroup, Cause, Contrast, Diagnosis, HeldUp, Saving
@@ -46,7 +44,7 @@ def test_hints_are_given_by_the_names_of_the_mpi_that_was_used() -> None:
     assert "mca" not in snippets
 
 
-def test_a_finding_is_told_below_one_cause_only(tmp_path: Path) -> None:
+def test_a_finding_is_told_below_one_cause_only() -> None:
     trace = read_trace(LOG)
     two = cause("slow-node", host="n1")
     both = Diagnosis(10.0, two.held_up, (*two.causes, *cause("slow-rank", ranks=[1]).causes))

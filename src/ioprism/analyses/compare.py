@@ -82,10 +82,14 @@ class Comparison(Result):
     gone: tuple[Finding, ...]
     new: tuple[Finding, ...]
     kept: tuple[Kept, ...]
+    promised: float | None = None  # seconds that the diagnosis of the first run said can be saved
+    delivered: float | None = None  # seconds that the second run is shorter
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism compare --json` says."""
         return {
+            "promised": self.promised,
+            "delivered": self.delivered,
             "metrics": [metric.to_dict() for metric in self.metrics],
             "findings": {
                 "gone": [finding.to_dict() for finding in self.gone],

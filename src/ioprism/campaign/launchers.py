@@ -7,18 +7,21 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ioprism.errors import OutputError, UsageError
+from ioprism.campaign.ior import FORBIDDEN, SUMMARY, block_bytes, ior_command, stripe_command
+from ioprism.campaign.process import QUICK, ask, call, last_words
+from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.formats.samples.runs import read_runs
-from ioprism.model.samples import WritePattern
-from ioprism.text import printable
+from ioprism.model.samples import Run, WritePattern
 
-LAUNCHERS = ("auto", "srun", "mpirun", "builtin")
-TRANSFER = 2**20  # bytes of IOR's single writes, where the burst is a multiple of it
+STARTERS = ("srun", "flux", "jsrun", "mpirun")  # in the order `auto` looks for them
+LAUNCHERS = ("auto", *STARTERS, "builtin")
+CHOOSES_HOSTS = frozenset({"srun", "mpirun", "flux"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,17 @@ class Launcher(Protocol):
         """Return why this pattern cannot run here, or None."""
         ...
 
-    def run(self, pattern: WritePattern, folder: Path) -> Measured:
-        """Write the pattern's files into an empty folder."""
+    @property
+    def chooses_hosts(self) -> bool:
+        """Whether a run can be put on chosen hosts of the allocation."""
+        ...
+
+    def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
+        """Write the pattern's files into an empty folder.
+
+        Raises:
+            RunFailedError: it was refused, did not end in time, or said nothing usable.
+        """
         ...
 
 
@@ -54,7 +66,7 @@ def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
     """
     ior = shutil.which("ior")
     if name == "auto":
-        found = [n for n in ("srun", "mpirun") if ior and shutil.which(n)]
+        found = [n for n in STARTERS if ior and shutil.which(n)]
         name = found[0] if found else "builtin"
     if name == "builtin":
         return BuiltIn()
@@ -64,7 +76,7 @@ def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
             f"{' and '.join(missing)} cannot be found in PATH.\n"
             "Hint: load the module that has it, or say --launcher builtin for this node alone."
         )
-    return Ior(name, hosts if name == "srun" else {})
+    return Ior(name, hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,7 @@ class BuiltIn:
     """One process per core of this node, each writing and syncing a file of its own."""
 
     name: str = "builtin"
+    chooses_hosts: bool = False
 
     def obstacle(self, pattern: WritePattern) -> str | None:
         """Return why this pattern cannot run here, or None."""
@@ -82,12 +95,12 @@ class BuiltIn:
             return f"this node has {cores} cores for us"
         return None
 
-    def run(self, pattern: WritePattern, folder: Path) -> Measured:
+    def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
         """Start the writers, let them begin together, and take the longest span."""
         cores = sorted(os.sched_getaffinity(0))[: pattern.cores_per_node]
         writers = [_start_writer(folder / f"burst.{c}", pattern.burst_bytes, c) for c in cores]
         try:
-            spans = _run_together(writers)
+            spans = _run_together(writers, timeout)
         finally:
             for writer in writers:
                 writer.kill()
@@ -99,6 +112,7 @@ class BuiltIn:
 def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
     command = [
         sys.executable,
+        "-P",  # nothing is imported from where the user is
         "-m",
         "ioprism.campaign.burst_writer",
         str(path),
@@ -109,7 +123,9 @@ def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
 
 
-def _run_together(writers: Sequence[subprocess.Popen[str]]) -> list[tuple[float, float]]:
+def _run_together(
+    writers: Sequence[subprocess.Popen[str]], timeout: float
+) -> list[tuple[float, float]]:
     for writer in writers:
         if writer.stdout is None or writer.stdout.readline() != "ready\n":
             raise _failed("the built-in writer did not start", writer.communicate()[1])
@@ -117,98 +133,116 @@ def _run_together(writers: Sequence[subprocess.Popen[str]]) -> list[tuple[float,
         if writer.stdin is not None:
             writer.stdin.write("go\n")
             writer.stdin.flush()
-    spans = []
-    for writer in writers:
-        output, complaint = writer.communicate()
-        if writer.returncode or not output.strip():
-            raise _failed("a burst could not be written", complaint)
-        start, end = output.split()
-        spans.append((float(start), float(end)))
-    return spans
+    end = time.monotonic() + timeout
+    return [_span(writer, end - time.monotonic()) for writer in writers]
+
+
+def _span(writer: subprocess.Popen[str], timeout: float) -> tuple[float, float]:
+    try:
+        output, complaint = writer.communicate(timeout=max(timeout, 0.0))
+    except subprocess.TimeoutExpired:
+        raise RunFailedError("a burst was not written in time") from None
+    if writer.returncode or not output.strip():
+        raise _failed("a burst could not be written", complaint)
+    start, end = output.split()
+    return float(start), float(end)
 
 
 @dataclass(frozen=True, slots=True)
 class Ior:
-    """IOR with one file per process, started by srun or mpirun."""
+    """IOR with one file per process, started by one of the `STARTERS`."""
 
     name: str
     hosts: Mapping[int, str] = field(default_factory=dict)  # of the allocation, by node number
+
+    @property
+    def chooses_hosts(self) -> bool:
+        """Whether a run can be put on chosen hosts of the allocation."""
+        return self.name in CHOOSES_HOSTS
 
     def obstacle(self, pattern: WritePattern) -> str | None:
         """Return why this pattern cannot run here, or None."""
         if pattern.node_list is not None and not set(pattern.node_list) <= set(self.hosts):
             return "its nodes are not in this allocation"
+        if pattern.node_list is not None and not self.chooses_hosts:
+            return f"{self.name} cannot be told which nodes to use"
+        if self.hosts and pattern.nodes > len(self.hosts):
+            return f"it needs more nodes than the {len(self.hosts)} of this allocation"
         if pattern.stripe_count is not None and shutil.which("lfs") is None:
             return "its stripe count needs the program lfs"
         return None
 
-    def run(self, pattern: WritePattern, folder: Path) -> Measured:
-        """Set the stripes, run IOR once, and read its result."""
+    def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
+        """Set the stripes, run IOR once, and read its result.
+
+        Raises:
+            RunFailedError: IOR was refused, did not end in time, or said nothing usable.
+            UsageError: the folder's name cannot be given to IOR.
+        """
+        _check_name(folder)
         if pattern.stripe_count is not None:
-            _call(stripe_command(pattern, folder), "stripes could not be set")
-        summary = folder / "summary.json"
+            call(stripe_command(pattern, folder), failure="stripes cannot be set", timeout=QUICK)
         names = [self.hosts[node] for node in pattern.node_list or ()]
-        _call(ior_command(pattern, self.name, folder, names), "IOR failed")
-        run = read_runs(summary).runs[0]
-        ran, wanted = run.pattern, pattern
-        if (ran.nodes, ran.cores_per_node) != (wanted.nodes, wanted.cores_per_node):
-            raise _failed(
-                f"IOR ran on {ran.nodes} nodes with {ran.cores_per_node} processes each",
-                f"{wanted.nodes} with {wanted.cores_per_node} were asked for",
-            )
-        return Measured(run.seconds, _circumstances(self.name, folder))
+        output = call(
+            ior_command(pattern, self._start(), folder, names), failure="IOR", timeout=timeout
+        )
+        run = _result(folder, output)
+        _check_result(run, pattern)
+        details = {**_circumstances(self.name, folder), "burst_bytes": run.pattern.burst_bytes}
+        return Measured(run.seconds, details)
+
+    def _start(self) -> str:
+        if self.name == "mpirun" and "Open MPI" not in ask(["mpirun", "--version"]):
+            return "mpirun (MPICH)"
+        return self.name
 
 
-def ior_command(
-    pattern: WritePattern, launcher: str, folder: Path, hosts: Sequence[str] = ()
-) -> list[str]:
-    """Return the command that writes the pattern's files into a folder once, with fsync."""
-    whole = pattern.burst_bytes % TRANSFER == 0
-    size = TRANSFER if whole else pattern.burst_bytes
-    ior = ["ior", "-a", "POSIX", "-F", "-w", "-e", "-C", "-b", str(pattern.burst_bytes)]
-    ior += ["-t", str(size), "-o", str(folder / "burst")]
-    ior += ["-O", "summaryFormat=JSON", "-O", f"summaryFile={folder / 'summary.json'}"]
-    per_node = str(pattern.cores_per_node)
-    if launcher == "srun":
-        start = ["srun", "-N", str(pattern.nodes), "-n", str(pattern.files)]
-        start += ["--ntasks-per-node", per_node]
-        return [*start, *(["--nodelist", ",".join(hosts)] if hosts else []), *ior]
-    spread = ["--map-by", f"ppr:{per_node}:node"] if _is_open_mpi() else ["-ppn", per_node]
-    return ["mpirun", "-n", str(pattern.files), *spread, *ior]
+def _result(folder: Path, output: str) -> Run:
+    """Read IOR's JSON, or what it printed where it is too old to write JSON."""
+    summary = folder / SUMMARY
+    if not summary.exists():
+        summary = folder / "printed.txt"
+        summary.write_text(output, "utf-8")
+    try:
+        return read_runs(summary).runs[0]
+    except TraceError as error:
+        reason = str(error).partition("\n")[0].removeprefix(f"{summary}: ")
+        raise RunFailedError(f"IOR's result cannot be read: {reason}") from error
 
 
-def _is_open_mpi() -> bool:
-    command = ["mpirun", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    return "Open MPI" in done.stdout
+def _check_result(run: Run, wanted: WritePattern) -> None:
+    ran = run.pattern
+    if (ran.nodes, ran.cores_per_node) != (wanted.nodes, wanted.cores_per_node):
+        raise RunFailedError(
+            f"IOR ran on {ran.nodes} nodes with {ran.cores_per_node} processes each, "
+            f"{wanted.nodes} with {wanted.cores_per_node} were asked for"
+        )
+    if ran.burst_bytes != block_bytes(wanted.burst_bytes):
+        raise RunFailedError(
+            f"IOR wrote bursts of {ran.burst_bytes} bytes, "
+            f"{block_bytes(wanted.burst_bytes)} were asked for"
+        )
 
 
-def stripe_command(pattern: WritePattern, folder: Path) -> list[str]:
-    """Return the command that sets the stripes of new files in a folder."""
-    size = ["-S", str(pattern.stripe_bytes)] if pattern.stripe_bytes else []
-    return ["lfs", "setstripe", "-c", str(pattern.stripe_count), *size, str(folder)]
+def _check_name(folder: Path) -> None:
+    if bad := sorted(set(str(folder)) & FORBIDDEN):
+        raise UsageError(
+            f"IOR cannot write to {str(folder)!r}: its options are cut at {' '.join(bad)!r}.\n"
+            "Hint: choose a --directory with a plain name."
+        )
 
 
-def _call(command: Sequence[str], failure: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise _failed(failure, done.stderr or done.stdout)
-
-
-def _failed(what: str, complaint: str) -> OutputError:
-    last = printable(complaint.strip().rpartition("\n")[2])[-200:]
-    return OutputError(
-        f"{what}: {last or 'no reason given'}.\n"
-        "Hint: runs so far are kept; solve the problem and start `sample run` again."
-    )
+def _failed(what: str, complaint: str) -> RunFailedError:
+    return RunFailedError(f"{what}: {last_words(complaint)}")
 
 
 def _circumstances(launcher: str, folder: Path) -> dict[str, object]:
     usage = shutil.disk_usage(folder)
+    jobs = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID")
     return {
         "launcher": launcher,
         "host": socket.gethostname(),
         "fill": round(1 - usage.free / usage.total, 4),
         "load": os.getloadavg()[0],
-        "job": os.environ.get("SLURM_JOB_ID"),
+        "job": next((os.environ[name] for name in jobs if name in os.environ), None),
     }

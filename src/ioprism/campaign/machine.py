@@ -6,11 +6,10 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 10.0  # seconds for a tool to answer
+from ioprism.campaign.process import ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +125,4 @@ def _number(text: str, pattern: str) -> int | None:
 
 
 def _ask(program: str, *arguments: str) -> str:
-    """Return what a tool says, or nothing where it is missing, slow or unwilling."""
-    path = shutil.which(program)
-    if path is None:
-        return ""
-    try:
-        done = subprocess.run(  # noqa: S603 - fixed programs and arguments
-            [path, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout
+    return ask([program, *arguments]) if shutil.which(program) else ""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import re
 import shutil
-import subprocess
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from os import environ
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ioprism.campaign.launchers import Launcher
-from ioprism.errors import OutputError, TraceError
+from ioprism.errors import RunFailedError, TraceError
+from ioprism.model.samples import WritePattern
 from ioprism.storage.run_store import Planned, RunStore
 from ioprism.units import format_bytes
 
 Announce = Callable[[str], None]
 Judge = Callable[[Sequence[float]], bool]
 SPACE = 2  # free space must hold this many times a run's bytes
+TRIES = 3  # failures in a row after which this session leaves a pattern aside
+LEAST_PATIENCE = 600.0  # seconds that any run may take
+PATIENCE = 20.0  # times the expected time that a run may take
+SLOW_NODE = 20e6  # bytes per second and node, expected while nothing is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,16 @@ class StopRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """When a session ends, and how long it waits."""
+
+    runs: int | None = None
+    seconds: float | None = None  # after which no run is started
+    timeout: float | None = None  # seconds of one run; None: by its size
+    pause: float = 60.0  # seconds to wait after a round in which every run failed
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """What a sampling session did."""
 
@@ -40,7 +54,44 @@ class Progress:
     unconverged: int  # tried as often as allowed
     waiting: int  # not finished yet
     discarded: int  # runs that a crash had interrupted
+    failed: int  # runs that were refused, hung or said nothing usable
+    aside: Mapping[str, int]  # why patterns were left aside -> how many
     obstacles: Mapping[str, int]  # why patterns could not run here -> how many
+
+    @property
+    def worth_another(self) -> bool:
+        """Whether patterns are left that another session may finish, as this one got further."""
+        left = self.waiting - sum(self.aside.values()) - sum(self.obstacles.values())
+        return left > 0 and self.runs > 0
+
+
+@dataclass(slots=True)
+class _Session:
+    """What happened so far."""
+
+    began: float = field(default_factory=time.monotonic)
+    runs: int = 0
+    failed_runs: int = 0
+    failures: Counter[int] = field(default_factory=Counter)  # in a row, by pattern
+    reasons: dict[int, str] = field(default_factory=dict)  # the last failure of each pattern
+
+    def over(self, limits: Limits) -> bool:
+        """Whether no further run may start."""
+        spent = time.monotonic() - self.began
+        return (limits.runs is not None and self.runs >= limits.runs) or (
+            limits.seconds is not None and spent >= limits.seconds
+        )
+
+    def succeeded(self, planned: Planned) -> None:
+        """Note a finished run."""
+        self.runs += 1
+        self.failures[planned.number] = 0
+
+    def failed(self, planned: Planned, reason: str) -> None:
+        """Note a failure."""
+        self.failed_runs += 1
+        self.failures[planned.number] += 1
+        self.reasons[planned.number] = reason
 
 
 def sample(
@@ -50,41 +101,60 @@ def sample(
     launcher: Launcher,
     folder: Path,
     hosts: Mapping[int, str] | None = None,
-    most_runs: int | None = None,
+    limits: Limits | None = None,
     announce: Announce = lambda _: None,
 ) -> Progress:
     """Run every planned pattern in rotation, so that repetitions are spread over time.
 
+    A run that fails is noted and its pattern tried again in later rounds; after three in a
+    row this session leaves it aside, and the next one tries again.
+
     Raises:
-        OutputError: the files cannot be written, or do not fit twice.
         TraceError: another sampler works on the store.
+        UsageError: nothing can be written to this folder.
     """
+    limits = limits or Limits()
     with _alone(store.path):
         discarded = _clean_up(store, folder)
-        runs = 0
-        while waiting := _runnable(store, rule, launcher):
-            for planned in waiting:
-                if most_runs is not None and runs >= most_runs:
-                    return _progress(store, rule, launcher, runs, discarded)
-                seconds = _run(store, _placed(store, planned, hosts or {}), launcher, folder)
-                runs += 1
-                announce(f"pattern {planned.number}, run {len(planned.times) + 1}: {seconds:.3f} s")
-    return _progress(store, rule, launcher, runs, discarded)
+        session = _Session()
+        while (waiting := _runnable(store, rule, launcher, session)) and not session.over(limits):
+            before = session.runs
+            _round(store, waiting, launcher, folder, hosts or {}, limits, session, announce)
+            if session.runs == before and not session.over(limits):
+                time.sleep(limits.pause)
+    return _progress(store, rule, launcher, session, discarded)
 
 
-def allocated_hosts(hostname: str | None) -> dict[int, str]:
-    """Return the hosts of this Slurm job by node number.
+def _round(
+    store: RunStore,
+    waiting: Sequence[Planned],
+    launcher: Launcher,
+    folder: Path,
+    hosts: Mapping[int, str],
+    limits: Limits,
+    session: _Session,
+    announce: Announce,
+) -> None:
+    """Run every waiting pattern once."""
+    rate = store.measured_rate() or SLOW_NODE
+    for planned in waiting:
+        if session.over(limits):
+            return
+        placed = _placed(store, planned, hosts) if launcher.chooses_hosts else planned
+        timeout = limits.timeout or _patience(placed.pattern, rate)
+        try:
+            seconds = _run(store, placed, launcher, folder, timeout)
+        except RunFailedError as error:
+            session.failed(planned, str(error))
+            announce(f"pattern {planned.number}: {error}")
+            continue
+        session.succeeded(planned)
+        announce(f"pattern {planned.number}, run {len(planned.times) + 1}: {seconds:.3f} s")
 
-    Args:
-        hostname: regular expression whose group 1 is the node number; None: not known.
-    """
-    listed = environ.get("SLURM_JOB_NODELIST")
-    if not listed or hostname is None or shutil.which("scontrol") is None:
-        return {}
-    command = ["scontrol", "show", "hostnames", listed]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    numbered = ((re.search(hostname, name), name) for name in done.stdout.split())
-    return {int(found[1]): name for found, name in numbered if found}
+
+def _patience(pattern: WritePattern, rate: float) -> float:
+    expected = pattern.cores_per_node * pattern.burst_bytes / rate
+    return max(LEAST_PATIENCE, PATIENCE * expected)
 
 
 @contextmanager
@@ -113,9 +183,16 @@ def _clean_up(store: RunStore, folder: Path) -> int:
     return len(numbers)
 
 
-def _runnable(store: RunStore, rule: StopRule, launcher: Launcher) -> list[Planned]:
-    waiting = [p for p in store.planned() if not rule.finished(p.times)]
-    return [p for p in waiting if launcher.obstacle(p.pattern) is None]
+def _runnable(
+    store: RunStore, rule: StopRule, launcher: Launcher, session: _Session
+) -> list[Planned]:
+    return [
+        planned
+        for planned in store.planned()
+        if not rule.finished(planned.times)
+        and session.failures[planned.number] < TRIES
+        and launcher.obstacle(planned.pattern) is None
+    ]
 
 
 def _placed(store: RunStore, planned: Planned, hosts: Mapping[int, str]) -> Planned:
@@ -129,15 +206,17 @@ def _placed(store: RunStore, planned: Planned, hosts: Mapping[int, str]) -> Plan
     return replace(planned, pattern=store.place(planned, chosen))
 
 
-def _run(store: RunStore, planned: Planned, launcher: Launcher, folder: Path) -> float:
+def _run(
+    store: RunStore, planned: Planned, launcher: Launcher, folder: Path, timeout: float
+) -> float:
     _check_space(planned, folder)
     run = store.begin(planned.number)
     target = _run_folder(store.path, folder, run)
     try:
-        target.mkdir()
-        measured = launcher.run(planned.pattern, target)
-    except BaseException:
-        store.discard_unfinished()
+        _make(target)
+        measured = launcher.run(planned.pattern, target, timeout=timeout)
+    except BaseException as error:
+        store.discard(run, reason=str(error) or type(error).__name__)
         raise
     finally:
         shutil.rmtree(target, ignore_errors=True)
@@ -145,32 +224,37 @@ def _run(store: RunStore, planned: Planned, launcher: Launcher, folder: Path) ->
     return measured.seconds
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise RunFailedError(f"{folder.parent}: {error.strerror or error}") from error
+
+
 def _check_space(planned: Planned, folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < SPACE * planned.pattern.total_bytes:
-        raise OutputError(
+        raise RunFailedError(
             f"{folder} has {format_bytes(free)} free, a run of "
-            f"{format_bytes(planned.pattern.total_bytes)} wants twice its size.\n"
-            "Hint: choose another --directory, or plan with --max-bytes."
+            f"{format_bytes(planned.pattern.total_bytes)} wants twice its size"
         )
 
 
 def _progress(
-    store: RunStore, rule: StopRule, launcher: Launcher, runs: int, discarded: int
+    store: RunStore, rule: StopRule, launcher: Launcher, session: _Session, discarded: int
 ) -> Progress:
     planned = store.planned()
+    waiting = [p for p in planned if not rule.finished(p.times)]
+    obstacles = [launcher.obstacle(p.pattern) for p in waiting]
+    aside = [session.reasons[p.number] for p in waiting if session.failures[p.number] >= TRIES]
     known = sum(rule.converged(p.times) for p in planned)
-    ended = sum(rule.finished(p.times) for p in planned)
     return Progress(
-        runs=runs,
+        runs=session.runs,
         converged=known,
-        unconverged=ended - known,
-        waiting=len(planned) - ended,
+        unconverged=len(planned) - len(waiting) - known,
+        waiting=len(waiting),
         discarded=discarded,
-        obstacles=_obstacles([p for p in planned if not rule.finished(p.times)], launcher),
+        failed=session.failed_runs,
+        aside=Counter(aside),
+        obstacles=Counter(reason for reason in obstacles if reason),
     )
-
-
-def _obstacles(waiting: Sequence[Planned], launcher: Launcher) -> dict[str, int]:
-    reasons = [launcher.obstacle(planned.pattern) for planned in waiting]
-    return {reason: reasons.count(reason) for reason in dict.fromkeys(reasons) if reason}

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ioprism.analyses.job_metrics.compute import job_metrics
-from ioprism.analyses.job_metrics.fleet import fleet
-from ioprism.analyses.job_metrics.validate import validate as compare
 from ioprism.cli import options, output
 from ioprism.cli.server_options import (
-    chosen_jobs,
-    export_table,
-    metric_options,
-    metric_settings,
-    reading_options,
+    export_options,
+    question,
     show_warnings,
-    source_options,
+    sizes,
+    stacked,
     store_option,
-    write_page,
+    timezone,
 )
-from ioprism.errors import UsageError
-from ioprism.model.counters import ReadingOptions
-from ioprism.pipeline.ingest import ingest as bring_in
+from ioprism.formats.tables.export import write_table
+from ioprism.pipeline import benchmark
+from ioprism.pipeline import servers as pipeline
+from ioprism.pipeline.servers import Question
+from ioprism.reports.to_html.servers import write_page
 from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
-from ioprism.storage.counter_store import open_store
 from ioprism.synthetic.server_load import SimulationSettings
-from ioprism.synthetic.server_load import simulate as make
-from ioprism.synthetic.server_load_files import WRITERS, write_simulation
+from ioprism.synthetic.server_load_files import WRITERS
 
 
 @click.group()
@@ -48,7 +41,8 @@ def servers() -> None:
 @servers.command()
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @store_option
-@source_options
+@click.option("--time", type=float, help="When a scrape without time stamps was taken.")
+@timezone
 @options.as_json
 @options.quiet
 def ingest(
@@ -62,68 +56,55 @@ def ingest(
     """Bring raw counters and job lists into a store.
 
     Files may come in any order and again: each record is kept once. Counters: mmpmon, Lustre
-    stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5), CSV. Jobs: sacct, PBS, CSV.
+    stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5), CSV. Jobs: sacct, PBS,
+    LSF (lsb.acct, bacct -l, bhist -l), LoadLeveler (llsummary -l), CSV.
 
     Example: ioprism servers ingest mmpmon/ sacct.txt --store machine.store
     """
     with output.progress("reading records", quiet=quiet) as progress:
-        outcomes = bring_in(
-            paths, store, options=reading_options(time, timezone), progress=progress
-        )
-    warnings = [
-        f"{outcome.path.name}: {warning}" for outcome in outcomes for warning in outcome.warnings
-    ]
+        outcomes = pipeline.ingest(paths, store, time=time, timezone=timezone, progress=progress)
     if as_json:
-        click.echo(json_form.document(paths, warnings, json_form.ingested(outcomes)))
+        click.echo(json_form.ingested(paths, outcomes))
     elif not quiet:
         terminal_form.show_ingested(outcomes, output.console())
 
 
 @servers.command()
 @store_option
-@metric_options
-@click.option(
-    "--export", type=click.Path(path_type=Path), help="Also write OUT.csv or OUT.parquet."
-)
-@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+@question
+@stacked(*export_options)
 @options.as_json
 @options.quiet
 def jobs(
-    store: Path, export: Path | None, force: bool, as_json: bool, quiet: bool, **method: object
+    store: Path, question: Question, export: Path | None, force: bool, as_json: bool, quiet: bool
 ) -> None:
     """Tell what every job did to the file system.
 
     Example: ioprism servers jobs --store machine.store --jobs sacct.txt --min-runtime 600
     """
-    source = open_store(store)
-    table, notes = chosen_jobs(source, method)
-    settings = metric_settings(source, method)
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        metrics = job_metrics(source, table, settings=settings, progress=progress)
+        metrics = pipeline.jobs(store, question, progress=progress)
     if export is not None:
-        export_table(metrics.table, export, replace=force)
-    warnings = [*notes, *metrics.warnings]
+        write_table(metrics.table, export, replace=force)
     if as_json:
-        click.echo(json_form.document([store], warnings, json_form.jobs(metrics)))
+        click.echo(json_form.jobs(store, metrics))
     else:
         terminal_form.show_jobs(metrics, output.console())
-        show_warnings(warnings)
+        show_warnings(metrics.warnings)
 
 
 @servers.command()
 @store_option
-@metric_options
+@question
 @click.option("-o", "--output", "page", type=click.Path(path_type=Path), help="The page to write.")
 @click.option("--peak-read", metavar="SIZE", help="The file system's peak, per second: 66GB.")
 @click.option("--peak-write", metavar="SIZE", help="The same for writing.")
-@click.option(
-    "--export", type=click.Path(path_type=Path), help="Also write OUT.csv or OUT.parquet."
-)
-@click.option("--force", is_flag=True, help="Replace the page or the export if it exists.")
+@stacked(*export_options)
 @options.as_json
 @options.quiet
 def report(
     store: Path,
+    question: Question,
     page: Path | None,
     peak_read: str | None,
     peak_write: str | None,
@@ -131,29 +112,24 @@ def report(
     force: bool,
     as_json: bool,
     quiet: bool,
-    **method: object,
 ) -> None:
     """Show the whole machine: a summary here, and one self-contained page with -o.
 
     Example: ioprism servers report --store machine.store -o machine.html
     """
-    source = open_store(store)
-    table, notes = chosen_jobs(source, method)
-    settings = metric_settings(source, method)
+    given = {"read": peak_read, "write": peak_write}
+    peaks = {name: None if text is None else sizes(text)[0] for name, text in given.items()}
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        metrics = job_metrics(source, table, settings=settings, progress=progress)
-    found = fleet(metrics)
-    warnings = [*notes, *metrics.warnings]
+        found = pipeline.report(store, question, progress=progress)
     if export is not None:
-        export_table(metrics.table, export, replace=force)
+        write_table(found.metrics.table, export, replace=force)
     if page is not None:
-        peaks = {"read": peak_read, "write": peak_write}
-        write_page(page, source, metrics, found, peaks=peaks, warnings=warnings, replace=force)
+        write_page(found, page, peaks=peaks, force=force)
     if as_json:
-        click.echo(json_form.document([store], warnings, json_form.machine(found, metrics)))
+        click.echo(json_form.machine(store, found))
     else:
-        terminal_form.show_machine(found, metrics, output.console())
-        show_warnings(warnings)
+        terminal_form.show_machine(found, output.console())
+        show_warnings(found.warnings)
         if page is not None and not quiet:
             click.echo(f"wrote {page}", err=True)
 
@@ -167,6 +143,8 @@ def report(
 @click.option("--format", "format_name", default="mmpmon", show_default=True,
               type=click.Choice(sorted(WRITERS)), help="The form of the counters.")  # fmt: skip
 @click.option("--faults", is_flag=True, help="Lose some samples and reset some counters.")
+@click.option("--jobs-at-once", default=1, show_default=True, type=click.IntRange(1, 100),
+              help="How many jobs share a server.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.quiet
 def simulate(
@@ -177,6 +155,7 @@ def simulate(
     seed: int,
     format_name: str,
     faults: bool,
+    jobs_at_once: int,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -184,42 +163,71 @@ def simulate(
 
     Example: ioprism servers simulate demo-machine --servers 16 --days 2
     """
-    made = make(SimulationSettings(count, days, interval, seed, faults))
-    if not made.jobs.height:
-        raise UsageError("no job fits into so short a time.\nHint: raise --days.")
-    files = write_simulation(made, folder, format_name=format_name, replace=force)
+    settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
+    files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
-        click.echo(f"wrote {len(files)} files to {folder}: {made.jobs.height} jobs", err=True)
+        click.echo(f"wrote {len(files)} files to {folder}: {made} jobs", err=True)
 
 
 @servers.command()
 @click.option("--servers", "count", default=16, show_default=True, type=click.IntRange(1, 2000))
 @click.option("--days", default=4.0, show_default=True, type=click.FloatRange(0.5, 800.0))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--run",
+    "folder",
+    is_flag=False,
+    flag_value=Path(),
+    type=click.Path(path_type=Path),
+    help="Move known bytes in this folder of the real file system (here, if none is named).",
+)
+@click.option("--store", type=click.Path(path_type=Path),
+              help="Compare the benchmark of --run with this store's counters.")  # fmt: skip
+@click.option("--bytes", "size", default="1GiB", show_default=True, help="A phase of --run.")
+@click.option("--phases", default=3, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--pause", default=240.0, show_default=True, type=click.FloatRange(0.0, 86_400.0),
+              help="Seconds between phases of --run: two sampling intervals.")  # fmt: skip
+@click.option("--ior", metavar="COMMAND", help="Write with this IOR instead: 'mpirun -n 4 ior'.")
+@click.option("--record", type=click.Path(path_type=Path),
+              help="Where --run notes what it did; with --store, what to compare.")  # fmt: skip
 @options.as_json
 @options.quiet
-def validate(count: int, days: float, seed: int, as_json: bool, quiet: bool) -> None:
-    """Run the whole chain on a simulated load and compare with what is known of it.
+def validate(
+    count: int,
+    days: float,
+    seed: int,
+    folder: Path | None,
+    store: Path | None,
+    size: str,
+    phases: int,
+    pause: float,
+    ior: str | None,
+    record: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Check the whole chain: on a simulated load, or on the real machine.
 
-    Exit code 1 means that a number is not where its known bias puts it.
+    Without --run a load is simulated, and exit code 1 means that a number is not where its known
+    bias puts it. With --run, known bytes are written and read in a folder of the file system and
+    noted in a record; once the counters of that time are ingested, --store with the same record
+    tells whether they show those bytes at those times.
 
-    Example: ioprism servers validate --servers 32 --days 7
+    Example: ioprism servers validate --run /scratch/check --record check.json
     """
-    made = make(SimulationSettings(servers=count, days=days, seed=seed))
-    with (
-        tempfile.TemporaryDirectory() as place,
-        output.progress("measuring jobs", quiet=quiet) as progress,
-    ):
-        raw, store = Path(place) / "raw", Path(place) / "store"
-        write_simulation(made, raw)
-        bring_in([raw / "counters", raw / "jobs.sacct"], store, options=ReadingOptions())
-        source = open_store(store)
-        settings = metric_settings(source, {})
-        metrics = job_metrics(source, source.jobs(), settings=settings, progress=progress)
-        native = job_metrics(source, source.jobs(), settings=replace(settings, grid="native"))
-    found = compare(metrics, made, native)
+    if folder is not None or store is not None:
+        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior)
+        with output.progress("bytes", quiet=quiet) as progress:
+            checked = benchmark.check(plan, store, progress=progress)
+        if as_json:
+            click.echo(json_form.benchmark(checked))
+        else:
+            terminal_form.show_benchmark(checked, output.console())
+        click.get_current_context().exit(0 if checked.passed else 1)
+    with output.progress("measuring jobs", quiet=quiet) as progress:
+        found = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
     if as_json:
-        click.echo(json_form.document([], [], json_form.validation(found)))
+        click.echo(json_form.validation(found))
     else:
         terminal_form.show_validation(found, output.console())
     click.get_current_context().exit(0 if found.passed else 1)

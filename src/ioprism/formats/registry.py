@@ -17,9 +17,11 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
+from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 
 GROUP = "ioprism.readers"
+OWN_STORE = "store"  # its events have passed the gate when they were written
 
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
@@ -172,7 +174,7 @@ def _merged(traces: list[Trace]) -> Trace:
 
 def _read_one(source: Path, format_name: str | None) -> list[Trace]:
     try:
-        return [find_reader(source, format_name=format_name).read(source)]
+        return [_read(find_reader(source, format_name=format_name), source)]
     except UnknownFormatError as unknown:
         if not source.is_dir():
             raise
@@ -182,6 +184,11 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
         return traces
 
 
+def _read(reader: Reader, source: Path) -> Trace:
+    trace = reader.read(source)
+    return trace if reader.name == OWN_STORE else gated(trace)
+
+
 def _read_folder(folder: Path) -> list[Trace]:
     traces: list[Trace] = []
     broken: list[BrokenTraceError | NoSuchTraceError] = []
@@ -189,7 +196,7 @@ def _read_folder(folder: Path) -> list[Trace]:
     while waiting:
         for path in sorted(waiting.pop().iterdir()):
             try:
-                traces.append(find_reader(path).read(path))
+                traces.append(_read(find_reader(path), path))
             except UnknownFormatError:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []
             except (BrokenTraceError, NoSuchTraceError) as error:

@@ -60,7 +60,8 @@ JOBS = Table(
         Column("job", pl.String(), "the scheduler's identifier"),
         Column("start_us", pl.Int64(), "when it began, since 1970", "µs"),
         Column("end_us", pl.Int64(), "when it ended; after `start_us`", "µs"),
-        Column("servers", pl.List(pl.String()), "the nodes or I/O servers it used"),
+        Column("servers", pl.List(pl.String()), "the I/O servers it used, once for each node"),
+        Column("nodes", pl.Int64(), "how many compute nodes it had", nullable=True),
         Column("user", pl.String(), "who ran it", nullable=True),
         Column("account", pl.String(), "who pays for it", nullable=True),
         Column("partition", pl.String(), "the partition or queue", nullable=True),
@@ -112,6 +113,10 @@ class CounterSource(Protocol):
         """Name the servers that keep counters for each job, sorted."""
         ...
 
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
+        ...
+
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
     ) -> pl.DataFrame:
@@ -122,7 +127,7 @@ class CounterSource(Protocol):
 def each_run_once(jobs: pl.DataFrame) -> pl.DataFrame:
     """Keep one row a run, whatever order they came in: the one that tells the latest end."""
     ordered = JOBS.conform(jobs).sort(
-        "start_us", "job", "end_us", "state", pl.col("servers").list.join(" "), "user", "account",
-        "partition", "name", nulls_last=False,
+        "start_us", "job", "end_us", "state", pl.col("servers").list.join(" "), "nodes", "user",
+        "account", "partition", "name", nulls_last=False,
     )  # fmt: skip
     return ordered.unique(["job", "start_us"], keep="last", maintain_order=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ioprism.errors import UsageError
 
@@ -43,6 +44,17 @@ class WritePattern:
             self.stripe_count,
             self.node_list,
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain values."""
+        nodes = self.node_list
+        return {
+            "nodes": self.nodes,
+            "cores_per_node": self.cores_per_node,
+            "burst_bytes": self.burst_bytes,
+            "stripe_count": self.stripe_count,
+            "node_list": None if nodes is None else format_node_list(nodes),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ def convert(
 ) -> None:
     """Write a CSV table, a trace for Perfetto, or a store of Parquet files."""
     if target.suffix == ".csv":
-        from ioprism.formats.tables.writer import write_csv
+        from ioprism.formats.tables.export import write_events
 
-        write_csv(trace, target, replace=replace, progress=progress)
+        write_events(trace, target, replace=replace, progress=progress)
     elif target.name.endswith((".json", ".json.gz")):
         from ioprism.formats.chrome.writer import write_chrome
 

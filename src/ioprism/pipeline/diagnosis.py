@@ -18,7 +18,7 @@ from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
 from ioprism.rules.causes.wording import worded
-from ioprism.rules.registry import judge
+from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
 
 
@@ -37,12 +37,16 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    where = engine or LocalEngine()
-    found = find_causes(held, where)
+    return diagnosed(held, engine or LocalEngine())
+
+
+def diagnosed(trace: Trace, engine: Engine, insights: Insights | None = None) -> Diagnosis:
+    """Find the causes and word them; findings become their symptoms."""
+    found = find_causes(trace, engine)
     if not found.causes:
         return found
-    findings = judge(evidence_of_trace(held, where, Thresholds())).findings
-    return worded(found, held, [finding.code for finding in findings])
+    known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
+    return worded(found, trace, [finding.code for finding in known.findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

@@ -8,6 +8,7 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
+from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding, Severity
@@ -35,6 +36,7 @@ class Document:
     by_rank: pl.DataFrame
     by_target: pl.DataFrame  # see analyses/storage_path.py
     by_host: pl.DataFrame
+    diagnosis: Diagnosis | None = None
     system_targets: int | None = None  # that the file system has, where the trace says so
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 

@@ -22,6 +22,7 @@ from ioprism.engine.memory import in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
+from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.ranking import ranked
 from ioprism.rules.registry import judge
@@ -72,6 +73,7 @@ def document_of(
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
         by_target=by_target(held, engine),
+        diagnosis=_attempt(lambda: diagnosed(held, engine, insights), notes),
         by_host=by_host(held, engine),
         system_targets=system_targets(held),
         notes=tuple(notes),

@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.analyses.diagnosis.result import Cause
 from ioprism.model.finding import Finding
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
+from ioprism.model.trace import Trace
 from ioprism.rules.concerns import CallKind, concerned_calls
 from ioprism.rules.registry import RULES
 from ioprism.views.picture.timeline import Timeline
@@ -19,6 +21,7 @@ Show = dict[str, Any]
 
 _DIRECTIONS = {rule.code: rule.direction for rule in RULES}
 SMALL = 2**20
+MOST_FILES = 2000  # that a cause lights
 
 
 def _kind(finding: Finding) -> CallKind:
@@ -36,6 +39,29 @@ def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show
     if not set(show) - {"layers"} and len(present) < 2:
         return None
     return show if show and bool(shown.marks.select(_test(show).any()).item()) else None
+
+
+def cause_concern(cause: Cause, shown: Timeline, trace: Trace) -> Show | None:
+    """Return the conditions for the calls that a cause slows down, or None if none is drawn."""
+    culprit = cause.culprit
+    show: Show = {}
+    targets = [culprit["target"]] if "target" in culprit else culprit.get("targets")
+    if targets and not isinstance(targets[0], str):
+        show["targets"] = [int(target) for target in targets]
+    if "host" in culprit:
+        show["ranks"] = trace.processes.filter(host=culprit["host"])["rank"].unique().to_list()
+    ranks = culprit.get("ranks") or ([culprit["rank"]] if "rank" in culprit else None)
+    if ranks:
+        show["ranks"] = [int(rank) for rank in ranks]
+    under = culprit.get("file") or culprit.get("directory")
+    if under and "targets" not in show:
+        inside = (pl.col("path") == under) | pl.col("path").str.starts_with(f"{under}/")
+        show["files"] = trace.files.filter(inside)["file"].to_list()[:MOST_FILES]
+    if "from" in culprit and "to" in culprit:
+        show["times"] = [[float(culprit["from"]), float(culprit["to"])]]
+    seen = {key: value for key, value in show.items() if key != "targets"}
+    drawn = shown.marks.height > 0 and bool(show)
+    return show if drawn and bool(shown.marks.select(_test(seen).any()).item()) else None
 
 
 def _kinds(finding: Finding) -> Show:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ioprism.analyses.characterise import Characteristics
+from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.pipeline.document import Document
+from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
@@ -39,6 +41,8 @@ def verdict(document: Document) -> Verdict:
         if document.rhythm is not None and document.findings:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
+    if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
+        return _diagnosed(document.diagnosis)
     opening = _share(found)
     serious = document.serious
     if not serious:
@@ -46,6 +50,11 @@ def verdict(document: Document) -> Verdict:
     advice = next((r.text for f in serious for r in f.recommendations), None)
     costly = printable(serious[0].title)
     return Verdict(f"{opening}. What costs most: {_lower(costly)}.", advice)
+
+
+def _diagnosed(found: Diagnosis) -> Verdict:
+    advice = found.causes[0].advice if found.causes else ()
+    return Verdict(answer(found), advice[0].text if advice else None)
 
 
 def _share(found: Characteristics) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -29,9 +30,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, watch: Watch, host: str, port: int) -> None:
+    def __init__(self, watch: Watch, host: str, port: int, *, token: str | None = None) -> None:
         self.watch = watch
         self.host = host
+        self.token = token or secrets.token_urlsafe(24)
         try:
             super().__init__((host, port), Handler)
         except (OSError, OverflowError) as error:
@@ -39,7 +41,7 @@ class Server(ThreadingHTTPServer):
                 f"cannot serve on {host}:{port}: {error}.\n"
                 "Hint: choose another --http port; 0 takes any."
             ) from error
-        self.url = f"http://{host}:{self.server_address[1]}"
+        self.url = f"http://{host}:{self.server_address[1]}/{self.token}"
         threading.Thread(target=self.serve_forever, args=(1.0,), name="http", daemon=True).start()
 
     def close(self) -> None:
@@ -65,8 +67,16 @@ class Handler(BaseHTTPRequestHandler):
         if not self._is_for_us():
             self._send(403, JSON, to_json.line({"error": "this name is not served here"}))
             return
-        asked = urlsplit(self.path)
-        answer = self.PATHS.get(asked.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            self._send(400, JSON, to_json.line({"error": "this is no address"}))
+            return
+        path = self._path_behind_token(asked.path)
+        if path is None:
+            self._send(403, JSON, to_json.line({"error": "the token is missing or wrong"}))
+            return
+        answer = self.PATHS.get(path)
         if answer is None:
             known = ", ".join(self.PATHS)
             self._send(404, JSON, to_json.line({"error": f"there are {known}"}))
@@ -76,6 +86,15 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own signature
         """Requests are not logged."""
 
+    def _path_behind_token(self, path: str) -> str | None:
+        """The path that is asked for; None without the token, in the address or as a header."""
+        token = self.server.token.encode()
+        _, first, *rest = path.split("/", 2)
+        if secrets.compare_digest(first.encode(), token):
+            return "/" + "".join(rest)
+        said = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return path if secrets.compare_digest(said.encode(), token) else None
+
     def _is_for_us(self) -> bool:
         """A page elsewhere may not read this through a name that it makes point here."""
         if not is_loopback(self.server.host):
@@ -84,6 +103,9 @@ class Handler(BaseHTTPRequestHandler):
         return is_loopback(host)
 
     def _page(self, _: dict[str, str]) -> None:
+        if urlsplit(self.path).path == f"/{self.server.token}":
+            self._redirect(f"/{self.server.token}/")  # the page asks for what is beside it
+            return
         self._send(200, "text/html; charset=utf-8", page_form.page())
 
     def _jobs(self, _: dict[str, str]) -> None:
@@ -118,11 +140,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(200, metrics.CONTENT_TYPE, text)
 
     def _health(self, _: dict[str, str]) -> None:
-        watch = self.server.watch
-        with watch.lock:
-            lag = watch.lag
-        state = {"ok": True, "lagging": lag > LAGGING, "lag_seconds": lag, **watch.counts.state()}
-        self._send(200, JSON, to_json.line(state))
+        self._send(200, JSON, to_json.line(_health(self.server.watch)))
 
     def _fleet_page(self, _: dict[str, str]) -> None:
         self._send(200, "text/html; charset=utf-8", page_form.fleet_page())
@@ -156,6 +174,12 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 self.wfile.write(f"data: {event}\n\n".encode())
 
+    def _redirect(self, place: str) -> None:
+        self.send_response(308)
+        self.send_header("Location", place)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _send(self, code: int, kind: str, text: str) -> None:
         body = text.encode()
         self._head(code, kind, len(body))
@@ -165,6 +189,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")  # the address holds the secret
         self.send_header("X-Content-Type-Options", "nosniff")
         if length is None:
             self.send_header("Connection", "close")
@@ -184,6 +209,14 @@ class Handler(BaseHTTPRequestHandler):
         "/metrics": _metrics,
         "/health": _health,
     }
+
+
+def _health(watch: Watch) -> dict[str, Any]:
+    saving = None if watch.settings.save_to is None else watch.saving
+    with watch.lock:
+        lag = watch.lag
+    behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
+    return {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
 
 
 def _body(job: Job) -> dict[str, Any]:

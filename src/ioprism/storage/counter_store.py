@@ -4,6 +4,9 @@ A partition is a sorted set of records, so it is the same file whatever order it
 in. It is written aside and renamed; a file is entered in the ledger only after its records are
 in place. A run that is killed leaves at most a file aside, which the next run removes, and raw
 files that are not in the ledger, which the next run reads again.
+
+Every file carries a digest of its content and the manifest names every partition, so that
+neither a changed byte nor a missing file changes an answer unnoticed.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -24,8 +28,16 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.checked_parquet import (
+    UNREADABLE,
+    ChangedContentError,
+    check,
+    read_checked,
+    write_checked,
+)
+from ioprism.text import printable
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "ioprism-servers.json"
 LEDGER = "ledger.json"
 JOBS_FILE = "jobs.parquet"
@@ -33,6 +45,7 @@ PER_SERVER = "counters.parquet"
 PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
 LEDGER_BYTES = 256 * 2**20
+CHECKSUM = "checksum"  # of everything else in a JSON document
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +84,21 @@ class CounterStore:
             for path in place.glob(f"month=*/{PER_JOB if per_job else PER_SERVER}")
         )
 
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
+        files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
+        months = sorted({path.parent.name for path in files})
+        ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
+        if not ends:
+            return None
+        time = pl.col("time_us")
+        try:
+            samples = pl.scan_parquet(ends, hive_partitioning=False, glob=False)
+            first, last = samples.select(time.min(), time.max().alias("last")).collect().row(0)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged_of(ends) from error
+        return None if first is None else (first, last)
+
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
     ) -> pl.DataFrame:
@@ -82,18 +110,20 @@ class CounterStore:
         if not files:
             return COUNTERS.empty()
         try:
+            for path in files:
+                check(path)
             return (
                 pl.scan_parquet(files, hive_partitioning=False, glob=False)
                 .filter(pl.col("time_us").is_between(start_us, end_us))
                 .collect()
             )
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise _broken(files[0].parent, "it holds no readable Parquet file") from error
+        except (*UNREADABLE, ChangedContentError) as error:
+            raise _damaged_of(files) from error
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
         path = self.folder / JOBS_FILE
-        return JOBS.conform(read_table(path)) if path.is_file() else JOBS.empty()
+        return read_table(path) if path.is_file() else JOBS.empty()
 
     def ledger(self) -> dict[str, Ingested]:
         """Return the raw files whose records are all here, by the digest of their content."""
@@ -122,13 +152,17 @@ def open_store(folder: Path) -> CounterStore:
             f"Hint: make one with `ioprism servers ingest RAW... --store {folder}`.",
             source=folder,
         )
-    version = _read_json(folder / MANIFEST).get("ioprism_server_store")
+    manifest = _read_json(folder / MANIFEST)
+    version = manifest.get("ioprism_server_store")
     if version != VERSION:
         raise BrokenTraceError(
             f"this store has version {version}; this ioprism reads version {VERSION}.\n"
             "Hint: ingest the raw files into a new store.",
             source=folder,
         )
+    for name in manifest.get("partitions", ()):
+        if not (folder / "counters" / str(name)).is_file():
+            raise _broken(folder, f"{printable(str(name))} is missing")
     return CounterStore(folder)
 
 
@@ -144,8 +178,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             f"{folder} holds something else than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as lock:
+    with _lock_file(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -154,8 +187,19 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             ) from error
         _remove_leftovers(folder)
         if not (folder / MANIFEST).is_file():
-            _write_json({"ioprism_server_store": VERSION}, folder / MANIFEST)
+            _write_manifest(folder)
         yield open_store(folder)
+
+
+def _lock_file(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / ".lock").open("w")
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written to ({error.strerror}).\n"
+            "Hint: choose another folder for --store."
+        ) from error
 
 
 def _foreign(folder: Path) -> bool:
@@ -179,14 +223,23 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
     for (server, name, file), rows in sorted(by_partition.items()):
         place = store.folder / "counters" / f"server={file_name(str(server))}" / f"month={name}"
         _add_to_partition(place / str(file), rows.drop("month", "kind"))
+    _write_manifest(store.folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    place = folder / "counters"
+    names = sorted(
+        str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
+    )
+    _write_json({"ioprism_server_store": VERSION, "partitions": names}, folder / MANIFEST)
 
 
 def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
     known = read_table(path) if path.is_file() else COUNTERS.empty()
     merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
     if merged.height != known.height or not merged.equals(known):
-        with atomic_write(path, replace=True) as aside:
-            merged.write_parquet(aside, compression="zstd", compression_level=3)
+        with _writing(path) as aside:
+            write_checked(merged, aside)
 
 
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
@@ -198,8 +251,8 @@ def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
 def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
-    with atomic_write(store.folder / JOBS_FILE, replace=True) as aside:
-        merged.write_parquet(aside, compression="zstd")
+    with _writing(store.folder / JOBS_FILE) as aside:
+        write_checked(merged, aside)
 
 
 def enter_in_ledger(store: CounterStore, entries: Mapping[str, Ingested]) -> None:
@@ -239,24 +292,59 @@ def read_table(path: Path) -> pl.DataFrame:
     Raises:
         BrokenTraceError: it cannot be read.
     """
+    wanted = JOBS if path.name == JOBS_FILE else COUNTERS
     try:
-        return pl.read_parquet(path, hive_partitioning=False, glob=False)
+        return wanted.conform(read_checked(path))
+    except (ChangedContentError, pl.exceptions.PolarsError) as error:
+        raise _broken(path, str(error)) from error
+
+
+def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
+    """Return the error that names the one of several files that cannot be read."""
+    for path in files:
+        try:
+            read_table(path)
+        except BrokenTraceError as error:
+            return error
+    return _broken(files[0].parent, "its files do not fit together")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; a disk that is full or refuses is one message."""
+    try:
+        with atomic_write(path, replace=True) as aside:
+            yield aside
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _broken(path, "it is no readable Parquet file") from error
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise OutputError(
+            f"{path}: cannot be written ({why}).\n"
+            "Hint: make room, then run the same command again: what is complete stays."
+        ) from error
 
 
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    with atomic_write(path, replace=True) as aside:
-        aside.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+    with _writing(path) as aside:
+        checked = {**document, CHECKSUM: _checksum(document)}
+        aside.write_text(json.dumps(checked, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LEDGER_BYTES:
             raise _broken(path, "it is implausibly large")
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        document = dict(json.loads(path.read_text(encoding="utf-8")))
+        told = document.pop(CHECKSUM, None)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise _broken(path, f"it cannot be read ({error})") from error
+    old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
+    if told != _checksum(document) and not old:
+        raise _broken(path, "its content was changed")
+    return document
+
+
+def _checksum(document: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, sort_keys=True).encode())
 
 
 def _broken(path: Path, why: str) -> BrokenTraceError:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from isal import isal_zlib
 
-from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.errors import BrokenTraceError
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import (
     Completeness,
@@ -23,7 +23,7 @@ from ioprism.model.trace import (
     Trace,
     Warn,
 )
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_folder
 
 VERSION = 2
 MANIFEST = "ioprism-trace.json"
@@ -57,13 +57,7 @@ def write_store(
     Raises:
         OutputError: the folder exists and is not to be replaced, or is no store.
     """
-    if folder.exists() and replace and not (folder / MANIFEST).is_file():
-        raise OutputError(
-            f"{folder} exists and is not an ioprism store, so it is not replaced.\n"
-            "Hint: choose another name."
-        )
-    with atomic_write(folder, replace=replace) as aside:
-        aside.mkdir()
+    with atomic_folder(folder, marker=MANIFEST, replace=replace) as aside:
         _write_tables(trace, aside, progress)
 
 

@@ -52,6 +52,7 @@ class SimulationSettings:
     interval: float = 120.0  # seconds
     seed: int = 1
     faults: bool = False  # lose some samples, reset some counters
+    jobs_at_once: int = 1  # on each group of servers
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,12 @@ def moved_until(bursts: pl.DataFrame, times: Floats) -> NDArray[np.int64]:
 
 
 def simulate(settings: SimulationSettings) -> Simulation:
-    """Fill a machine with jobs, one after another on each group of servers."""
+    """Fill a machine with jobs, one or some at a time on each group of servers."""
     rng = np.random.default_rng(settings.seed)
     jobs: dict[str, list[object]] = {name: [] for name in JOBS.names}
     bursts: list[pl.DataFrame] = []
     names = [f"ion{number:03d}" for number in range(settings.servers)]
-    for lane in _lanes(names):
+    for lane in [lane for lane in _lanes(names) for _ in range(settings.jobs_at_once)]:
         clock = round(rng.uniform(0.0, HOUR))  # schedulers keep whole seconds
         while (end := clock + round(_drawn(rng, RUNTIME))) < settings.days * 24 * HOUR:
             job = str(len(jobs["job"]) + 1000)
@@ -204,6 +205,7 @@ def _note_job(
         "start_us": round(start + EPOCH) * SECOND,
         "end_us": round(end + EPOCH) * SECOND,
         "servers": lane,
+        "nodes": len(lane),
         "user": user,
         "account": f"project-{'abcd'[int(user[-2:]) % 4]}",
         "partition": "large" if len(lane) > 4 else "small",

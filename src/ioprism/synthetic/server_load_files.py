@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from ioprism.model.counters import DIRECTIONS, SECOND, VALUES
-from ioprism.storage.atomic import atomic_write
-from ioprism.synthetic.server_load import Simulation
+from ioprism.storage.atomic import atomic_folder
+from ioprism.synthetic.server_load import EPOCH, REQUEST, Simulation, moved_until
 
+TRUTH = "truth.json"  # also what marks the folder as ours
 Writer = Callable[[Simulation, Path], None]
+Floats = NDArray[np.float64]
+FORGOTTEN = 600.0  # seconds without I/O after which a Lustre server drops a job's counters
 
 
 def write_simulation(
@@ -24,11 +29,11 @@ def write_simulation(
     Raises:
         OutputError: the folder exists and is not to be replaced.
     """
-    with atomic_write(folder, replace=replace) as aside:
+    with atomic_folder(folder, marker=TRUTH, replace=replace) as aside:
         (aside / "counters").mkdir(parents=True)
         WRITERS[format_name](simulation, aside / "counters")
         _write_jobs(simulation, aside / "jobs.sacct")
-        _write_truth(simulation, aside / "truth.json")
+        _write_truth(simulation, aside / TRUTH)
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
@@ -55,34 +60,42 @@ def _write_table(simulation: Simulation, folder: Path) -> None:
 
 
 def _write_job_stats(simulation: Simulation, folder: Path) -> None:
-    """Each target lists the jobs it has served so far, and what each of them moved."""
-    bursts = simulation.bursts
+    """Each target answers at every sample what the jobs moved that did I/O lately."""
     for table in simulation.counters():
         server = str(table["server"][0])
-        lines: list[str] = []
-        for job in simulation.jobs.filter(pl.col("servers").list.contains(server)).iter_rows(
-            named=True
-        ):
-            if bursts.filter(server=server, job=job["job"]).height:
-                lines += _entries(table, job["job"], job["start_us"], job["end_us"])
+        times = table["time_us"].to_numpy() / SECOND - EPOCH
+        bursts = simulation.bursts.filter(server=server).sort("start")
+        jobs = [(str(job), rows) for (job,), rows in bursts.group_by("job", maintain_order=True)]
+        answers: list[list[str]] = [[] for _ in times]
+        for job, rows in jobs:
+            _add_job(answers, job, rows, times)
+        heading = [f"obdfilter.{server}-OST0000.job_stats=", "job_stats:"]
+        lines = [line for answer in answers for line in [*heading, *answer]]
         _write_lines(pl.Series(lines, dtype=pl.String), folder / f"{server}-OST0000.job_stats")
 
 
-def _entries(table: pl.DataFrame, job: str, start_us: int, end_us: int) -> Iterator[str]:
-    during = table.filter(pl.col("time_us").is_between(start_us, end_us))
-    server = str(table["server"][0])
-    first = during.row(0, named=True) if during.height else {}
-    for row in during.iter_rows(named=True):
-        yield f"obdfilter.{server}-OST0000.job_stats="
-        yield "job_stats:"
-        yield f"- job_id:          {job}"
-        yield f"  snapshot_time:   {row['time_us'] / SECOND:.6f} secs.nsecs"
-        yield f"  start_time:      {first['time_us'] / SECOND:.6f} secs.nsecs"
-        for direction, size, calls in (("read", "br", "rdc"), ("write", "bw", "wc")):
-            yield (
-                f"  {direction}_bytes:  {{ samples: {row[calls] - first[calls]}, unit: bytes, "
-                f"min: 1, max: 1048576, sum: {row[size] - first[size]}, sumsq: 0 }}"
-            )
+def _add_job(answers: list[list[str]], job: str, bursts: pl.DataFrame, times: Floats) -> None:
+    """Add a job's entry to every answer from its first I/O until the server forgets it."""
+    starts, ends = bursts["start"].to_numpy(), np.maximum.accumulate(bursts["end"].to_numpy())
+    moved = {d: moved_until(bursts.filter(direction=d), times) for d in DIRECTIONS}
+    began = f"  start_time:      {EPOCH + starts[0]:.6f} secs.nsecs"
+    shown = np.flatnonzero((times > starts[0]) & (times < ends[-1] + FORGOTTEN))
+    latest = np.minimum(times, ends[np.maximum(np.searchsorted(starts, times) - 1, 0)])
+    for place in shown.tolist():
+        answers[place] += [
+            f"- job_id:          {job}",
+            f"  snapshot_time:   {EPOCH + latest[place]:.6f} secs.nsecs",
+            began,
+            *(_operation(d, int(moved[d][place])) for d in DIRECTIONS),
+        ]
+
+
+def _operation(direction: str, total: int) -> str:
+    calls = -(-total // REQUEST)
+    return (
+        f"  {direction}_bytes:  {{ samples: {calls}, unit: bytes, min: 1, max: {REQUEST}, "
+        f"sum: {total}, sumsq: 0 }}"
+    )
 
 
 def _write_lines(lines: pl.Series, path: Path) -> None:

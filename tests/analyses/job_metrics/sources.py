@@ -31,6 +31,10 @@ class Memory:
         own = self.table.filter(pl.col("job").is_not_null())
         return own["server"].unique().sort().to_list()
 
+    def span(self) -> tuple[int, int] | None:
+        times = self.table["time_us"].to_list()
+        return (min(times), max(times)) if times else None
+
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
     ) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import pytest
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.fleet import fleet, quantile, top_share
+from ioprism.analyses.job_metrics.load import machine_load
 from ioprism.analyses.job_metrics.result import JobMetrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.validate import PerfectCounters, duty_cycles, validate
@@ -40,14 +41,23 @@ def test_the_share_of_the_top_jobs() -> None:
     assert top_share(pl.Series([0.0, 0.0])) is None
 
 
-def test_the_sums_of_the_machine_are_those_of_its_jobs(metrics: JobMetrics) -> None:
-    found = fleet(metrics)
+def test_the_sums_of_the_machine_are_those_of_its_jobs_and_of_nobody(
+    simulation: Simulation, metrics: JobMetrics
+) -> None:
+    source = Memory(pl.concat(simulation.counters()))
+    found = fleet(metrics, machine_load(source, simulation.jobs, settings=SETTINGS))
 
     for direction in DIRECTIONS:
-        total = metrics.table[f"{direction}_bytes"].sum()
-        assert found.totals[direction].bytes == pytest.approx(total)
-        assert sum(user.bytes[direction] for user in found.users) == pytest.approx(total)
-    assert sum(user.jobs for user in found.users) == found.jobs == metrics.table.height
+        totals = found.totals[direction]
+        users = sum(user.bytes[direction] for user in found.users)
+        moved = simulation.bursts.filter(direction=direction)["bytes"].sum()
+        assert totals.bytes == pytest.approx(moved)
+        assert totals.shared == 0
+        assert users == pytest.approx(totals.attributed)
+        assert users >= metrics.table[f"{direction}_bytes"].sum()
+        assert users + totals.unattributed == pytest.approx(totals.bytes)
+    assert sum(user.jobs for user in found.users) == found.listed == simulation.jobs.height
+    assert found.jobs == found.attributions["exclusive"] == metrics.table.height
     assert found.busiest["moved"].is_sorted(descending=True)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.fleet import fleet
+from ioprism.analyses.job_metrics.load import machine_load
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import COUNTERS, JOBS, SECOND, TARGET
 from tests.analyses.job_metrics.sources import Memory
@@ -45,12 +46,13 @@ def test_a_year_of_jobs_keeps_its_volumes(shared_data: Path, system: str) -> Non
     )  # fmt: skip
     table = JOBS.conform(jobs).with_columns(pl.col("servers").fill_null([]))
 
-    metrics = job_metrics(
-        Memory(COUNTERS.conform(counted)), table, settings=MetricSettings(5 * SECOND, min_runtime=0)
-    )
+    source, settings = Memory(COUNTERS.conform(counted)), MetricSettings(5 * SECOND, min_runtime=0)
+    metrics = job_metrics(source, table, settings=settings)
+    load = machine_load(source, table, settings=settings)
 
     assert metrics.table.height == runs.height > 500
     joined = metrics.table.join(runs, left_on="job", right_on="_jobid")
     for ours, theirs in (("read_bytes", NEEDED[3]), ("write_bytes", NEEDED[4])):
         assert (joined[ours] - joined[theirs]).abs().to_numpy().max() <= 1
-    assert fleet(metrics).totals["write"].bytes == pytest.approx(runs[NEEDED[4]].sum())
+    totals = fleet(metrics, load).totals["write"]
+    assert totals.bytes == totals.attributed == pytest.approx(runs[NEEDED[4]].sum())

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from ioprism.analyses.job_metrics.interval import sampling_interval_us
-from ioprism.analyses.job_metrics.sharing import shared
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND
 from tests.analyses.job_metrics.sources import measured, one_job, samples
@@ -123,7 +122,14 @@ def test_jobs_at_the_same_time_on_a_server_are_shared() -> None:
         ]
     )
 
-    assert shared(jobs).to_list() == [True, False, True, False]
+    table = pl.concat([steady("ion0"), steady("ion1"), steady("ion2")])
+    found = {row["job"]: row for row in measured(table, jobs).iter_rows(named=True)}
+
+    assert {job: row["shared"] for job, row in found.items()} == {
+        "a": True, "inside a": True, "after a": False, "elsewhere": False,
+    }  # fmt: skip
+    assert found["a"]["attribution"] == "split"
+    assert found["elsewhere"]["attribution"] == "exclusive"
 
 
 def test_counters_of_a_job_itself_are_not_disturbed_by_others() -> None:

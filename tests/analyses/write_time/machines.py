@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.simulated_machines import machine, measure
 from ioprism.analyses.write_time.parameters import parameters
 from ioprism.analyses.write_time.system import System, bundled_system, parse_system
 from ioprism.model.samples import MEGABYTE, Sample, WritePattern
@@ -34,6 +35,20 @@ def titan_samples(
         Sample(pattern, tuple(float(s) * chance.lognormal(0, noise, size=3)))
         for pattern, s in zip(patterns, seconds, strict=True)
     ]
+
+
+def machine_samples(
+    name: str,
+    *,
+    seed: int = 5,
+    scales: tuple[int, ...] = SCALES,
+    each: int = 60,
+    noise: float = 1.0,
+    drift: float = 0.0,
+) -> list[Sample]:
+    """Samples of a simulated machine, whose truth is not made of the model's features."""
+    which = machine(name, seed=seed, noise=noise, drift=drift)
+    return measure(which, training=each, test=each, scales=scales)
 
 
 def _titan_pattern(nodes: int, chance: np.random.Generator) -> WritePattern:

@@ -6,22 +6,26 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulated_machines import Simulator, machine
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.measured_phases import WritePhase, compare_phases, phases_of
 from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.preparation import TrainingSettings
+from ioprism.analyses.write_time.published import published_model
 from ioprism.analyses.write_time.system import bundled_system
 from ioprism.analyses.write_time.training import train
 from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice, tune
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
 from ioprism.model.samples import Sample, WritePattern
-from tests.analyses.write_time.machines import titan_samples
+from tests.analyses.write_time.machines import machine_samples, titan_samples
 
+STAGES = TrainingSettings(kind="stages")
 INSIDE = WritePattern(64, 8, 10**9, None, 8, tuple(range(64)))
 
 
 @pytest.fixture(scope="module")
 def model() -> WriteTimeModel:
-    return train(titan_samples(), system=bundled_system("titan"))
+    return train(titan_samples(), system=bundled_system("titan"), settings=STAGES)
 
 
 def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTimeModel) -> None:
@@ -30,8 +34,59 @@ def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTi
     expected = 2 + 4 + 64 * 8 / 3 + 1.0  # the formula the samples were made with
     assert found.seconds == pytest.approx(expected, rel=0.1)
     assert found.low < found.seconds < found.high
-    assert found.parts[0].stage == "I/O router"
+    assert found.noisy[0] <= found.low
+    assert found.noisy[1] >= found.high
+    assert found.stages[0].stage == "I/O router"
+    assert found.leading == ("I/O router",)
+    assert sum(part.seconds for part in found.stages) == pytest.approx(found.seconds)
+    assert all(part.seconds >= 0 for part in found.stages)
     assert found.warnings == ()
+
+
+def test_stages_that_always_carry_the_same_are_told_as_a_tie() -> None:
+    found = estimate(
+        WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=published_model("cetus")
+    )
+    samples = machine_samples("cetus", scales=(1, 2, 4, 8, 16, 32), each=40)
+    model = train(samples, system=bundled_system("cetus"), settings=STAGES)
+
+    bridge = estimate(WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=model)
+
+    assert "link" in found.leading
+    assert {"bridge node", "link"} <= set(bridge.leading)
+    assert next(p for p in bridge.stages if p.stage == "bridge node").same_as == ("link",)
+
+
+def test_a_stage_that_no_sample_loads_may_lead_far_out(model: WriteTimeModel) -> None:
+    near = estimate(INSIDE, model=model)
+    small = WritePattern(4096, 16, 10**6, None, 1, tuple(range(4096)))
+
+    far = estimate(small, model=model)
+
+    assert near.may_lead == ()
+    assert "metadata" in {*far.leading, *far.may_lead}
+
+
+def test_a_stage_leads_where_it_does_on_the_machine_itself() -> None:
+    """Clear cases are those in which one stage alone takes half as long again as any other."""
+    right = clear = 0
+    for name in ("cetus", "titan"):
+        which = machine(name, seed=5)
+        samples = machine_samples(name, seed=5)
+        model = train(samples, system=which.system, settings=STAGES)
+        simulator = Simulator(which)
+        for sample in machine_samples(name, seed=6, scales=(64, 256), each=30):
+            times = simulator.stage_seconds(sample.pattern)
+            first, second = sorted(times.values(), reverse=True)[:2]
+            if first < 1.5 * second or sample.seconds < 5:
+                continue
+            clear += 1
+            right += (
+                max(times, key=times.__getitem__) in estimate(sample.pattern, model=model).leading
+            )
+
+    assert clear > 30
+    assert right >= 0.9 * clear
 
 
 def test_intervals_grow_beyond_the_training_scales_and_say_so(model: WriteTimeModel) -> None:
@@ -59,7 +114,8 @@ def test_features_that_moved_together_are_named_when_they_part() -> None:
         return Sample(pattern, tuple(2 + 3e-10 * pattern.total_bytes * f for f in (1, 1.02, 0.98)))
 
     samples = [in_a_row(s) for s in titan_samples((1, 2, 4, 8, 16, 32, 64))]
-    found = train(samples, system=bundled_system("titan"))
+    settings = TrainingSettings(kind="relative-lasso")
+    found = train(samples, system=bundled_system("titan"), settings=settings)
     scattered = WritePattern(32, 8, 10**9, None, 8, tuple(range(0, 3200, 100)))
 
     warnings = estimate(scattered, model=found).warnings

@@ -119,3 +119,11 @@ def test_a_text_without_calls_on_files_is_an_error(tmp_path: Path) -> None:
     assert StraceReader().recognises(path)
     with pytest.raises(BrokenTraceError, match="strace -f -ttt -T -yy"):
         read_trace(path)
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    whole = (DATA / "randread_np2.strace").read_text()
+    trace = read_text(tmp_path, whole + "no call at all\n\x00\x01\n")
+    trace.events()
+
+    assert "a.strace: 2 damaged lines left out" in trace.completeness.warnings

@@ -25,6 +25,7 @@ from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
+from ioprism.analyses.diagnosis.workflow import applications, located
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
@@ -44,10 +45,13 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
     if not seen.has_calls:
         return diagnose_counters(trace)
     at = situation(seen)
-    if run is None:
-        return of_situation(at, how="phases" if seen.waits else "ranks")
-    found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
-    return replace(found, stages=stages(run.stages))
+    if run is not None:
+        found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
+        missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
+        return replace(found, stages=stages(run.stages), not_checked=missing)
+    found = of_situation(at, how="phases" if seen.waits else "ranks")
+    names = applications(trace)
+    return located(found, at, names) if names else found
 
 
 def of_situation(

@@ -183,6 +183,10 @@ def _lock_cost(
 def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     """Requests out of order cost more than those in order."""
     service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
+    # Only requests of the same size tell what their order costs.
+    classes = at.queues.classes
+    both = np.intersect1d(classes[some & ~order], classes[some & order])
+    some = some & np.isin(classes, both)
     wild, tame = some & ~order, some & order
     size = stripe_sizes(at)
     opens_stripe = at.calls.offset % size == 0
@@ -201,7 +205,9 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
         np.where(some, at.queues.lone * ratio, at.queues.lone),
         np.where(some, at.queues.held * ratio, at.queues.held),
     )
-    saved = _savings(at, after)
+    # No more than the requests' own part of what ranks spend in each phase.
+    spent, total = at.by_rank(at.own, some).sum(axis=1), at.by_rank(at.own).sum(axis=1)
+    saved = np.minimum(_savings(at, after), at.held * spent / np.maximum(total, 1e-12))
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         "random-access",

@@ -27,6 +27,7 @@ CHANCE = 0.01  # that a difference so large means nothing, after all parts were 
 MOST_PARTS = 8  # that may be slow together
 REPEATED = 4  # a part seen so often is judged by that alone
 MOST_CALLS = 100_000  # compared one by one
+MOSTLY = 0.8  # of a part's cells
 ALIKE = 4  # classes of work for each factor of two in bytes
 
 
@@ -63,8 +64,14 @@ def slowest_part(
         if (not found or part.code == found[0].code)
         and part.culprit not in known
         and _step(cells, part.member) >= np.log(SLOWER)
-        and (part.code != "slow-target" or _slow_by_bytes(at, cells, part.member, seconds))
     ]
+    # Ranks whose target only has more to do than others are no slower themselves.
+    hot = [
+        part.member
+        for part in slower
+        if part.code == "slow-target" and not _slow_by_bytes(at, cells, part.member, seconds)
+    ]
+    slower = [part for part in slower if not any(_lies_in(part.member, one) for one in hot)]
     if not slower:
         return None
     shares = [explained(cells, part.member) for part in slower]
@@ -80,8 +87,9 @@ def slowest_part(
 def _chance(cells: Cells, part: Part) -> float:
     """The chance that a part stands out so far from others of its kind, and so often."""
     # Others that are as slow are no peers, as long as they are few.
-    as_slow = part.peers > part.level - np.log(SLOWER)
-    levels = part.peers[~as_slow] if as_slow.sum() < len(part.peers) / 2 else part.peers
+    levels = part.peers[np.isfinite(part.peers)]
+    as_slow = levels > part.level - np.log(SLOWER)
+    levels = levels[~as_slow] if as_slow.sum() < len(levels) / 2 else levels
     enough = len(levels) >= FEWEST_PEERS
     alone = outlier_test(part.level, levels, floor=SPREAD) if enough else 0.0
     if int(part.member.sum()) < REPEATED:
@@ -101,6 +109,10 @@ def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
     names, middle = medians_by(kind, log)
     level = log - middle[np.searchsorted(names, kind)]
     return rank_test(level[slow[some]], level[~slow[some]])
+
+
+def _lies_in(member: Flags, whole: Flags) -> bool:
+    return float((member & whole).sum()) >= MOSTLY * float(member.sum())
 
 
 def _step(cells: Cells, member: Flags) -> float:

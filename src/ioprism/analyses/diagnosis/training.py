@@ -182,8 +182,8 @@ def hideable(at: Situation, run: Training) -> Loads:
         covered[own] = at.own[own] * np.minimum(1.0, length / np.maximum(read, 1e-12))[load]
         begins = epochs.filter(rank=number)["start"].to_numpy()
         before = np.concatenate(([-np.inf], cover.start))[load]
-        first[own] = np.searchsorted(begins, at.calls.start[own]) > np.searchsorted(begins, before)
-        first[own] |= load == 0
+        epoch = np.searchsorted(begins, at.calls.start[own], side="right")
+        first[own] = (load == 0) | (epoch > np.searchsorted(begins, before, side="right"))
         batches, rounds = max(batches, len(np.unique(load))), max(rounds, len(begins))
     return Loads(covered, first, batches, max(1, rounds))
 

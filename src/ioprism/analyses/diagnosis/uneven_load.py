@@ -96,12 +96,13 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     own = at.by_rank(at.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
     # What a byte costs while all ranks are at it, as the others' calls show.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cost = np.nanmedian(np.where(moved[:, light] > 0, own[:, light] / moved[:, light], np.nan),
-                            axis=1)  # fmt: skip
-    even = moved.sum(axis=1) / active.sum()
     lone = np.where(some, at.queues.lone, 0.0).sum() / max(1.0, total.sum())
-    chain = even * np.nan_to_num(cost, nan=lone)
+    cost = np.divide(own, moved, out=np.full_like(own, np.nan), where=moved > 0)[:, light]
+    cost[np.isnan(cost).all(axis=1)] = lone
+    even = moved.sum(axis=1) / active.sum()
+    chain = even * np.nanmedian(cost, axis=1)
+    if len(at.pieces.targets):  # which have as much to do as before, evenly
+        chain = np.maximum(chain, at.by_target(at.queues.held).mean(axis=1))
     slowest = own.max(axis=1)
     of_heavy = own[:, heavy].max(axis=1)
     after = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, chain), at.held)

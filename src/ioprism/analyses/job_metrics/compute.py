@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.activity import Placed, WindowActivity
 from ioprism.analyses.job_metrics.measures import measure
 from ioprism.analyses.job_metrics.native import NativeActivity
-from ioprism.analyses.job_metrics.own_counters import own_counters
+from ioprism.analyses.job_metrics.own_counters import not_counted, of_runs, own_counters
 from ioprism.analyses.job_metrics.result import JobMetrics, metric_columns
-from ioprism.analyses.job_metrics.series import LONGEST_STEP, server_series
+from ioprism.analyses.job_metrics.series import LONGEST_STEP, Series, server_series
 from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.analyses.job_metrics.sharing import shared
+from ioprism.analyses.job_metrics.sharing import Occupancy, occupancies, parts, split_series
 from ioprism.analyses.job_metrics.totals import JobTotals
-from ioprism.analyses.job_metrics.windows import Places, lay_out
+from ioprism.analyses.job_metrics.windows import lay_out
 from ioprism.errors import NotEnoughDetailError
-from ioprism.model.counters import SECOND, CounterSource
+from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
 
 # About 250 MB of windows; a job with more than the second number is not believed.
 WINDOWS_AT_ONCE = 1_500_000
@@ -49,11 +49,13 @@ def job_metrics(
         NotEnoughDetailError: no job is long enough, or none has a server.
     """
     own_servers = source.per_job_servers()
-    chosen, warnings = _choose(jobs, settings, has_own=bool(own_servers))
+    numbered = jobs.sort("start_us", "job").with_row_index("number")
+    chosen, warnings = _choose(numbered, settings, has_own=bool(own_servers))
+    occupied = dict(occupancies(without_own(source, numbered, settings)))
     tables = []
     done = 0
     for batch in _batches(chosen, settings):
-        tables.append(_of_batch(source, batch, settings, own_servers))
+        tables.append(_of_batch(source, batch, settings, own_servers, occupied))
         done += batch.height
         progress(done)
     table = pl.concat(tables)
@@ -62,7 +64,14 @@ def job_metrics(
         warnings.append(
             f"{missing} jobs name servers without counters; say --server-map if the names differ"
         )
-    return JobMetrics(table, settings, tuple(warnings))
+    return JobMetrics(table, settings, tuple(warnings), split_of(jobs, settings))
+
+
+def split_of(jobs: pl.DataFrame, settings: MetricSettings) -> str:
+    """Say how bytes that jobs share are split."""
+    if settings.shared == "mark":
+        return "not at all"
+    return "by nodes" if jobs["nodes"].null_count() == 0 else "evenly"
 
 
 def _choose(
@@ -71,8 +80,7 @@ def _choose(
     """Return the jobs to look at, ordered by start, and why others are not."""
     runtime = pl.col("end_us") - pl.col("start_us")
     windows = (runtime // settings.interval_us + 2).alias("windows")
-    ordered = jobs.sort("start_us", "job").with_columns(windows)
-    ordered = ordered.with_columns(shared(ordered))
+    ordered = jobs.with_columns(windows)
     reasons = {
         "run less than --min-runtime": runtime >= settings.min_runtime * SECOND,
         "run implausibly long": pl.col("windows") <= MOST_WINDOWS,
@@ -110,12 +118,18 @@ class _Collector:
     activity: WindowActivity | NativeActivity
     totals: JobTotals
 
+    def add(self, series: Series, placed: Placed) -> None:
+        """Add a server's counters, whose gaps are known, for some jobs."""
+        self.activity.add(series, placed, always_known=False)
+        self.totals.add(series, placed)
+
 
 def _of_batch(
     source: CounterSource,
     batch: pl.DataFrame,
     settings: MetricSettings,
     own_servers: Sequence[str],
+    occupied: Mapping[str, Occupancy],
 ) -> pl.DataFrame:
     starts, ends = batch["start_us"].to_numpy(), batch["end_us"].to_numpy()
     activity = (
@@ -125,7 +139,7 @@ def _of_batch(
     )
     collector = _Collector(activity, JobTotals(starts, ends))
     own, data_servers = _add_own(source, batch, settings, own_servers, collector)
-    _add_shared(source, batch, settings, own, collector)
+    _add_servers(source, batch, settings, own, own_servers, collector, occupied)
     named = batch["servers"].list.n_unique().to_numpy().astype(np.int64)
     servers = np.where(own, np.where(named > 0, named, data_servers), named)
     measures = measure(
@@ -166,35 +180,74 @@ def _add_own(
         found = own_counters(samples, batch, settings)
         if found is not None:
             collector.activity.add(found.series, found.placed, always_known=True)
-            collector.totals.add(found.series, found.placed, always_known=True)
+            collector.totals.add(found.series, found.placed)
             own[found.placed.jobs] = True
     return own, max(data_servers, 1)
 
 
-def _add_shared(
+def _add_servers(
     source: CounterSource,
     batch: pl.DataFrame,
     settings: MetricSettings,
     own: NDArray[np.bool_],
+    own_servers: Sequence[str],
     collector: _Collector,
+    occupied: Mapping[str, Occupancy],
 ) -> None:
-    """Add the servers' own counters for the jobs that have none."""
-    for server, jobs in _uses(batch.filter(pl.Series(~own))):
-        series = server_series(_counters(source, server, batch), settings)
-        placed = Placed(jobs, np.zeros(len(jobs), dtype=np.int64))
-        collector.activity.add(series, placed, always_known=False)
-        collector.totals.add(series, placed, always_known=False)
+    """Add the servers' own counters for the jobs that have none: whole, or a job's part."""
+    rows = batch.filter(pl.Series(~own)).select("number", "row", server="servers").explode("server")
+    by_server = rows.drop_nulls().unique().sort("server", "number")
+    for (server,), jobs in by_server.partition_by("server", as_dict=True).items():
+        occupancy = occupied.get(str(server))
+        if occupancy is None:
+            continue
+        numbers = jobs["number"].to_numpy().astype(np.intp)
+        there = np.isin(numbers, occupancy.jobs)
+        series = _of_server(source, str(server), batch, settings, own_servers)
+        uses = np.searchsorted(occupancy.jobs, numbers[there])
+        places = jobs["row"].to_numpy().astype(np.intp)[there]
+        mixed = occupancy.is_shared(uses)
+        collector.add(series, Placed(places[~mixed], np.zeros((~mixed).sum(), dtype=np.int64)))
+        if not mixed.any():
+            continue
+        if not series.empty:
+            part, shifts = split_series(series, occupancy, uses[mixed], settings)
+            collector.add(part, Placed(places[mixed], shifts))
+            if settings.shared == "split":
+                together = parts(series, occupancy, uses[mixed]).shared
+                collector.totals.shared_bytes[:, places[mixed]] += together
+        collector.totals.shared[places[mixed]] = True
 
 
-def _uses(jobs: pl.DataFrame) -> Iterator[tuple[str, Places]]:
-    """Yield each server with the numbers of the jobs that used it."""
-    uses = (
-        jobs.select("row", server=pl.col("servers").list.unique())
-        .explode("server")
-        .drop_nulls()
-        .group_by("server")
-        .agg("row")
-        .sort("server")
-    )
-    for server, rows in uses.iter_rows():
-        yield server, np.sort(np.array(rows, dtype=np.intp))
+def _of_server(
+    source: CounterSource,
+    server: str,
+    batch: pl.DataFrame,
+    settings: MetricSettings,
+    own_servers: Sequence[str],
+) -> Series:
+    """Return a server's counters, without what it counts for jobs apart."""
+    series = server_series(_counters(source, server, batch), settings)
+    if server not in own_servers:
+        return series
+    return not_counted(series, _counters(source, server, batch, per_job=True))
+
+
+def without_own(
+    source: CounterSource, jobs: pl.DataFrame, settings: MetricSettings
+) -> pl.DataFrame:
+    """Leave out runs that servers count apart: they take no part of the servers' own counters."""
+    named = jobs.select(pl.col("servers").explode().unique()).to_series()
+    own_servers = source.per_job_servers()
+    if not own_servers or set(named).isdisjoint(source.servers()):
+        return jobs
+    numbered = jobs.with_columns(row=pl.col("number"))
+    apart = [
+        of_runs(
+            source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True),
+            numbered,
+            settings,
+        )["stretch"].unique()
+        for server in own_servers
+    ]
+    return jobs.filter(~pl.col("number").is_in(pl.concat(apart).cast(pl.UInt32).implode()))

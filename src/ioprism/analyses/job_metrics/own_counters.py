@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from ioprism.analyses.job_metrics.activity import Placed
 from ioprism.analyses.job_metrics.series import Series, combined
 from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.model.counters import VALUES
+from ioprism.model.counters import SERIES_KEY, VALUES
 
 SPACING = 86_400_000_000  # µs between the stretches of two jobs
 
@@ -38,10 +38,10 @@ def own_counters(
         jobs: the jobs, with `row` (their number), `job`, `start_us` and `end_us`.
         settings: how to treat resets.
     """
-    rows = _of_runs(samples, jobs, settings)
+    rows = of_runs(samples, jobs, settings)
     if not rows.height:
         return None
-    rows = pl.concat([rows, _beginnings(rows)], how="diagonal")
+    rows = pl.concat([rows, _standstills(rows, settings)])
     first, last = jobs["start_us"].to_numpy().min(), jobs["end_us"].to_numpy().max()
     origin, width = int(first) - SPACING, int(last - first) + 2 * SPACING
     placed = rows["stretch"].unique().sort().to_numpy().astype(np.intp)
@@ -56,7 +56,7 @@ def own_counters(
     return OwnCounters(series, Placed(placed, shifts))
 
 
-def _of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
+def of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
     """Give each sample to the latest run of its job that had begun by then."""
     own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
     runs = jobs.select(
@@ -74,19 +74,69 @@ def _of_runs(samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings
     )
 
 
-def _beginnings(rows: pl.DataFrame) -> pl.DataFrame:
-    """A job's counters begin at 0: when the server says, or when the job starts."""
-    first = rows.sort("time_us").group_by("stretch", "raw", maintain_order=True).first()
-    began = pl.coalesce("since_us", "start_us")
-    earlier = first.with_columns(time_us=pl.min_horizontal(began, "time_us"))
-    zero = [pl.col(name) * 0 for name in VALUES]
-    return earlier.filter(pl.col("time_us") < first["time_us"]).with_columns(zero)
+def _standstills(rows: pl.DataFrame, settings: MetricSettings) -> pl.DataFrame:
+    """Return samples that say how long a counter had not moved before it grew.
+
+    A sample's time is that of the job's last I/O, so a long step means that nothing happened and
+    then something did: the growth belongs to the end of the step. It began when the server says
+    that it opened a new entry, else one sampling interval before the sample.
+    """
+    interval = settings.interval_us
+    key = ("stretch", "raw")
+    ordered = rows.sort(*key, "time_us", "since_us")
+    before = {
+        name: pl.col(name).shift(1).over(*key).alias(f"{name}_before")
+        for name in ("time_us", "since_us", *VALUES)
+    }
+    known = ordered.with_columns(*before.values())
+    anew = (pl.col("since_us") > pl.col("time_us_before")).fill_null(value=False)
+    began = pl.coalesce("since_us", pl.max_horizontal("start_us", pl.col("time_us") - interval))
+    zeros = [(pl.col(name) * 0).alias(name) for name in VALUES]
+    first = known.filter(pl.col("time_us_before").is_null() & (began < pl.col("time_us")))
+    again = known.filter(anew).with_columns(time_us="since_us")
+    paused = pl.col("time_us") - pl.col("time_us_before") > settings.gap_factor * interval
+    resumed = pl.when(anew).then(pl.col("since_us") - 1).otherwise(pl.col("time_us") - interval)
+    still = known.filter(anew | paused).with_columns(
+        time_us=resumed, since_us="since_us_before",
+        **{name: f"{name}_before" for name in VALUES},
+    )  # fmt: skip
+    begun = pl.concat(
+        [first.with_columns(zeros).with_columns(time_us=began), again.with_columns(zeros)]
+    )
+    return pl.concat([begun, still]).select(ordered.columns)
 
 
-def derived_jobs(samples: pl.DataFrame) -> pl.DataFrame:
+def grown(samples: pl.DataFrame) -> pl.DataFrame:
+    """Return what each counter by job grew by since its previous sample, at each sample."""
+    ordered = samples.sort(*SERIES_KEY, "time_us", "since_us")
+    since = pl.col("since_us")
+    anew = (since != since.shift(1).over(*SERIES_KEY)).fill_null(value=False)
+    columns = []
+    for name in VALUES:
+        value = pl.col(name).fill_null(0)
+        before = value.shift(1).over(*SERIES_KEY).fill_null(0)
+        goes_on = (value >= before) & ~anew
+        columns.append(pl.when(goes_on).then(value - before).otherwise(value).alias(name))
+    return ordered.select("time_us", *columns)
+
+
+def not_counted(series: Series, samples: pl.DataFrame) -> Series:
+    """Return what a server moved beyond what it counted for jobs: all that others can have."""
+    if series.empty or not samples.height:
+        return series
+    growth = grown(samples).sort("time_us")
+    place = np.searchsorted(growth["time_us"].to_numpy(), series.times, side="right")
+    sums = np.cumsum(growth.select(VALUES).to_numpy().T.astype(np.float64), axis=1)
+    counted = np.concatenate([np.zeros((len(VALUES), 1)), sums], axis=1)[:, place]
+    rest = np.maximum(np.diff(series.totals) - np.diff(counted), 0.0)
+    first = np.zeros((len(VALUES), 1))
+    return replace(series, totals=np.concatenate([first, np.cumsum(rest, axis=1)], axis=1))
+
+
+def derived_jobs(samples: pl.DataFrame, interval_us: int) -> pl.DataFrame:
     """Return jobs as the counters themselves tell them: from the first I/O to the last."""
     own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
-    began = pl.coalesce("since_us", "time_us")
+    began = pl.coalesce("since_us", pl.col("time_us") - interval_us)
     return (
         own.group_by(identifier())
         .agg(start_us=began.min(), end_us=pl.col("time_us").max())

@@ -15,6 +15,10 @@ from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
 
 FACTS = ("job", "start_us", "end_us", "user", "account", "partition", "name", "state")
 FLAGS = ("shared", "gap", "reset", "missing")
+# How a job's bytes are known: its servers served nobody else, or counted it apart, or what they
+# moved while others used them as well was split by nodes, or left to nobody; or there are none.
+ATTRIBUTIONS = ("exclusive", "measured", "split", "marked", "unknown")
+ENOUGH_COVERAGE = 0.95  # less than a twentieth of the time unknown changes no metric visibly
 MEASURES = ("intensity", "burstiness", "parallel_intensity")
 
 
@@ -25,6 +29,13 @@ class JobMetrics:
     table: pl.DataFrame
     settings: MetricSettings
     warnings: tuple[str, ...] = field(default=())
+    split: str = "evenly"  # how bytes that jobs share were split: by nodes, evenly, or not
+
+    @property
+    def attributions(self) -> dict[str, int]:
+        """How many jobs' bytes are known in which way."""
+        counts = dict(self.table["attribution"].value_counts().iter_rows())
+        return {name: int(counts.get(name, 0)) for name in ATTRIBUTIONS}
 
 
 def column(direction: str, measure: str, threshold: int) -> str:
@@ -44,7 +55,7 @@ def metric_columns(
     """Return one row a job: facts, flags, totals, then each direction's metrics.
 
     Args:
-        jobs: the jobs' facts, and whether they shared a server.
+        jobs: the jobs' facts.
         measures: what depends on windows.
         totals: what does not.
         servers: how many servers each job could use.
@@ -52,11 +63,16 @@ def metric_columns(
         settings: the thresholds.
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
+    split = "split" if settings.shared == "split" else "marked"
+    by_servers = np.where(totals.shared, split, "exclusive")
+    seen = np.where(totals.servers_seen > 0, by_servers, "unknown")
+    attribution = np.where(own, "measured", seen)
     columns: dict[str, NDArray[np.generic] | pl.Series] = {
         "servers": servers,
         "coverage": coverage,
-        "shared": jobs["shared"].to_numpy() & ~own,
-        "gap": totals.gaps & ~own,
+        "attribution": attribution,
+        "shared": totals.shared & ~own,
+        "gap": (coverage < ENOUGH_COVERAGE) & ~np.isin(attribution, ("measured", "marked")),
         "reset": totals.resets,
         "missing": (totals.servers_seen < servers) & ~own,
         "opens": _told(totals, "oc"),
@@ -74,6 +90,7 @@ def _of_direction(
 ) -> dict[str, NDArray[np.generic] | pl.Series]:
     columns: dict[str, NDArray[np.generic] | pl.Series] = {
         f"{direction}_bytes": _told(totals, BYTES[direction]),
+        f"{direction}_shared_bytes": totals.shared_bytes[number],
         f"{direction}_operations": _told(totals, OPERATIONS[direction]),
         f"{direction}_max_bandwidth": measures.max_bandwidth[number],
         f"{direction}_max_server_bandwidth": measures.max_server_bandwidth[number],

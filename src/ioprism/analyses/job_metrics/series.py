@@ -35,6 +35,7 @@ class Series:
     resets: Ints  # (step): whether the counters were reset in it
     gaps: Ints  # (step): whether samples were lost in it
     told: Bools  # (counter): whether the source counts it at all
+    unplaced: Floats  # (counter): growth in steps too long to say when, part of no total above
 
     @property
     def empty(self) -> bool:
@@ -118,6 +119,7 @@ def _part(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) ->
     growth[:, reset] = values[:, 1:][:, reset]
     # Where a server has a pause, nobody knows when its bytes moved; where a job has, they moved.
     too_long = (lengths > LONGEST_STEP) & gaps_matter
+    unplaced = growth[:, too_long & ~dropped].sum(axis=1).astype(np.float64)
     growth[:, ~same | dropped | too_long] = 0
     long = (lengths > settings.gap_factor * settings.interval_us) & gaps_matter
     return Series(
@@ -127,6 +129,7 @@ def _part(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) ->
         resets=reset.astype(np.int64),
         gaps=long.astype(np.int64),
         told=told,
+        unplaced=unplaced,
     )
 
 
@@ -195,6 +198,7 @@ def _sum(parts: list[Series]) -> Series:
         resets=flags[0],
         gaps=flags[1],
         told=np.any([part.told for part in parts], axis=0),
+        unplaced=np.sum([part.unplaced for part in parts], axis=0),
     )
 
 
@@ -207,4 +211,5 @@ def nothing(told: Bools) -> Series:
         np.zeros(0, dtype=np.int64),
         np.zeros(0, dtype=np.int64),
         told,
+        np.zeros(len(VALUES)),
     )

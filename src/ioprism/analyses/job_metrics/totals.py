@@ -22,13 +22,14 @@ class JobTotals:
         self.boundary_bytes = np.zeros((2, jobs))
         self.servers_seen = np.zeros(jobs, dtype=np.int64)
         self.resets = np.zeros(jobs, dtype=bool)
-        self.gaps = np.zeros(jobs, dtype=bool)
+        # While a server served other jobs as well: the job's part of the bytes.
+        self.shared_bytes = np.zeros((2, jobs))
+        self.shared = np.zeros(jobs, dtype=bool)
 
-    def add(self, series: Series, placed: Placed, *, always_known: bool) -> None:
+    def add(self, series: Series, placed: Placed) -> None:
         """Add one server's growth over the jobs that used it."""
         jobs = placed.jobs
         if series.empty:
-            self.gaps[jobs] = True
             return
         count = len(jobs)
         begin, end = self._starts[jobs] + placed.shifts, self._ends[jobs] + placed.shifts
@@ -41,9 +42,6 @@ class JobTotals:
         self.boundary_bytes[:, jobs] += _boundary(series, place, count)
         lasts = np.maximum(np.searchsorted(series.times, end, side="left"), 1)
         self.resets[jobs] |= _any(series.resets, place.step[:count], lasts)
-        if not always_known:
-            outside = (begin < series.times[0]) | (end > series.times[-1])
-            self.gaps[jobs] |= outside | _any(series.gaps, place.step[:count], lasts)
 
     def coverage(self, servers: NDArray[np.int64]) -> Floats:
         """The share of each job's time, over its servers, in which counters are known."""

@@ -74,6 +74,11 @@ class PerfectCounters:
         """There is no need for counters by job."""
         return ()
 
+    def span(self) -> tuple[int, int]:
+        """The simulated time, and a day on both sides."""
+        times = [self._table(server)["time_us"] for server in self.servers()]
+        return min(int(time[0]) for time in times), max(int(time[-1]) for time in times)
+
     def _of_server(self, server: str) -> pl.DataFrame:
         simulation = self._simulation
         bursts = simulation.bursts.filter(server=server)

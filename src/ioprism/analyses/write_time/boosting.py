@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +13,9 @@ from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.errors import MissingPackageError
 
-TREES = 300
-RATE = 0.08
-DEPTH = 4
+TREES = 100
+RATE = 0.1
+DEPTH = 3
 LEAF = -1.0  # as a node's left child
 
 
@@ -27,13 +28,19 @@ class Trees:
     start: float
     trees: tuple[FloatArray, ...]  # each: node x (left, right, feature, threshold, value)
 
-    def predict(self, table: FloatArray) -> FloatArray:
+    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds."""
+        del loads
         total = np.full(len(table), self.start)
         for tree in self.trees:
             total += _leaf_values(tree, table)
         seconds: FloatArray = np.exp(total)
         return seconds
+
+
+def can_boost() -> bool:
+    """Whether the package that fits trees is installed."""
+    return find_spec("sklearn") is not None
 
 
 def fit_trees(data: TrainingData, *, seed: int) -> Trees:
@@ -49,7 +56,11 @@ def fit_trees(data: TrainingData, *, seed: int) -> Trees:
             needed_by="the boosting model", package="scikit-learn", install="'ioprism[boosting]'"
         ) from error
     fitted = ensemble.GradientBoostingRegressor(
-        n_estimators=TREES, learning_rate=RATE, max_depth=DEPTH, subsample=0.7, random_state=seed
+        n_estimators=TREES,
+        learning_rate=RATE,
+        max_depth=DEPTH,
+        subsample=0.7,
+        random_state=seed,
     ).fit(data.table, np.log(data.seconds))
     start = float(np.mean(np.log(data.seconds)))
     return Trees(start, tuple(_nodes(estimator.tree_) for (estimator,) in fitted.estimators_))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+import polars as pl
 
+from ioprism.analyses.write_time.explanation import StagePart, leading, may_lead, stage_parts
 from ioprism.analyses.write_time.features import feature_table
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.parameters import check_pattern, parameters
+from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
 
 PARAMETERS = {"n": "nodes", "m": "cores per node", "K": "burst size in MB"}
@@ -27,8 +31,8 @@ class Part:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Result):
     """A predicted write time with its interval."""
 
     pattern: WritePattern
@@ -36,8 +40,39 @@ class Estimate:
     low: float
     high: float
     level: float
-    parts: tuple[Part, ...]  # largest first
+    noisy: tuple[float, float]  # the interval's ends where repeated writes disagree
+    stages: tuple[StagePart, ...]  # largest first; they add up to the seconds
+    leading: tuple[str, ...]  # the stages that take most; several where they are close
+    may_lead: tuple[str, ...]  # others that the samples do not exclude
+    parts: tuple[Part, ...]  # the same by feature, of linear models only; largest first
     warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time estimate --json` says."""
+        return {
+            "pattern": self.pattern.to_dict(),
+            "seconds": self.seconds,
+            "interval": {"low": self.low, "high": self.high, "level": self.level},
+            "noisy_interval": {"low": self.noisy[0], "high": self.noisy[1], "level": self.level},
+            "warnings": list(self.warnings),
+            "leading": list(self.leading),
+            "may_lead": list(self.may_lead),
+            "dominant_stages": [part.to_dict() for part in self.stages],
+            "features": [asdict(part) for part in self.parts],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per stage."""
+        rows = [(part.stage, part.to_dict()["feature"], part.seconds) for part in self.stages]
+        schema = {"stage": pl.String(), "load": pl.String(), "seconds": pl.Float64()}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return (
+            f"{self.seconds:.4g} s ({self.low:.4g} to {self.high:.4g} at {self.level:.0%}), "
+            f"mostly {' or '.join(self.leading)}"
+        )
 
 
 def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
@@ -48,13 +83,19 @@ def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
     """
     check_pattern(pattern, model.system)
     seconds = float(model.predict([pattern])[0])
-    low, high = model.calibration.factors(model.doublings(pattern.nodes))
+    (low,), (high,) = model.intervals([pattern])
+    (least,), (most,) = model.intervals([pattern], noisy=True)
+    stages = stage_parts(pattern, model=model, seconds=seconds)
     return Estimate(
         pattern=pattern,
         seconds=seconds,
-        low=seconds * low,
-        high=seconds * high,
+        low=float(low),
+        high=float(high),
         level=model.calibration.level,
+        noisy=(float(least), float(most)),
+        stages=stages,
+        leading=leading(stages),
+        may_lead=may_lead(pattern, model=model, parts=stages),
         parts=_parts(pattern, model, seconds),
         warnings=tuple(_warnings(pattern, model, seconds)),
     )
@@ -77,6 +118,7 @@ def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> I
     values = {
         name: float(value[0]) for name, value in parameters([pattern], system=model.system).items()
     }
+    yield from model.facts.notes
     yield from _scale_warning(pattern, model)
     yield from _range_warnings(values, model)
     yield from _collinearity_warnings(pattern, model)
@@ -114,7 +156,7 @@ def _range_warnings(values: dict[str, float], model: WriteTimeModel) -> Iterator
         if below or (above and name != "n"):
             yield f"{meaning} {values[name]:g} is outside the {low:g} to {high:g} of training"
     for name, value in values.items():
-        low, high = model.ranges[name]
+        low, high = model.ranges.get(name, (value, value))
         if name not in PARAMETERS and not low <= value <= high:
             yield f"{name} = {value:g} is outside the {low:g} to {high:g} of training"
 

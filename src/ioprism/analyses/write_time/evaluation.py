@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import polars as pl
 
+from ioprism.analyses.write_time.choice import Predictor
 from ioprism.analyses.write_time.lasso import FloatArray
-from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
+from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.preparation import fingerprint, sort_samples
 from ioprism.analyses.write_time.system import System
+from ioprism.analyses.write_time.underestimation import Underestimation, underestimation
+from ioprism.analyses.write_time.variability import Variability, variability
 from ioprism.errors import AnalysisError
+from ioprism.model.result import Result
 from ioprism.model.samples import Sample
 
 # The paper's test scales.
 SMALL = (200, 256)
 MEDIUM = (400, 512)
+UNCONVERGED = "unconverged"  # its intervals are those of writes whose repetitions disagree
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,7 @@ class SampleSet:
     low: FloatArray
     high: FloatArray
     beside: Mapping[str, tuple[float, float]]  # kind -> shares within 20 % and 30 %
+    underestimated: Underestimation
 
     @property
     def errors(self) -> FloatArray:
@@ -44,14 +52,64 @@ class SampleSet:
         """Share of samples whose measured time lies in the predicted interval."""
         return _share((self.measured >= self.low) & (self.measured <= self.high))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores, not the samples."""
+        return {
+            "name": self.name,
+            "samples": len(self.measured),
+            "within_20": self.within(0.2),
+            "within_30": self.within(0.3),
+            "coverage": self.coverage,
+            "beside": {
+                kind: {"within_20": shares[0], "within_30": shares[1]}
+                for kind, shares in self.beside.items()
+            },
+            "underestimated": self.underestimated.to_dict(),
+        }
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(Result):
     """A model's scores on all sets."""
 
     model: WriteTimeModel
     sets: tuple[SampleSet, ...]
     excluded: int  # samples the model was validated on
+    variability: Variability  # of the runs themselves
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time evaluate --json` says."""
+        return {
+            "model": {"kind": self.model.fit.kind, "validation": self.model.facts.validation},
+            "level": self.model.calibration.level,
+            "excluded": self.excluded,
+            "sets": [sample_set.to_dict() for sample_set in self.sets],
+            "variability": self.variability.to_dict(),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per sample."""
+        return pl.concat(
+            pl.DataFrame(
+                {
+                    "set": [found.name] * len(found.measured),
+                    "measured": found.measured,
+                    "predicted": found.predicted,
+                    "low": found.low,
+                    "high": found.high,
+                }
+            )
+            for found in self.sets
+        )
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        scores = (
+            f"{found.name} {found.within(0.2) or 0.0:.0%}"
+            for found in self.sets
+            if len(found.measured)
+        )
+        return f"predicted within 20 %: {', '.join(scores)}"
 
 
 def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System) -> Evaluation:
@@ -74,7 +132,8 @@ def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System
     kept = [s for s in samples if fingerprint(s.pattern) not in leaked]
     groups = _groups(kept, system, model)
     sets = tuple(_sample_set(name, members, model) for name, members in groups.items())
-    return Evaluation(model, sets, excluded=len(samples) - len(kept))
+    excluded = len(samples) - len(kept)
+    return Evaluation(model, sets, excluded, variability(samples))
 
 
 def _groups(
@@ -87,32 +146,38 @@ def _groups(
         "medium": [s for s in beyond if MEDIUM[0] <= s.pattern.nodes <= MEDIUM[1]],
     }
     named = {id(s) for members in groups.values() for s in members}
+    rest = [s for s in beyond if id(s) not in named]
     others = {
-        "other scales": [s for s in beyond if id(s) not in named],
-        "unconverged": list(found.unconverged),
+        **{f"{n} nodes": [s for s in rest if s.pattern.nodes == n] for n in _scales(rest)},
+        UNCONVERGED: list(found.unconverged),
         "training scales": [s for s in found.converged if s.pattern.nodes <= model.facts.max_nodes],
     }
-    always = ("small", "medium", "unconverged")
+    always = ("small", "medium", UNCONVERGED)
     return {n: members for n, members in (groups | others).items() if members or n in always}
+
+
+def _scales(samples: Sequence[Sample]) -> list[int]:
+    return sorted({s.pattern.nodes for s in samples})
 
 
 def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> SampleSet:
     ordered = sorted(samples, key=lambda s: s.seconds)
     measured = np.array([s.seconds for s in ordered])
     predicted = _predict(ordered, model, model.fit)
-    factors = np.array(
-        [model.calibration.factors(model.doublings(s.pattern.nodes)) for s in ordered]
-    ).reshape(-1, 2)
+    noisy = name == UNCONVERGED
+    low, high = measured, measured
+    if ordered:
+        low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
     beside = {fit.kind: _shares(_predict(ordered, model, fit), measured) for fit in others}
-    low, high = predicted * factors[:, 0], predicted * factors[:, 1]
-    return SampleSet(name, measured, predicted, low, high, beside)
+    missed = underestimation(ordered, predicted, system=model.system)
+    return SampleSet(name, measured, predicted, low, high, beside, missed)
 
 
 def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -> FloatArray:
     if not samples:
         return np.empty(0)
-    return model.predict([s.pattern for s in samples], fit=fit)
+    return model.predict_samples([s.pattern for s in samples], fit=fit)
 
 
 def _shares(predicted: FloatArray, measured: FloatArray) -> tuple[float, float]:

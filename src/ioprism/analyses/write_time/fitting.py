@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from ioprism.analyses.write_time.forward import forward_splits
 from ioprism.analyses.write_time.gram import Subset, TrainingData, search
 from ioprism.analyses.write_time.kinds import Kind
 from ioprism.analyses.write_time.lasso import FloatArray
 
-AHEAD = 4  # a forward check predicts scales up to this many times the largest it saw
-FORWARD_CHECKS = 2
 TIE = 0.05  # of the score: differences below come from which samples were held out
-FEWEST_SCALES = 3  # that a forward check trains on
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +26,11 @@ class Fit:
     intercept: float
     coefficients: FloatArray
 
-    def predict(self, table: FloatArray) -> FloatArray:
+    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds, unclipped."""
+        del loads
         predicted: FloatArray = self.intercept + table @ self.coefficients
         return predicted
-
-
-@dataclass(frozen=True, slots=True)
-class Residuals:
-    """What a fit missed at scales it did not see: log(measured / predicted)."""
-
-    logarithms: FloatArray
-    doublings: FloatArray  # of the node count, beyond the largest scale it saw
 
 
 def choose(data: TrainingData, kind: Kind, *, validation: TrainingData) -> Fit:
@@ -98,40 +88,15 @@ def _forward_score(data: TrainingData, kind: Kind) -> FloatArray:
     return total / total.min() if total.any() else total
 
 
-def forward_splits(data: TrainingData) -> Iterator[tuple[TrainingData, TrainingData]]:
-    """Split the training scales into small ones, and those up to four times larger."""
-    last = len(data.scales) - 2
-    for position in range(max(FEWEST_SCALES - 1, last - FORWARD_CHECKS), last):
-        cut = data.scales[position]
-        ahead = (data.nodes > cut) & (data.nodes <= AHEAD * cut)
-        if ahead.any():
-            yield data.part(data.nodes <= cut), data.part(ahead)
-
-
-def forward_residuals(data: TrainingData, kind: Kind, fit: Fit) -> Residuals:
-    """What fits with the same penalty miss when they predict larger training scales."""
-    found: list[Residuals] = []
-    for seen, ahead in forward_splits(data):
-        penalty = fit.penalty if fit.penalty_share is None else fit.penalty_share
-        candidates = search(
-            seen,
-            kind.objective,
-            penalties=(penalty,),
-            relative_penalties=kind.relative_penalties,
-            subsets=[tuple(range(len(seen.scales)))],
-        )
-        intercept, coefficients = candidates.raw(0, 0)
-        predicted = positive(intercept + ahead.table @ coefficients, seen.seconds)
-        doublings = np.log2(ahead.nodes / seen.nodes.max())
-        found.append(Residuals(np.log(ahead.seconds / predicted), doublings))
-    if not found:
-        return Residuals(np.empty(0), np.empty(0))
-    return Residuals(
-        np.concatenate([residuals.logarithms for residuals in found]),
-        np.concatenate([residuals.doublings for residuals in found]),
+def refit(data: TrainingData, kind: Kind, fit: Fit) -> Fit:
+    """Fit other samples with the penalty that was chosen."""
+    penalty = fit.penalty if fit.penalty_share is None else fit.penalty_share
+    candidates = search(
+        data,
+        kind.objective,
+        penalties=(penalty,),
+        relative_penalties=kind.relative_penalties,
+        subsets=[tuple(range(len(data.scales)))],
     )
-
-
-def positive(predicted: FloatArray, seconds: npt.NDArray[np.float64]) -> FloatArray:
-    """Lift predictions that a linear function drove to or below zero."""
-    return np.maximum(predicted, 0.1 * float(seconds.min()))
+    intercept, coefficients = candidates.raw(0, 0)
+    return replace(fit, scales=data.scales, intercept=intercept, coefficients=coefficients)

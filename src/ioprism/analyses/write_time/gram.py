@@ -7,7 +7,7 @@ the validation samples is a quadratic form of theirs, so no fit and no score tou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -29,6 +29,7 @@ class TrainingData:
     seconds: FloatArray
     nodes: npt.NDArray[np.int64]
     held_out: BoolArray
+    loads: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # sample x stage load
 
     @property
     def scales(self) -> tuple[int, ...]:
@@ -38,7 +39,11 @@ class TrainingData:
     def part(self, wanted: BoolArray) -> TrainingData:
         """Return some of the samples."""
         return TrainingData(
-            self.table[wanted], self.seconds[wanted], self.nodes[wanted], self.held_out[wanted]
+            self.table[wanted],
+            self.seconds[wanted],
+            self.nodes[wanted],
+            self.held_out[wanted],
+            self.loads[wanted] if len(self.loads) else self.loads,
         )
 
 

@@ -1,4 +1,10 @@
-"""How far off a prediction may be: an interval with its level, wider beyond the known scales."""
+"""How far off a prediction may be: an interval with its level, wider beyond the known scales.
+
+Conformal: the interval holds the asked share of the errors that the model made on samples it did
+not see. There is one for every distance from the training scales, measured by the forward checks,
+and one for writes whose repetitions disagree. Errors far out are mostly shared by all samples of a
+scale, so the worst check at a distance counts, not their mean.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.write_time.fitting import Residuals
+from ioprism.analyses.write_time.forward import Checks
 from ioprism.analyses.write_time.lasso import FloatArray
 
 FEWEST = 10  # residuals that a quantile needs to mean something
-# Forward checks are few, and what a fit misses farther out is mostly one error shared by all
-# samples of a scale: per doubling beyond the training scales the interval grows by this share.
-SAFETY = 0.5
-UNKNOWN_SAFETY = 1.5  # where no forward check was possible
+SAFETY = 0.15  # per doubling: checks are few, and all of them are at smaller scales
+UNKNOWN_SAFETY = 1.5  # per doubling, where no forward check was possible
+UNKNOWN_NOISE = 0.5  # added to both ends' logarithms where no unconverged sample was measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +39,58 @@ class Calibration:
 
     level: float
     steps: tuple[Step, ...]  # the first at distance 0
+    noisy: Step  # at distance 0, for writes whose repetitions disagree
     measured_ahead: bool  # whether the growth beyond the training scales was measured
 
-    def factors(self, doublings: float) -> tuple[float, float]:
+    def factors(self, doublings: float, *, noisy: bool = False) -> tuple[float, float]:
         """Return what to multiply a prediction with for its interval's two ends."""
         distance = max(0.0, doublings)
-        places = [step.doublings for step in self.steps]
-        lows = [math.log(step.low) for step in self.steps]
-        highs = [math.log(step.high) for step in self.steps]
-        safety = 1.0 + distance * (SAFETY if self.measured_ahead else UNKNOWN_SAFETY)
-        low = safety * float(np.interp(distance, places, lows))
-        high = safety * float(np.interp(distance, places, highs))
+        low = self._at(distance, [math.log(step.low) for step in self.steps])
+        high = self._at(distance, [math.log(step.high) for step in self.steps])
+        if noisy:
+            # The noise of such a write is there at any scale; the model's own error grows.
+            low += math.log(self.noisy.low / self.steps[0].low)
+            high += math.log(self.noisy.high / self.steps[0].high)
         return math.exp(low), math.exp(high)
 
+    def _at(self, distance: float, ends: Sequence[float]) -> float:
+        places = [step.doublings for step in self.steps]
+        safety = 1.0 + distance * (SAFETY if self.measured_ahead else UNKNOWN_SAFETY)
+        found = float(np.interp(distance, places, ends))
+        if distance > places[-1] > 0:
+            found += (ends[-1] - ends[0]) / places[-1] * (distance - places[-1])
+        return safety * found
 
-def calibrate(known: FloatArray, ahead: Residuals, *, level: float) -> Calibration:
+
+def calibrate(
+    known: FloatArray, ahead: Checks, unconverged: FloatArray, *, level: float
+) -> Calibration:
     """Take the factors from errors on samples that the fits did not see.
 
     Args:
         known: log(measured / predicted) of held-out samples of the training scales.
         ahead: the same for training scales larger than those a fit was trained on.
+        unconverged: the same for samples of the training scales that did not converge.
         level: the share of measurements that the interval is to hold.
     """
     steps = [_step(0.0, known, level)]
-    for distance in np.unique(np.round(ahead.doublings)):
-        near = ahead.logarithms[np.round(ahead.doublings) == distance]
-        if distance > 0 and len(near) >= FEWEST:
-            steps.append(_step(float(distance), near, level))
-    return Calibration(level, _widening(steps), measured_ahead=len(steps) > 1)
+    for distance in sorted({round(cell.doublings) for cell in ahead} - {0}):
+        cells = [
+            _step(distance, cell.logarithms, level)
+            for cell in ahead
+            if round(cell.doublings) == distance and len(cell.logarithms) >= FEWEST
+        ]
+        if cells:
+            steps.append(_widest(cells))
+    growing = tuple(_widest(steps[: number + 1]) for number in range(len(steps)))
+    return Calibration(level, growing, _noisy(growing[0], unconverged, level), len(steps) > 1)
+
+
+def _noisy(known: Step, unconverged: FloatArray, level: float) -> Step:
+    if len(unconverged) < FEWEST:
+        spread = math.exp(UNKNOWN_NOISE)
+        return Step(0.0, known.low / spread, known.high * spread, len(unconverged))
+    return _widest([known, _step(0.0, unconverged, level)])
 
 
 def _step(distance: float, logarithms: FloatArray, level: float) -> Step:
@@ -80,11 +109,11 @@ def _quantiles(values: FloatArray, level: float) -> tuple[float, float]:
     return float(ordered[inner]), float(ordered[count - 1 - inner])
 
 
-def _widening(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Never let an interval be narrower farther out."""
-    found: list[Step] = []
-    for step in steps:
-        low = min([step.low, *(s.low for s in found)])
-        high = max([step.high, *(s.high for s in found)])
-        found.append(Step(step.doublings, low, high, step.samples))
-    return tuple(found)
+def _widest(steps: Sequence[Step]) -> Step:
+    """Cover all of them, at the distance of the last."""
+    return Step(
+        steps[-1].doublings,
+        min(step.low for step in steps),
+        max(step.high for step in steps),
+        steps[-1].samples,
+    )

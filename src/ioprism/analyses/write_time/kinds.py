@@ -53,6 +53,23 @@ KINDS: Mapping[str, Kind] = {
             relative_penalties=True,
         ),
         Kind(
+            "lasso-base",
+            "plain Lasso on all scales (Lasso-base)",
+            Objective(relative=False, scaled=False),
+            PAPER_PENALTIES,
+            relative_penalties=False,
+            every_subset=False,
+            looks_ahead=False,
+        ),
+        Kind(
+            "linear-best",
+            "linear regression on the best training set (Linear-best)",
+            Objective(relative=False),
+            (0.0,),
+            relative_penalties=True,
+            looks_ahead=False,
+        ),
+        Kind(
             "linear",
             "linear regression on all scales",
             Objective(relative=False),
@@ -64,3 +81,5 @@ KINDS: Mapping[str, Kind] = {
     )
 }
 BOOSTING = "boosting"
+STAGES = "stages"
+BLEND = "blend"

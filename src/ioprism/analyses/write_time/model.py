@@ -1,29 +1,21 @@
-"""A trained write-time model, and its file."""
+"""A trained write-time model: what it predicts, and how far off that may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.write_time.boosting import Trees
+from ioprism.analyses.write_time.choice import Predictor
 from ioprism.analyses.write_time.columns import Together
-from ioprism.analyses.write_time.features import Feature, feature_table, features
-from ioprism.analyses.write_time.fitting import Fit
-from ioprism.analyses.write_time.intervals import Calibration, Step
+from ioprism.analyses.write_time.features import Feature, feature_table
+from ioprism.analyses.write_time.intervals import Calibration
 from ioprism.analyses.write_time.lasso import FloatArray
-from ioprism.analyses.write_time.system import System, parse_system
-from ioprism.errors import AnalysisError
+from ioprism.analyses.write_time.stage_loads import stage_loads
+from ioprism.analyses.write_time.stage_model import StageFit
+from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import WritePattern
-from ioprism.text import printable
-from ioprism.version import __version__
-
-FORMAT = "ioprism write-time model"
-VERSION = 1
-
-Predictor = Fit | Trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +26,7 @@ class Score:
     within_20: float  # share of samples whose prediction is off by at most 20 %
     within_30: float
     mean_error: float  # mean of |predicted - measured| / measured
+    forward_error: float | None = None  # mean of |log(measured / predicted)| of larger scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +48,7 @@ class TrainingFacts:
     constant_features: tuple[str, ...]
     copied_features: tuple[tuple[str, str], ...]
     unknown_placement: int  # samples without a node list
+    notes: tuple[str, ...] = ()  # what a person should know about the choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +59,7 @@ class WriteTimeModel:
     features: tuple[Feature, ...]
     fit: Predictor
     beside: tuple[Predictor, ...]  # the other kinds, for comparison
+    stages: StageFit  # says which stage takes how much, whatever kind was chosen
     scores: Mapping[str, Score]  # by kind, on validation samples
     calibration: Calibration
     facts: TrainingFacts
@@ -76,109 +71,33 @@ class WriteTimeModel:
     ) -> FloatArray:
         """Return seconds; never less than a tenth of the shortest sample."""
         table = feature_table(patterns, system=self.system, chosen=self.features)
-        return np.maximum((fit or self.fit).predict(table), 0.1 * self.facts.shortest)
+        loads = stage_loads(patterns, system=self.system)
+        return np.maximum((fit or self.fit).predict(table, loads), 0.1 * self.facts.shortest)
+
+    def predict_samples(
+        self, patterns: Sequence[WritePattern], *, fit: Predictor | None = None
+    ) -> FloatArray:
+        """Return seconds for writes that count as samples: they last longer than the least."""
+        return np.maximum(self.predict(patterns, fit=fit), self.system.sampling.minimum_seconds)
+
+    def intervals(
+        self, patterns: Sequence[WritePattern], *, noisy: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the two ends around each prediction, in seconds.
+
+        Beyond the training scales a stage may begin to matter that no sample shows. The upper
+        end allows for it, as far as the samples do.
+        """
+        predicted = self.predict(patterns)
+        factors = [self.calibration.factors(self.doublings(p.nodes), noisy=noisy) for p in patterns]
+        low, high = np.array(factors).reshape(-1, 2).T
+        loads = stage_loads(patterns, system=self.system)
+        unseen = self.stages.slowest(loads) / self.stages.predict(loads, loads)
+        beyond = np.array([p.nodes > self.facts.scales[-1][0] for p in patterns])
+        nearest = self.calibration.factors(0.0, noisy=noisy)[1]
+        high = np.where(beyond, np.maximum(high, unseen * nearest), high)
+        return predicted * low, predicted * high
 
     def doublings(self, nodes: int) -> float:
         """How many times the node count doubled beyond the training scales."""
         return float(np.log2(nodes / self.facts.scales[-1][0]))
-
-
-def to_dict(model: WriteTimeModel) -> dict[str, Any]:
-    """Return the content of a model file."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "ioprism": __version__,
-        "system": model.system.name,
-        "features": [
-            {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind}
-            for f in model.features
-        ],
-        "fit": _fit_to_dict(model.fit),
-        "beside": [_fit_to_dict(fit) for fit in model.beside],
-        "scores": {name: asdict(score) for name, score in model.scores.items()},
-        "calibration": asdict(model.calibration),
-        "facts": asdict(model.facts),
-        "ranges": {name: list(pair) for name, pair in model.ranges.items()},
-        "together": [asdict(pair) for pair in model.together],
-        "system_description": model.system.text,
-    }
-
-
-def from_dict(content: object, *, source: str) -> WriteTimeModel:
-    """Read the content of a model file.
-
-    Raises:
-        AnalysisError: it is not one, or of another version, or damaged.
-    """
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise AnalysisError(
-            f"{printable(source)}: this is not a write-time model.\n"
-            "Hint: `ioprism write-time train` writes one."
-        )
-    if content.get("version") != VERSION:
-        raise AnalysisError(
-            f"{printable(source)}: this model file has version {content.get('version')!r}, "
-            f"this ioprism reads version {VERSION}.\nHint: train the model again."
-        )
-    try:
-        return _model(content, source)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise AnalysisError(
-            f"{printable(source)}: this model file is damaged ({type(error).__name__}: "
-            f"{printable(str(error))[:80]}).\nHint: train the model again."
-        ) from error
-
-
-def _model(content: Mapping[str, Any], source: str) -> WriteTimeModel:
-    system = parse_system(content["system_description"], source=source)
-    facts = dict(content["facts"])
-    known = {f.name: f for f in reversed(features(system, variant="full"))}
-    names = [feature["name"] for feature in content["features"]]
-    calibration = content["calibration"]
-    steps = tuple(Step(**step) for step in calibration["steps"])
-    return WriteTimeModel(
-        system=system,
-        features=tuple(known[name] for name in names),
-        fit=_fit_from_dict(content["fit"], names),
-        beside=tuple(_fit_from_dict(fit, names) for fit in content["beside"]),
-        scores={name: Score(**score) for name, score in content["scores"].items()},
-        calibration=Calibration(calibration["level"], steps, calibration["measured_ahead"]),
-        facts=TrainingFacts(**{name: _frozen(value) for name, value in facts.items()}),
-        ranges={name: (low, high) for name, (low, high) in content["ranges"].items()},
-        together=tuple(Together(**pair) for pair in content["together"]),
-    )
-
-
-def _frozen(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
-
-
-def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
-    if isinstance(fit, Trees):
-        return {"kind": fit.kind, "start": fit.start, "trees": [t.tolist() for t in fit.trees]}
-    return {
-        "kind": fit.kind,
-        "training_scales": list(fit.scales),
-        "lambda": fit.penalty,
-        "lambda_share": fit.penalty_share,
-        "intercept": fit.intercept,
-        "coefficients": [float(value) for value in fit.coefficients],
-    }
-
-
-def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predictor:
-    if "trees" in content:
-        trees = tuple(np.array(tree, dtype=np.float64).reshape(-1, 5) for tree in content["trees"])
-        return Trees(float(content["start"]), trees)
-    coefficients = np.array(content["coefficients"], dtype=np.float64)
-    if coefficients.shape != (len(names),) or not np.isfinite(coefficients).all():
-        raise ValueError("the coefficients do not fit the features")
-    return Fit(
-        kind=str(content["kind"]),
-        scales=tuple(content["training_scales"]),
-        penalty=float(content["lambda"]),
-        penalty_share=content["lambda_share"],
-        intercept=float(content["intercept"]),
-        coefficients=coefficients,
-    )

@@ -12,8 +12,8 @@ from ioprism.analyses.write_time.columns import Columns, informative
 from ioprism.analyses.write_time.convergence import converged
 from ioprism.analyses.write_time.features import Feature, feature_table, features
 from ioprism.analyses.write_time.gram import TrainingData
-from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.analyses.write_time.model import TrainingFacts
+from ioprism.analyses.write_time.stage_loads import stage_loads
 from ioprism.analyses.write_time.system import System
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import Sample, WritePattern
@@ -22,6 +22,9 @@ HELD_OUT = 0.2  # of every training scale, as in the paper of 2021
 FEWEST_SAMPLES = 5
 HONEST = "training-scales"
 LEAKING = "test-scales"
+NO_DATA = TrainingData(
+    np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class TrainingSettings:
     """How to train."""
 
     max_nodes: int = 128
-    kind: str = "auto"  # relative-lasso if it is better on validation than lasso, or a kind
+    kind: str = "auto"  # the kind that the forward checks choose, or a kind
     validation: str = HONEST  # or LEAKING: 20 % of the test samples, the rule of the 2019 paper
     variant: str = "full"
     level: float = 0.9  # of intervals
@@ -53,6 +56,7 @@ class Prepared:
     features: tuple[Feature, ...]
     data: TrainingData
     validation: TrainingData
+    unconverged: TrainingData  # of the training scales; for the intervals only
     patterns: tuple[WritePattern, ...]
     facts: TrainingFacts
 
@@ -92,13 +96,15 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
         )
     kept = tuple(offered[number] for number in columns.kept)
     leaked = _leaked(found.converged, settings)
-    data = _data(inside, table[:, columns.kept], settings, hold_out=not leaked)
+    data = _data(inside, system, kept, settings, hold_out=not leaked)
     validation = data.part(data.held_out)
     if leaked:
-        leak_table = feature_table([s.pattern for s in leaked], system=system, chosen=kept)
-        validation = _data(leaked, leak_table, settings, hold_out=False)
+        validation = _data(leaked, system, kept, settings, hold_out=False)
+    noisy = [s for s in found.unconverged if s.pattern.nodes <= settings.max_nodes]
+    unconverged = _data(noisy, system, kept, settings, hold_out=False) if noisy else NO_DATA
     facts = _facts(inside, leaked, found, columns, settings, held_out=len(validation.seconds))
-    return Prepared(kept, data, validation, tuple(s.pattern for s in inside), facts)
+    patterns = tuple(s.pattern for s in inside)
+    return Prepared(kept, data, validation, unconverged, patterns, facts)
 
 
 def _check(inside: Sequence[Sample], found: SortedSamples, settings: TrainingSettings) -> None:
@@ -121,8 +127,14 @@ def _check(inside: Sequence[Sample], found: SortedSamples, settings: TrainingSet
 
 
 def _data(
-    samples: Sequence[Sample], table: FloatArray, settings: TrainingSettings, *, hold_out: bool
+    samples: Sequence[Sample],
+    system: System,
+    chosen: Sequence[Feature],
+    settings: TrainingSettings,
+    *,
+    hold_out: bool,
 ) -> TrainingData:
+    patterns = [s.pattern for s in samples]
     nodes = np.array([s.pattern.nodes for s in samples], dtype=np.int64)
     held_out = np.zeros(len(samples), dtype=bool)
     chance = np.random.default_rng(settings.seed)
@@ -131,7 +143,13 @@ def _data(
         held_out[members[: round(HELD_OUT * len(members))]] = True
     if hold_out and not held_out.any():
         held_out[-1] = True
-    return TrainingData(table, np.array([s.seconds for s in samples]), nodes, held_out)
+    return TrainingData(
+        feature_table(patterns, system=system, chosen=chosen),
+        np.array([s.seconds for s in samples]),
+        nodes,
+        held_out,
+        stage_loads(patterns, system=system),
+    )
 
 
 def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]:

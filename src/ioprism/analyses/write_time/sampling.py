@@ -19,6 +19,8 @@ SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 200, 256, 400, 512)
 STRIPE_COUNTS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 RANDOM_CORES = 8  # choices for each burst range on Lustre, and for its large bursts
 RANDOM_CORES_LARGE = 4
+WHOLE = 2**20  # bursts are multiples: benchmarks write in transfers of 1 MiB
+SHORTEST = 5.0  # seconds; shorter writes measure start-up and noise more than storage
 SPREADS = (1, 1, 2, 4)  # how many times more nodes than needed a placement is drawn from
 
 
@@ -45,6 +47,8 @@ class Cost:
     fewest_seconds: float
     most_seconds: float
     node_hours: float  # at most
+    too_short: int  # patterns whose writes are expected to be too short to count
+    shortest: float  # seconds that count
 
 
 def plan(system: System, settings: PlanSettings | None = None) -> tuple[WritePattern, ...]:
@@ -84,7 +88,26 @@ def cost(patterns: Sequence[WritePattern], system: System, *, rate: float) -> Co
         fewest_seconds=rule.minimum_runs * sum(once),
         most_seconds=rule.maximum_runs * sum(once),
         node_hours=rule.maximum_runs * hours,
+        too_short=len(patterns) - len(long_enough(patterns, system, rate=rate)),
+        shortest=_shortest(system),
     )
+
+
+def long_enough(
+    patterns: Sequence[WritePattern], system: System, *, rate: float
+) -> tuple[WritePattern, ...]:
+    """Keep the patterns that last long enough to count, if a node writes at `rate`."""
+    least = _shortest(system) * rate
+    return tuple(p for p in patterns if p.cores_per_node * p.burst_bytes >= least)
+
+
+def _shortest(system: System) -> float:
+    return system.sampling.minimum_seconds or SHORTEST
+
+
+def _whole(size: int) -> int:
+    """Round down to whole transfers, but not to none."""
+    return max(size // WHOLE, 1) * WHOLE
 
 
 def _of_scale(
@@ -94,7 +117,7 @@ def _of_scale(
     for low, high in ranges:
         for cores in _cores(system, large=low >= LARGE_BURSTS_MB[0][0], chance=chance):
             for stripes in _stripe_counts(system, chance):
-                burst = MEGABYTE * int(chance.integers(low, high + 1))
+                burst = _whole(MEGABYTE * int(chance.integers(low, high + 1)))
                 if settings.largest_burst is not None:
                     if low * MEGABYTE > settings.largest_burst:
                         continue

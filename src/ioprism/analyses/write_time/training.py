@@ -2,95 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.write_time.boosting import fit_trees
-from ioprism.analyses.write_time.columns import Together, moving_together
-from ioprism.analyses.write_time.fitting import (
-    Fit,
-    Residuals,
-    choose,
-    forward_residuals,
-    forward_splits,
-    positive,
+from ioprism.analyses.write_time.boosting import can_boost, fit_trees
+from ioprism.analyses.write_time.choice import (
+    BLENDS,
+    Blend,
+    Predictor,
+    check,
+    checks_of,
+    choose_kind,
+    choose_shape,
 )
+from ioprism.analyses.write_time.columns import Together, moving_together
+from ioprism.analyses.write_time.fitting import Fit, choose
+from ioprism.analyses.write_time.forward import Checks, forward_error, positive
 from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.intervals import Calibration, calibrate
-from ioprism.analyses.write_time.kinds import BOOSTING, KINDS
-from ioprism.analyses.write_time.model import Predictor, Score, WriteTimeModel
+from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
+from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.analyses.write_time.model import Score, WriteTimeModel
 from ioprism.analyses.write_time.parameters import parameters
-from ioprism.analyses.write_time.preparation import Prepared, TrainingSettings, prepare
+from ioprism.analyses.write_time.preparation import (
+    LEAKING,
+    Prepared,
+    TrainingSettings,
+    prepare,
+)
+from ioprism.analyses.write_time.stage_loads import LOADS
+from ioprism.analyses.write_time.stage_model import StageFit, fit_stages
 from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import Sample, WritePattern
 
-AUTOMATIC = ("relative-lasso", "lasso")
+AUTO = "auto"
+NO_BOOSTING = (
+    "boosting was not considered: scikit-learn is not installed (pip install 'ioprism[boosting]')"
+)
 
 
 def train(
     samples: Sequence[Sample], *, system: System, settings: TrainingSettings | None = None
 ) -> WriteTimeModel:
-    """Fit every kind of model, and choose by samples held out.
+    """Fit every kind of model, and choose one by how well it predicts larger training scales.
 
     Raises:
         AnalysisError: the samples cannot teach a model.
+        MissingPackageError: boosting was asked for, and scikit-learn is not installed.
     """
     settings = settings or TrainingSettings()
     prepared = prepare(samples, system, settings)
-    fits: dict[str, Predictor] = {
-        name: choose(prepared.data, kind, validation=prepared.validation)
-        for name, kind in KINDS.items()
-    }
-    if settings.kind == BOOSTING:
-        fits[BOOSTING] = fit_trees(prepared.data.part(~prepared.data.held_out), seed=settings.seed)
-    scores = {name: _score(fit, prepared.validation) for name, fit in fits.items()}
-    chosen = settings.kind
-    if chosen == "auto":
-        chosen = min(AUTOMATIC, key=lambda name: scores[name].mean_error)
-    fit = fits.pop(chosen)
+    stages = _stages(prepared, system)
+    fits = _fits(prepared, stages, settings)
+    checks = checks_of(fits, prepared.data, seed=settings.seed) if _is_auto(settings) else {}
+    scores = {name: _score(fit, prepared.validation, checks) for name, fit in fits.items()}
+    fit = fits[_chosen(settings, scores, checks)]
+    ahead = checks.get(fit.kind) or check(fit, prepared.data, seed=settings.seed)
     return WriteTimeModel(
         system=system,
         features=prepared.features,
         fit=fit,
-        beside=tuple(fits.values()),
+        beside=tuple(f for f in fits.values() if f is not fit and not isinstance(f, Blend)),
+        stages=stages,
         scores=scores,
-        calibration=_calibration(fit, prepared, settings),
-        facts=prepared.facts,
+        calibration=_calibration(fit, prepared, ahead, settings.level),
+        facts=replace(prepared.facts, notes=_notes(settings)),
         ranges=_ranges(prepared.patterns, system),
         together=_together(fit, prepared),
     )
 
 
-def _score(fit: Predictor, validation: TrainingData) -> Score:
-    predicted = positive(fit.predict(validation.table), validation.seconds)
-    errors = np.abs(predicted / validation.seconds - 1.0)
+def _is_auto(settings: TrainingSettings) -> bool:
+    return settings.kind == AUTO and settings.validation != LEAKING
+
+
+def _stages(prepared: Prepared, system: System) -> StageFit:
+    loads = LOADS[system.filesystem]
+    metadata = tuple(n for n, load in enumerate(loads) if load.stage == "metadata")
+    shape = choose_shape(prepared.data, metadata)
+    seen = prepared.data.part(~prepared.data.held_out)
+    return fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
+
+
+def _fits(prepared: Prepared, stages: StageFit, settings: TrainingSettings) -> dict[str, Predictor]:
+    """Fit all kinds; boosting only where it is wanted, as it takes longest."""
+    fits: dict[str, Predictor] = {STAGES: stages}
+    for name, kind in KINDS.items():
+        fits[name] = choose(prepared.data, kind, validation=prepared.validation)
+    if settings.kind == BOOSTING or (settings.kind == AUTO and can_boost()):
+        fits[BOOSTING] = fit_trees(prepared.data.part(~prepared.data.held_out), seed=settings.seed)
+    for members in BLENDS:
+        if all(member in fits for member in members):
+            blend = Blend(tuple(fits[member] for member in members))
+            fits[blend.kind] = blend
+    return fits
+
+
+def _chosen(
+    settings: TrainingSettings, scores: Mapping[str, Score], checks: Mapping[str, Checks]
+) -> str:
+    if settings.kind != AUTO:
+        return settings.kind
+    if any(checks.values()):
+        return choose_kind(checks)
+    return min(
+        (name for name in (STAGES, "relative-lasso", "lasso")),
+        key=lambda name: scores[name].mean_error,
+    )
+
+
+def _notes(settings: TrainingSettings) -> tuple[str, ...]:
+    return (NO_BOOSTING,) if settings.kind == AUTO and not can_boost() else ()
+
+
+def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks]) -> Score:
+    errors = np.abs(np.exp(-_residuals(fit, validation)) - 1.0)
+    ahead = checks.get(fit.kind)
     return Score(
         samples=len(errors),
         within_20=float(np.mean(errors <= 0.2)),
         within_30=float(np.mean(errors <= 0.3)),
         mean_error=float(np.mean(errors)),
+        forward_error=forward_error(ahead) if ahead else None,
     )
 
 
-def _calibration(fit: Predictor, prepared: Prepared, settings: TrainingSettings) -> Calibration:
-    held_out = prepared.validation
-    predicted = positive(fit.predict(held_out.table), held_out.seconds)
-    known = np.log(held_out.seconds / predicted)
-    if isinstance(fit, Fit):
-        ahead = forward_residuals(prepared.data, KINDS[fit.kind], fit)
-    else:
-        ahead = _tree_residuals(prepared.data, settings.seed)
-    return calibrate(known, ahead, level=settings.level)
+def _calibration(fit: Predictor, prepared: Prepared, ahead: Checks, level: float) -> Calibration:
+    unconverged = prepared.unconverged
+    return calibrate(
+        _residuals(fit, prepared.validation),
+        ahead,
+        _residuals(fit, unconverged) if len(unconverged.seconds) else np.empty(0),
+        level=level,
+    )
 
 
-def _tree_residuals(data: TrainingData, seed: int) -> Residuals:
-    logarithms, doublings = [np.empty(0)], [np.empty(0)]
-    for seen, ahead in forward_splits(data):
-        predicted = fit_trees(seen, seed=seed).predict(ahead.table)
-        logarithms.append(np.log(ahead.seconds / predicted))
-        doublings.append(np.log2(ahead.nodes / seen.nodes.max()))
-    return Residuals(np.concatenate(logarithms), np.concatenate(doublings))
+def _residuals(fit: Predictor, data: TrainingData) -> FloatArray:
+    """Log(measured / predicted)."""
+    predicted = positive(fit.predict(data.table, data.loads), data.seconds)
+    residuals: FloatArray = np.log(data.seconds / predicted)
+    return residuals
 
 
 def _ranges(patterns: Sequence[WritePattern], system: System) -> dict[str, tuple[float, float]]:

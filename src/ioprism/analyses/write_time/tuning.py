@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
+from ioprism.analyses.write_time.middleware import Hint, hints
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
@@ -30,6 +32,20 @@ class Choice:
     speedup: float  # over the configuration asked about
     clear: bool  # whether the two intervals do not overlap
     data_moves: bool  # whether other processes must first send their data to the writers
+    hints: tuple[Hint, ...]  # how to have middleware write so
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "speedup": self.speedup,
+            "clear": self.clear,
+            "data_moves": self.data_moves,
+            "hints": [
+                {"middleware": h.middleware, "where": h.where, "settings": dict(h.settings)}
+                for h in self.hints
+            ],
+            **self.estimate.to_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +157,5 @@ def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Ch
         speedup=now.seconds / found.seconds,
         clear=found.high < now.low or found.low > now.high,
         data_moves=candidate.files < now.pattern.files,
+        hints=hints(now.pattern, candidate),
     )

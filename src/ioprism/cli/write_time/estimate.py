@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.write_time.estimate import estimate as predict
-from ioprism.analyses.write_time.measured_phases import Comparison, compare_phases, phases_of
-from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
-from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.model.samples import WritePattern, parse_node_list
+from ioprism.errors import UsageError
+from ioprism.formats.registry import read_trace
+from ioprism.model.samples import parse_node_list
 from ioprism.model.trace import Trace
+from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 
@@ -58,59 +58,38 @@ def estimate(
     Example: ioprism write-time estimate --model model.json --nodes 256 --cores 16 --burst 512MB
     """
     placed = parse_node_list(node_list) if node_list else None
-    if trace_path is None:
-        nodes = nodes or (len(placed) if placed else None)
-        if nodes is None or cores is None or burst is None:
-            raise UsageError("--nodes, --cores and --burst are needed.\nHint: or give --trace.")
-        model = inputs.load_model(model_path)
-        pattern = WritePattern(nodes, cores, burst, None, stripe_count, placed)
-        found = predict(pattern, model=model)
-        if as_json:
-            body = json_form.estimate(found)
-            click.echo(json_form.document(body, paths=[model_path], format_name="model"))
-            return
-        terminal_form.show_estimate(found, output.console())
-        inputs.show_warnings(found.warnings)
+    if trace_path is not None:
+        if cores is not None or burst is not None:
+            raise UsageError(
+                "--trace takes cores and bursts itself.\nHint: leave --cores and --burst out."
+            )
+        trace = read_trace(trace_path, format_name=format_name)
+        compared = write_time.compare(
+            write_time.load_model(model_path),
+            trace,
+            gap=gap,
+            nodes=nodes,
+            stripe_count=stripe_count,
+            node_list=placed,
+        )
+        _show(trace, compared, as_json=as_json)
         return
-    if cores is not None or burst is not None:
-        raise UsageError(
-            "--trace takes cores and bursts itself.\nHint: leave --cores and --burst out."
-        )
-    model = inputs.load_model(model_path)
-    trace, compared = _from_trace(
-        trace_path, model, gap=gap, format_name=format_name, nodes=nodes,
-        node_list=placed, stripe_count=stripe_count,
-    )  # fmt: skip
-    _show(trace, compared, as_json=as_json)
-
-
-def _from_trace(
-    path: Path,
-    model: WriteTimeModel,
-    *,
-    gap: float,
-    format_name: str | None,
-    nodes: int | None,
-    node_list: tuple[int, ...] | None,
-    stripe_count: int | None,
-) -> tuple[Trace, tuple[Comparison, ...]]:
-    from ioprism.formats.registry import read_trace
-    from ioprism.views.time.write_intervals import write_intervals
-
-    trace = read_trace(path, format_name=format_name)
-    if not trace.partitions:
-        raise NotEnoughDetailError(
-            needed="single write calls",
-            has="counters only",
-            hint="record them next time (for Darshan: DXT enabled).",
-        )
-    phases = phases_of(
-        write_intervals(trace, gap=gap).to_dicts(),
-        cores_per_node=model.system.cores_per_node,
+    nodes = nodes or (len(placed) if placed else None)
+    if nodes is None or cores is None or burst is None:
+        raise UsageError("--nodes, --cores and --burst are needed.\nHint: or give --trace.")
+    found = write_time.estimate(
+        write_time.load_model(model_path),
         nodes=nodes,
+        cores=cores,
+        burst=burst,
+        stripe_count=stripe_count,
+        node_list=placed,
     )
-    found = compare_phases(phases, model=model, node_list=node_list, stripe_count=stripe_count)
-    return trace, found
+    if as_json:
+        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
+        return
+    terminal_form.show_estimate(found, output.console())
+    inputs.show_warnings(found.warnings)
 
 
 def _show(trace: Trace, found: tuple[Comparison, ...], *, as_json: bool) -> None:

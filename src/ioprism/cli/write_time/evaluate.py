@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.write_time.evaluation import evaluate as compare
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
+from ioprism.pipeline import write_time
 from ioprism.reports.to_html import write_time as html_form
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
@@ -35,14 +35,12 @@ def evaluate(
 
     Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
     """
-    model = inputs.load_model(model_path)
-    system, samples = inputs.load_samples(store_path)
-    found = compare(samples, model=model, system=system)
+    found = write_time.evaluate(store_path, write_time.load_model(model_path))
     if target is not None:
         with atomic_write(target, replace=force) as aside:
             aside.write_text(html_form.page(found), "utf-8")
     if as_json:
-        body = json_form.evaluation(found)
-        click.echo(json_form.document(body, paths=[store_path, model_path], format_name="store"))
+        paths = [store_path, model_path]
+        click.echo(json_form.document(found.to_dict(), paths=paths, format_name="store"))
     else:
         terminal_form.show_evaluation(found, output.console())

@@ -7,20 +7,17 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.write_time.convergence import converged, finished
-from ioprism.analyses.write_time.sampling import SCALES, PlanSettings, cost, plan
-from ioprism.analyses.write_time.system import System
-from ioprism.campaign.launchers import LAUNCHERS, find_launcher
-from ioprism.campaign.sampler import Announce, Progress, StopRule, allocated_hosts
-from ioprism.campaign.sampler import sample as measure
+from ioprism.analyses.write_time.sampling import SCALES, PlanSettings
+from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
+from ioprism.campaign.launchers import LAUNCHERS
+from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
-from ioprism.errors import AnalysisError, UsageError
+from ioprism.errors import UsageError
+from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.run_store import open_store
-
-ASSUMED_RATE = 1e9  # bytes per second and node, until something was measured
+from ioprism.storage.atomic import atomic_write
 
 
 @click.group()
@@ -41,6 +38,7 @@ def sample() -> None:
 @click.option("--rate", type=inputs.Size(), metavar="SIZE", help="Bytes per second of one node.")
 @click.option("--placements", is_flag=True, help="Draw node lists; else the scheduler decides.")
 @click.option("--seed", default=1, show_default=True)
+@click.option("--skip-short", is_flag=True, help="Leave out writes too short to count.")
 @click.option("--dry-run", is_flag=True, help="Only tell the cost.")
 @options.as_json
 def plan_(
@@ -53,6 +51,7 @@ def plan_(
     rate: int | None,
     placements: bool,
     seed: int,
+    skip_short: bool,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -68,30 +67,23 @@ def plan_(
         placements=placements,
         seed=seed,
     )
-    system = _system(system_name, store_path)
-    patterns = plan(system, settings)
-    added, measured = 0, None
-    if not dry_run:
-        with open_store(store_path, create_for=(system.name, system.text)) as runs:
-            added, measured = runs.add_plan(patterns), runs.measured_rate()
-    speed = rate or measured or ASSUMED_RATE
-    rate_is = "as you say" if rate else "as measured so far" if measured else "a guess: say --rate"
-    found = cost(patterns, system, rate=speed)
+    found = write_time.plan(
+        store_path,
+        settings,
+        system=system_name,
+        rate=rate,
+        skip_short=skip_short,
+        dry_run=dry_run,
+    )
+    warnings = terminal_form.plan_warnings(found)
     if as_json:
-        body = json_form.cost(found, rate=speed, rate_is=rate_is, added=added)
-        click.echo(json_form.document(body, paths=[store_path], format_name="plan"))
-    else:
-        console = output.console()
-        terminal_form.show_cost(found, console, rate=speed, rate_is=rate_is, added=added)
-
-
-def _system(name: str | None, store_path: Path) -> System:
-    if name is not None:
-        return inputs.load_system(name)
-    if not store_path.exists():
-        raise UsageError("a new store needs --system.\nHint: name one, or a description's file.")
-    with open_store(store_path) as runs:
-        return inputs.system_of(runs)
+        body = json_form.plan(found)
+        click.echo(
+            json_form.document(body, paths=[store_path], format_name="plan", warnings=warnings)
+        )
+        return
+    terminal_form.show_plan(found, output.console())
+    inputs.show_warnings(warnings)
 
 
 def _scales(text: str) -> tuple[int, ...]:
@@ -117,66 +109,123 @@ def _scales(text: str) -> tuple[int, ...]:
     default="auto",
     show_default=True,
     type=click.Choice(LAUNCHERS),
-    help="Start IOR through srun or mpirun, or write from this node's own cores.",
+    help="What starts IOR; builtin writes from this node's own cores.",
 )
 @click.option("--max-runs", type=click.IntRange(1), help="Stop after so many runs.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Start no run after so many seconds.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="End a run that takes longer; by default 20 times what is expected, at least 600.",
+)
+@click.option(
+    "--pause",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="Wait after a round in which every run failed.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["waiting"]),
+    help="Exit with 3 when another session would get further; job scripts use it.",
+)
 @options.as_json
 @options.quiet
+@click.pass_context
 def run(
+    context: click.Context,
     store_path: Path,
     directory: Path,
     launcher: str,
     max_runs: int | None,
+    time_limit: float | None,
+    timeout: float | None,
+    pause: float,
+    fail_on: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Run what is planned until every mean has converged; goes on where it was stopped.
 
-    Every run writes files of its own into a folder of its own, and removes them.
+    Every run writes files of its own into a folder of its own, and removes them. A run that is
+    refused, hangs or tells nothing is noted, and its pattern tried again later.
 
     Example: ioprism write-time sample run --store runs.db --directory /scratch/me
     """
-    with open_store(store_path) as runs:
-        system = inputs.system_of(runs)
-        if not runs.planned():
-            raise AnalysisError(
-                f"{store_path}: nothing is planned.\nHint: `ioprism write-time sample plan` plans."
-            )
-        rule = system.sampling
-        hosts = allocated_hosts(system.hostname)
-        done = measure(
-            runs,
-            rule=StopRule(lambda t: converged(t, rule), lambda t: finished(t, rule)),
-            launcher=find_launcher(launcher, hosts=hosts),
-            folder=directory,
-            hosts=hosts if launcher != "mpirun" else {},
-            most_runs=max_runs,
-            announce=_announce(quiet),
+    done = write_time.sample(
+        store_path,
+        directory,
+        launcher=launcher,
+        limits=Limits(runs=max_runs, seconds=time_limit, timeout=timeout, pause=pause),
+        announce=_announce(quiet),
+    )
+    warnings = terminal_form.sampling_warnings(done)
+    if as_json:
+        body = json_form.progress(done)
+        click.echo(
+            json_form.document(body, paths=[store_path], format_name="store", warnings=warnings)
         )
-    _show(done, store_path, as_json=as_json)
+    else:
+        terminal_form.show_progress(done, output.console())
+        inputs.show_warnings(warnings)
+    if fail_on and done.worth_another:
+        context.exit(3)
+
+
+@sample.command()
+@inputs.store
+@click.option(
+    "--directory",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to write; on the file system to measure.",
+)
+@click.option("--scheduler", required=True, type=click.Choice(list(SCHEDULERS)))
+@click.option("--nodes", required=True, type=click.IntRange(1), help="Nodes of each job.")
+@click.option("--minutes", default=60, show_default=True, type=click.IntRange(10))
+@click.option("--account", help="Account, project or bank.")
+@click.option("--queue", help="Queue or partition.")
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="JOB.sh",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The script's file.",
+)
+@click.option("--force", is_flag=True, help="Replace the script if it exists.")
+def script(
+    store_path: Path,
+    directory: Path,
+    scheduler: str,
+    nodes: int,
+    minutes: int,
+    account: str | None,
+    queue: str | None,
+    target: Path,
+    force: bool,
+) -> None:
+    """Write a job script that samples, and submits itself again while something is left.
+
+    Example: ioprism write-time sample script --store runs.db --directory /scratch/me
+    --scheduler slurm --nodes 128 -o sample.sh
+    """
+    job = Job(store_path, directory, target, nodes, minutes, account, queue)
+    with atomic_write(target, replace=force) as aside:
+        aside.write_text(job_script(scheduler, job), "utf-8")
+    click.echo(f"wrote {target}", err=True)
 
 
 def _announce(quiet: bool) -> Announce:
     if quiet or not sys.stderr.isatty():
         return lambda _: None
     return lambda text: click.echo(text, err=True)
-
-
-def _show(done: Progress, store_path: Path, *, as_json: bool) -> None:
-    warnings = [f"{count} patterns cannot run here: {why}" for why, count in done.obstacles.items()]
-    if as_json:
-        body = {
-            "sampling": {
-                "runs": done.runs,
-                "converged": done.converged,
-                "unconverged": done.unconverged,
-                "waiting": done.waiting,
-                "discarded": done.discarded,
-            }
-        }
-        click.echo(
-            json_form.document(body, paths=[store_path], format_name="store", warnings=warnings)
-        )
-        return
-    terminal_form.show_progress(done, output.console())
-    inputs.show_warnings(warnings)

@@ -10,7 +10,7 @@ from ioprism.analyses.write_time.features import features
 from ioprism.analyses.write_time.system import bundled_systems, parse_system
 from ioprism.campaign.machine import draft, look_around
 from ioprism.cli import options, output
-from ioprism.cli.write_time import inputs
+from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import heading, table
 from ioprism.storage.atomic import atomic_write
@@ -31,7 +31,7 @@ def list_systems(as_json: bool) -> None:
 
     Example: ioprism write-time system list
     """
-    known = [inputs.load_system(name) for name in bundled_systems()]
+    known = [write_time.load_system(name) for name in bundled_systems()]
     if as_json:
         body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
         click.echo(json_form.document(body, paths=(), format_name="system"))
@@ -50,7 +50,7 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
 
     Example: ioprism write-time system show titan --features
     """
-    found = inputs.load_system(name)
+    found = write_time.load_system(name)
     chosen = features(found, variant=variant)
     if as_json:
         body = {

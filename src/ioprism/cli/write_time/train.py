@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from ioprism.analyses.write_time.kinds import BOOSTING, KINDS
-from ioprism.analyses.write_time.model import to_dict
+from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
-from ioprism.analyses.write_time.training import train as learn
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
+from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 from ioprism.storage.atomic import atomic_write
@@ -35,8 +33,8 @@ from ioprism.storage.atomic import atomic_write
     "kind",
     default="auto",
     show_default=True,
-    type=click.Choice(["auto", *KINDS, BOOSTING]),
-    help="auto takes relative-lasso if it validates better than lasso.",
+    type=click.Choice(["auto", STAGES, *KINDS, BOOSTING]),
+    help="auto takes what predicts larger training scales best from smaller ones.",
 )
 @click.option(
     "--validation",
@@ -86,12 +84,14 @@ def train(
         one_scale=one_scale,
     )
     with atomic_write(target, replace=force) as aside:
-        system, samples = inputs.load_samples(store_path)
-        model = learn(samples, system=system, settings=settings)
-        aside.write_text(json.dumps(to_dict(model), indent=1) + "\n", "utf-8")
+        model = write_time.train(store_path, settings)
+        write_time.save_model(model, aside, replace=True)
     if as_json:
+        body = json_form.model(model)
+        notes = model.facts.notes
         click.echo(
-            json_form.document(json_form.model(model), paths=[store_path], format_name="store")
+            json_form.document(body, paths=[store_path], format_name="store", warnings=notes)
         )
-    else:
-        terminal_form.show_model(model, output.console())
+        return
+    terminal_form.show_model(model, output.console())
+    inputs.show_warnings(model.facts.notes)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice
-from ioprism.analyses.write_time.tuning import tune as rank
+from ioprism.analyses.write_time.tuning import Limits
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
-from ioprism.model.samples import WritePattern, parse_node_list
+from ioprism.model.samples import parse_node_list
+from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 
@@ -53,24 +54,30 @@ def tune(
 
     Example: ioprism write-time tune --model m.json --nodes 256 --cores 16 --burst 1GB --mtbf 86400
     """
-    model = inputs.load_model(model_path)
-    placed = parse_node_list(node_list) if node_list else None
-    pattern = WritePattern(nodes, cores, burst, None, stripe_count, placed)
+    model = write_time.load_model(model_path)
     limits = Limits(
         cores=_limits(vary_cores, model.system.cores_per_node) or (1, cores),
         nodes=_limits(vary_nodes, nodes) or (nodes, nodes),
         stripe_counts=_limits(vary_stripes, model.system.storage.targets),
         burst_bytes=max_burst,
     )
-    now, choices = rank(pattern, model=model, limits=limits)
-    best = min([now, *(choice.estimate for choice in choices)], key=lambda found: found.seconds)
-    advice = checkpoint_advice(best.seconds, mean_time_between_failures=mtbf, io_share=io_share)
+    found = write_time.tune(
+        model,
+        nodes=nodes,
+        cores=cores,
+        burst=burst,
+        stripe_count=stripe_count,
+        node_list=parse_node_list(node_list) if node_list else None,
+        limits=limits,
+        mean_time_between_failures=mtbf,
+        io_share=io_share,
+    )
+    found = replace(found, choices=found.choices[:top])
     if as_json:
-        body = json_form.tuning(now, choices[:top], advice)
-        click.echo(json_form.document(body, paths=[model_path], format_name="model"))
+        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_tuning(now, choices[:top], advice, output.console())
-    inputs.show_warnings(now.warnings)
+    terminal_form.show_tuning(found, output.console())
+    inputs.show_warnings(found.now.warnings)
 
 
 def _limits(text: str | None, most: int) -> tuple[int, int] | None:

@@ -7,6 +7,7 @@ No YAML reader: `job_stats` looks like YAML, but job identifiers such as `no`, `
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import polars as pl
 
 from ioprism.formats.counters.counter_rows import DAMAGED, Rows, microseconds
 from ioprism.formats.counters.lines import beginning, text_lines
-from ioprism.model.counters import TARGET, ReadingOptions, Tally
+from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
 
 PARAMETER = re.compile(r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\..*\.)?(md_stats|stats|job_stats)=(.*)")
 STATS_LINE = re.compile(
@@ -81,12 +82,81 @@ class LustreReader:
 
 
 @dataclass(slots=True)
+class Held:
+    """A job's counters as they were last, and from which to which scrape they stood still."""
+
+    time_us: int
+    values: dict[str, int]
+    since_us: int | None
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Scrapes:
+    """When the answers in a file were taken, as far as they say.
+
+    `job_stats` tell the time of each job's last I/O, not when they were read. What was read in
+    between did not change, and that is information: nothing moved until the last unchanged
+    answer. Its time is known from counters that tell theirs (`stats`, other jobs), else answers
+    are taken to have been read at equal distances.
+    """
+
+    number: int = 0
+    latest: int = 0
+    blocks: set[str] = field(default_factory=set)  # of this scrape
+    ends: list[tuple[int, int]] = field(default_factory=list)  # (scrape, latest) at each advance
+    held: dict[tuple[str, str], Held] = field(default_factory=dict)
+
+    def begin(self, block: str) -> None:
+        """Begin a block of the text; one that comes again opens the next scrape."""
+        if block in self.blocks:
+            self.number += 1
+            self.blocks = set()
+        self.blocks.add(block)
+
+    def note(self, time_us: int) -> None:
+        """Hear of a time that lies before the end of this scrape."""
+        if time_us <= self.latest:
+            return
+        self.latest = time_us
+        if self.ends and self.ends[-1][0] == self.number:
+            self.ends.pop()
+        self.ends.append((self.number, time_us))
+
+    def unchanged_until(self, entry: Entry, time_us: int) -> tuple[int, Held] | None:
+        """Return when a job's counters that differ now were last seen as before, and how."""
+        key = (entry.server, entry.job or "")
+        before = self.held.get(key)
+        since_us = entry.times.get("start_time")
+        now = (time_us, entry.values, since_us)
+        if before is not None and now == (before.time_us, before.values, before.since_us):
+            before.last = self.number
+            return None
+        self.held[key] = Held(*now, self.number, self.number)
+        if before is None or before.last == before.first:
+            return None
+        moment = self._time_of(before.last)
+        return (moment, before) if before.time_us < moment < time_us else None
+
+    def _time_of(self, scrape: int) -> int:
+        """Return when a scrape was taken: between the advances of the clock around it, evenly."""
+        place = bisect_right(self.ends, (scrape, LATEST)) - 1
+        begun, time_us = self.ends[place]
+        if begun == scrape or place + 1 == len(self.ends):
+            return time_us
+        ended, later = self.ends[place + 1]
+        return time_us + (later - time_us) * (scrape - begun) // (ended - begun)
+
+
+@dataclass(slots=True)
 class Parser:
     """Where in the text the reader is."""
 
     entry: Entry
     options: ReadingOptions
     tally: Tally
+    scrapes: Scrapes = field(default_factory=Scrapes)
     per_job: bool = False
     skipping: bool = False  # inside the counters of one client, which its target counts as well
 
@@ -98,7 +168,10 @@ class Parser:
         elif self.skipping or not line.strip():
             return
         elif line.startswith("job_stats:"):
+            self.finish(rows)
             self.per_job = True
+            self.entry = Entry(self.entry.server, None)
+            self.scrapes.begin(f"{self.entry.server} job_stats:")
         elif (job := JOB_LINE.fullmatch(line)) is not None:
             self.finish(rows)
             self.per_job = True
@@ -109,6 +182,7 @@ class Parser:
     def _begin_parameter(self, parameter: re.Match[str], rows: Rows) -> None:
         self.finish(rows)
         self.entry = Entry(parameter[1], None)
+        self.scrapes.begin(f"{parameter[1]}.{parameter[3]}")
         self.skipping = parameter[2] is not None
         self.per_job = parameter[3] == "job_stats"
 
@@ -135,17 +209,35 @@ class Parser:
         if time_us is None:
             self.tally.leave_out(NO_TIME)
         else:
-            rows.add(
-                self.tally,
-                server=entry.server,
-                part="",
-                job=entry.job,
-                source=TARGET,
-                since_us=entry.times.get("start_time"),
-                time_us=time_us,
-                **_complete(entry.values, metadata="MDT" in entry.server),
-            )
+            self._add(rows, entry, time_us)
         self.entry = Entry(entry.server, entry.job)
+
+    def _add(self, rows: Rows, entry: Entry, time_us: int) -> None:
+        self.scrapes.note(time_us)
+        since_us = entry.times.get("start_time")
+        if entry.job is not None:
+            still = self.scrapes.unchanged_until(entry, time_us)
+            if still is not None:
+                moment, before = still
+                self._row(rows, entry, moment, before.values, before.since_us)
+            read_us = self.options.time_us
+            if read_us is not None and read_us > time_us:
+                self._row(rows, entry, read_us, entry.values, since_us)
+        self._row(rows, entry, time_us, entry.values, since_us)
+
+    def _row(
+        self, rows: Rows, entry: Entry, time_us: int, values: dict[str, int], since_us: int | None
+    ) -> None:
+        rows.add(
+            self.tally,
+            server=entry.server,
+            part="",
+            job=entry.job,
+            source=TARGET,
+            since_us=since_us,
+            time_us=time_us,
+            **_complete(values, metadata="MDT" in entry.server),
+        )
 
 
 def _total(value: re.Match[str], *, per_job: bool) -> int | None:

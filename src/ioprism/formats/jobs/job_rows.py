@@ -28,6 +28,7 @@ class JobRows:
         start_us: int | None,
         end_us: int | None,
         servers: Sequence[str],
+        nodes: int | None = None,
         **facts: str | None,
     ) -> None:
         """Add one job; one that cannot be placed in time is counted instead."""
@@ -36,7 +37,7 @@ class JobRows:
         elif end_us <= start_us:
             tally.leave_out(NO_TIME)
         else:
-            given = {**facts, "job": job, "start_us": start_us, "end_us": end_us}
+            given = {**facts, "job": job, "start_us": start_us, "end_us": end_us, "nodes": nodes}
             for name, column in self.columns.items():
                 column.append(list(servers) if name == "servers" else given.get(name))
             tally.records += 1

@@ -37,12 +37,14 @@ class PbsReader:
                 tally.leave_out("damaged line")
             elif fields[1] == "E":
                 values = {key: text.strip("\"'") for key, text in PAIR.findall(fields[3])}
+                hosts = _hosts(values.get("exec_host", ""))
                 rows.add(
                     tally,
                     job=fields[2],
                     start_us=epoch_us(values.get("start", ""), zone),
                     end_us=epoch_us(values.get("end", ""), zone),
-                    servers=_hosts(values.get("exec_host", "")),
+                    servers=hosts,
+                    nodes=len(hosts) or None,
                     user=values.get("user"),
                     account=values.get("account") or values.get("group"),
                     partition=values.get("queue"),

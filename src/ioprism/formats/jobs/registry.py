@@ -15,6 +15,9 @@ from ioprism.model.counters import ReadingOptions, Tally, each_run_once
 BUILT_IN = {
     "slurm": "ioprism.formats.jobs.slurm:SlurmReader",
     "pbs": "ioprism.formats.jobs.pbs:PbsReader",
+    "lsf": "ioprism.formats.jobs.lsf:LsfReader",
+    "lsf-text": "ioprism.formats.jobs.lsf_text:LsfTextReader",
+    "loadleveler": "ioprism.formats.jobs.loadleveler:LoadLevelerReader",
     "job-table": "ioprism.formats.jobs.table:JobTableReader",
 }
 GROUP = "ioprism.job_readers"

@@ -12,7 +12,8 @@ from ioprism.formats.counters.lines import text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.model.counters import Tally
 
-HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32]."
+HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32], or *."
+ANY = "*"  # every job uses the server, whatever its nodes
 
 
 def read_server_map(source: Path) -> pl.DataFrame:
@@ -44,14 +45,19 @@ def _joined(text: str) -> str:
 
 
 def through_map(jobs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the jobs with the servers behind their nodes; unmapped nodes are left out."""
+    """Return the jobs with the servers behind their nodes; unmapped nodes are left out.
+
+    A server stands once for each of the job's nodes behind it: that is its weight there.
+    """
     numbered = jobs.with_row_index("row")
     servers = (
         numbered.select("row", node="servers")
         .explode("node")
         .join(pairs, on="node", how="inner")
         .group_by("row")
-        .agg(servers=pl.col("server").unique().sort())
+        .agg(servers=pl.col("server").sort())
     )
+    everywhere = pairs.filter(pl.col("node") == ANY)["server"].unique().sort()
     joined = numbered.drop("servers").join(servers, on="row", how="left").sort("row")
-    return joined.with_columns(pl.col("servers").fill_null([])).select(jobs.columns)
+    own = pl.col("servers").fill_null([])
+    return joined.with_columns(own.list.concat(everywhere.implode())).select(jobs.columns)

@@ -88,6 +88,7 @@ def _add(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally)
         start_us=moments["Start"],
         end_us=moments["End"],
         servers=servers,
+        nodes=len(servers) or None,
         state=values.get("State", "").partition(" ")[0] or None,
         **facts,
     )

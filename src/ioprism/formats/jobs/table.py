@@ -23,7 +23,7 @@ class JobTableReader:
     """Reads a CSV with a heading; servers are separated by blanks, ranges may be in brackets."""
 
     name = "job-table"
-    title = "jobs as CSV: job_id,start,end,servers[,user,account,partition,name,state]"
+    title = "jobs as CSV: job_id,start,end,servers[,nodes,user,account,partition,name,state]"
 
     def recognises(self, source: Path) -> bool:
         """Whether the heading names a job, a start and an end. Never raises."""
@@ -65,5 +65,10 @@ def _add(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally)
         start_us=epoch_us(values["start"], zone),
         end_us=epoch_us(values["end"], zone),
         servers=servers,
+        nodes=_count(values.get("nodes", "")),
         **{name: values.get(name) or None for name in FACTS},
     )
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isdecimal() and 0 < len(text) < 8 and int(text) else None

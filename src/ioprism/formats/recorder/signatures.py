@@ -9,6 +9,8 @@ from ioprism.model.trace import Warn
 
 USER_FUNCTION = 255  # its name is the second argument
 LONGEST_KEY = 2**24
+SPARSE = 16  # numbers that one signature may take up on average; a sound table has no gaps
+LEAST_NUMBERS = 65536  # that any table may use
 _ENTRY = struct.Struct("<iiiI")  # number, rank, length, count
 _EARLY_ENTRY = struct.Struct("<ii")  # number, length: as version 2.3 writes it
 _NARROW = struct.Struct("<QBBBi")  # thread, function, depth, arguments, length
@@ -38,9 +40,10 @@ def read_signatures(
     head = _WIDE if wide else _NARROW
     found = {}
     damaged = 0
+    highest = SPARSE * len(keys) + LEAST_NUMBERS  # tables are as long as the highest number
     for number, key in keys:
         signature = _signature(key, functions, head)
-        if signature is None:
+        if signature is None or not 0 <= number < highest:
             damaged += 1
         else:
             found[number] = signature

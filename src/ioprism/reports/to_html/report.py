@@ -18,14 +18,16 @@ from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.pipeline.document import Document
-from ioprism.reports.highlight import concern
+from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
 from ioprism.reports.to_json.period import period_body
+from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
 from ioprism.reports.wording import job_facts, label, quantity, verdict
 from ioprism.text import printable
+from ioprism.units import format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.timeline import Timeline
 
@@ -69,7 +71,7 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,
-        "diagnosis": None,
+        "diagnosis": _diagnosis(document),
         "parts": {"targets": _targets(document), "hosts": _hosts(document)},
         "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
@@ -182,6 +184,26 @@ def _details(finding: Finding) -> dict[str, Any]:
         "columns": [label(key) for key in columns],
         "rows": [[quantity(key, row.get(key)) for key in columns] for row in rows],
     }
+
+
+def _diagnosis(document: Document) -> dict[str, Any] | None:
+    found = document.diagnosis
+    if found is None:
+        return None
+    plain = found.to_dict()
+    for number, (cause, told) in enumerate(zip(found.causes, plain["causes"], strict=True)):
+        told["id"] = f"cause-{number + 1}-{cause.code}"
+        told["title"] = printable(cause.title)
+        told["show"] = cause_concern(cause, document.timeline, document.trace)
+        told["contrast"]["names"] = list(cause.facts.get("groups", ("concerned", "others")))
+        told["contrast"]["what"] = None
+        told["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
+    hidden = [
+        f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden behind "
+        "computing."
+        for chance in found.opportunities
+    ]
+    return {**plain, "opportunities": hidden, "calm": diagnosis_answer(found)}
 
 
 def _targets(document: Document) -> dict[str, Any]:

@@ -4,64 +4,146 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.job_metrics.load import ServerLoad
-from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
+from ioprism.analyses.job_metrics.disturbance import Disturbance
+from ioprism.analyses.job_metrics.fleet import Fleet, Mover
+from ioprism.analyses.job_metrics.load import PARTS, MachineLoad
+from ioprism.analyses.job_metrics.profile import Profile, Trend
+from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, column
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.pipeline.servers import MachineReport
+from ioprism.reports import machine_wording as wording
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
+from ioprism.storage.atomic import atomic_write
 
 MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
-AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")
+AMOUNTS = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate")
+MOST_PAIRS = 30
 DIGITS = 4
 NAMES = ("user", "account", "partition", "name")
 
 
-def page(
-    metrics: JobMetrics,
-    load: ServerLoad,
-    *,
-    peaks: Mapping[str, float | None],
-    warnings: Sequence[str] = (),
-) -> str:
+def write_page(
+    report: MachineReport, path: Path, *, peaks: Mapping[str, float | None], force: bool = False
+) -> None:
+    """Write the self-contained page; it takes its place only when it is whole."""
+    text = page(report, peaks=peaks)
+    with atomic_write(path, replace=force) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:
     """Return the page.
 
     Args:
-        metrics: every job.
-        load: every server over time.
+        report: every number.
         peaks: the file system's peak bandwidth by direction, where it is known.
-        warnings: what is missing from the answer.
     """
     return frame(
         title="File-system load of a machine",
         body=asset("servers.html"),
         styles=("servers.css",),
-        scripts=("charts.js", "servers.js"),
-        data=_data(metrics, load, peaks, warnings),
+        scripts=("charts.js", "servers-questions.js", "servers.js"),
+        data=_data(report, peaks),
     )
 
 
-def _data(
-    metrics: JobMetrics,
-    load: ServerLoad,
-    peaks: Mapping[str, float | None],
-    warnings: Sequence[str],
-) -> dict[str, Any]:
-    table, notes = _limited(metrics.table, list(warnings))
+def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str, Any]:
+    metrics = report.metrics
+    table, notes = _limited(metrics.table, list(report.warnings))
     settings = metrics.settings
     return {
         "interval": settings.interval_us / SECOND,
         "thresholds": list(settings.thresholds),
         "settings": {"grid": settings.grid, "window": settings.window, "reset": settings.reset,
-                     "min_runtime": settings.min_runtime},
+                     "shared": settings.shared, "min_runtime": settings.min_runtime},
         "peaks": dict(peaks),
         "warnings": notes,
         "jobs": _jobs(table, settings.thresholds),
-        "load": _load(load),
+        "load": _load(report.load),
+        "machine": _machine(report.fleet),
+        "profile": _profile(report.profile),
+        "trend": _trend(report.trend),
+        "interference": _interference(report.interference),
+        "contacts": [
+            [contact.user or "unknown", wording.contact(contact), contact.jobs,
+             _digits(contact.job_hours), _digits(contact.hours_at_stake)]
+            for contact in report.contacts
+        ],
     }  # fmt: skip
+
+
+def _machine(found: Fleet) -> dict[str, Any]:
+    def movers(rows: Sequence[Mover]) -> list[list[Any]]:
+        return [
+            [row.name or "unknown", row.jobs, *(_digits(row.bytes[d]) for d in DIRECTIONS),
+             _digits(sum(row.shared.values()))]
+            for row in rows
+        ]  # fmt: skip
+
+    return {
+        "dominance": wording.dominance(found),
+        "attribution": wording.attribution(found.attributions, found.split),
+        "listed": found.listed,
+        "users": movers(found.users),
+        "accounts": movers(found.accounts),
+        **{
+            direction: {
+                "bytes": totals.bytes,
+                **{part: getattr(totals, part) for part in PARTS},
+                "outside": totals.outside,
+                "small": wording.small_requests(totals),
+                "sizes": [
+                    [size.low, size.high, _digits(size.operations), _digits(size.bytes)]
+                    for size in totals.sizes
+                ],
+            }
+            for direction, totals in found.totals.items()
+        },
+    }
+
+
+def _profile(found: Profile) -> dict[str, Any]:
+    rates = {
+        direction: [[_digits(rate) for rate in day] for day in table.tolist()]
+        for direction, table in zip(DIRECTIONS, found.rates, strict=True)
+    }
+    return {"timezone": found.timezone, **rates}
+
+
+def _trend(found: Trend) -> dict[str, Any]:
+    return {
+        "sentence": wording.change(found),
+        "compared": found.compared,
+        "months": [
+            [month.month, _digits(month.days), *(_digits(month.bytes[d]) for d in DIRECTIONS),
+             *(month.change[d] for d in DIRECTIONS)]
+            for month in found.months
+        ],
+        "accounts": [
+            [row.name or "unknown", _digits(row.before), _digits(row.after)]
+            for row in found.accounts
+        ],
+    }  # fmt: skip
+
+
+def _interference(pairs: tuple[Disturbance, ...]) -> dict[str, Any]:
+    rows = [
+        [wording.who(pair.application), wording.who(pair.neighbour),
+         pair.measure.replace("_", " "), _digits(pair.slowdown), pair.beside, pair.quiet,
+         _digits(pair.hours), f"{pair.adjusted:.2g}", "yes" if pair.certain else "may be chance"]
+        for pair in pairs[:MOST_PAIRS]
+    ]  # fmt: skip
+    return {"sentence": wording.interference(pairs), "pairs": rows}
+
+
+def _digits(value: float) -> float | None:
+    return None if math.isnan(value) else _short(float(f"{value:.{DIGITS}g}"))
 
 
 def _limited(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
@@ -85,6 +167,7 @@ def _jobs(table: pl.DataFrame, thresholds: Sequence[int]) -> dict[str, Any]:
             for bits in table.select(pl.col(FLAGS).cast(pl.Int64)).iter_rows()
         ],
         "flag_names": list(FLAGS),
+        "attribution": _words(table["attribution"]),
         "opens": _rounded(table["opens"]),
         "closes": _rounded(table["closes"]),
     }
@@ -117,9 +200,12 @@ def _short(value: float | None) -> float | None:
     return int(value) if value == int(value) else value
 
 
-def _load(load: ServerLoad) -> dict[str, Any]:
+def _load(load: MachineLoad) -> dict[str, Any]:
     return {
         "servers": list(load.servers),
+        "unattributed": [
+            [_digits(value) for value in row] for row in load.parts[PARTS.index("unattributed")]
+        ],
         "edges": [int(edge) / SECOND for edge in load.edges_us],
         **{
             direction: [

@@ -10,7 +10,8 @@ from html import escape
 
 from ioprism.analyses.write_time.evaluation import Evaluation, SampleSet
 from ioprism.analyses.write_time.preparation import LEAKING
-from ioprism.reports.to_terminal.write_time import LEAK_NOTE, TITLES
+from ioprism.analyses.write_time.variability import Variability
+from ioprism.reports.to_terminal.write_time import LEAK_NOTE, title, underestimated
 from ioprism.text import printable
 from ioprism.units import format_seconds
 from ioprism.version import __version__
@@ -38,7 +39,7 @@ svg { width: 100%; height: auto; }
 
 def page(found: Evaluation) -> str:
     """Return the whole page; it loads nothing and runs nothing."""
-    title = f"Write time: predicted against measured, {printable(found.model.system.title)}"
+    heading = f"Write time: predicted against measured, {printable(found.model.system.title)}"
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return "".join(
@@ -46,14 +47,15 @@ def page(found: Evaluation) -> str:
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>",
-            f"<h1>{escape(title)}</h1>",
-            f"<p>Model: {escape(TITLES[found.model.fit.kind])}, trained on "
+            f"<title>{escape(heading)}</title><style>{STYLE}</style></head><body>",
+            f"<h1>{escape(heading)}</h1>",
+            f"<p>Model: {escape(title(found.model.fit.kind))}, trained on "
             f"{found.model.facts.samples} samples of up to {found.model.facts.scales[-1][0]} nodes."
             "</p>",
             *_caution(found),
             *_scores(found),
             *(part for sample_set in found.sets for part in _figure(sample_set)),
+            *_variability(found.variability),
             f"<p>Made by ioprism {escape(__version__)}.</p></body></html>\n",
         ]
     )
@@ -68,8 +70,8 @@ def _scores(found: Evaluation) -> Iterator[str]:
     kinds = [fit.kind for fit in found.model.beside]
     level = f"in {found.model.calibration.level:.0%} interval"
     yield "<table><thead><tr>"
-    for title in ("set", "samples", "within 20 %", "within 30 %", level, *kinds):
-        yield f'<th scope="col">{escape(title)}</th>'
+    for column in ("set", "samples", "within 20 %", "within 30 %", level, *kinds):
+        yield f'<th scope="col">{escape(column)}</th>'
     yield "</tr></thead><tbody>"
     for found_set in found.sets:
         shares = (found_set.within(0.2), found_set.within(0.3), found_set.coverage)
@@ -85,9 +87,11 @@ def _scores(found: Evaluation) -> Iterator[str]:
 def _figure(found: SampleSet) -> Iterator[str]:
     if not len(found.measured):
         return
-    title = f"Relative errors of the set {found.name}, shortest writes left"
-    yield f"<h2>{escape(title)}</h2>"
-    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+    caption = f"Relative errors of the set {found.name}, shortest writes left"
+    yield f"<h2>{escape(caption)}</h2>"
+    if text := underestimated(found.underestimated):
+        yield f"<p>{escape(text)}.</p>"
+    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
     top, bottom = _height(0.3), _height(-0.3)
     yield f'<rect class="band" x="{LEFT}" y="{top:.1f}" width="{WIDTH - LEFT}" '
     yield f'height="{bottom - top:.1f}"/>'
@@ -100,6 +104,30 @@ def _figure(found: SampleSet) -> Iterator[str]:
     yield f'<text class="label" x="{LEFT}" y="{HEIGHT - 8}">{escape(shortest)}</text>'
     yield f'<text class="label" text-anchor="end" x="{WIDTH}" y="{HEIGHT - 8}">'
     yield f"{escape(longest)}</text></svg>"
+
+
+def _variability(found: Variability) -> Iterator[str]:
+    """Draw the cumulative distribution of slowest over fastest run."""
+    points = found.distribution(points=200)
+    if not points:
+        return
+    caption = "How much the same write varies: slowest over fastest run, share of patterns up to it"
+    widest = max(points[-1][0], 1.1)
+    top, height = 10, HEIGHT - BOTTOM - 20
+    yield f"<h2>{escape(caption)}</h2>"
+    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
+    for share in (0.0, 0.5, 0.9, 1.0):
+        level = top + (1.0 - share) * height
+        yield f'<line class="axis" x1="{LEFT}" x2="{WIDTH}" y1="{level:.1f}" y2="{level:.1f}"'
+        yield ' stroke-width="0.6"/>'
+        yield f'<text class="label" x="6" y="{level + 4:.1f}">{share:.0%}</text>'
+    for ratio, share in points:
+        across = LEFT + (ratio - 1.0) / (widest - 1.0) * (WIDTH - LEFT - 5)
+        level = top + (1.0 - share) * height
+        yield f'<circle class="dot" cx="{across:.1f}" cy="{level:.1f}" r="2"/>'
+    yield f'<text class="label" x="{LEFT}" y="{HEIGHT - 8}">1</text>'
+    yield f'<text class="label" text-anchor="end" x="{WIDTH}" y="{HEIGHT - 8}">'
+    yield f"{widest:.2f}</text></svg>"
 
 
 def _level(level: float) -> Iterator[str]:

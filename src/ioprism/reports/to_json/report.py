@@ -20,6 +20,7 @@ def body(document: Document) -> dict[str, Any]:
             "io_share": io_share(document.characteristics),
         },
         **document.characteristics.to_dict(),
+        "diagnosis": None if document.diagnosis is None else document.diagnosis.to_dict(),
         "findings": [finding.to_dict() for finding in document.findings],
         "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
         "phases": None if document.phases is None else document.phases.to_dict(),

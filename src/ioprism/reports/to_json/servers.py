@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ioprism.analyses.job_metrics.fleet import Fleet, Mover
+from ioprism.analyses.job_metrics.disturbance import Application, Disturbance
+from ioprism.analyses.job_metrics.fleet import SMALL, Fleet, Mover, Totals
+from ioprism.analyses.job_metrics.load import PARTS, MachineLoad
+from ioprism.analyses.job_metrics.profile import Profile, Trend
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.validate import Validation
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.pipeline.benchmark import Checked
 from ioprism.pipeline.ingest import Outcome
+from ioprism.pipeline.servers import MachineReport
 from ioprism.reports import to_json
+from ioprism.reports.machine_wording import dominance
 
-PLAIN = ("bytes", "operations", "max_bandwidth", "max_operation_rate", "max_server_bandwidth",
-         "boundary_bytes")  # fmt: skip
+PLAIN = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate",
+         "max_server_bandwidth", "boundary_bytes")  # fmt: skip
 
 
-def document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str, Any]) -> str:
+def _document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str, Any]) -> str:
     """Return one JSON document: the version, the source, and the result."""
     source = {
         "paths": [str(path) for path in paths],
@@ -28,29 +36,31 @@ def document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str, 
     return to_json.plain_document({"source": source, **body})
 
 
-def ingested(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def ingested(paths: Iterable[Path], outcomes: Sequence[Outcome]) -> str:
     """Return what became of each raw file."""
-    return {
-        "files": [
-            {
-                "path": str(outcome.path),
-                "format": outcome.format or None,
-                "records": outcome.records,
-                "known": outcome.known,
-                "warnings": list(outcome.warnings),
-            }
-            for outcome in outcomes
-        ]
-    }
+    files = [
+        {
+            "path": str(outcome.path),
+            "format": outcome.format or None,
+            "records": outcome.records,
+            "known": outcome.known,
+            "warnings": list(outcome.warnings),
+        }
+        for outcome in outcomes
+    ]
+    warnings = [f"{outcome.path}: {said}" for outcome in outcomes for said in outcome.warnings]
+    return _document(paths, warnings, {"files": files})
 
 
-def jobs(metrics: JobMetrics) -> dict[str, Any]:
+def jobs(store: Path, metrics: JobMetrics) -> str:
     """Return every job with all its metrics."""
     thresholds = metrics.settings.thresholds
-    return {
+    body = {
         "settings": settings(metrics.settings),
+        "attribution": {"jobs": metrics.attributions, "shared_bytes": metrics.split},
         "jobs": [_job(row, thresholds) for row in metrics.table.iter_rows(named=True)],
     }
+    return _document([store], metrics.warnings, body)
 
 
 def settings(used: MetricSettings) -> dict[str, Any]:
@@ -61,6 +71,7 @@ def settings(used: MetricSettings) -> dict[str, Any]:
         "grid": used.grid,
         "window": used.window,
         "reset": used.reset,
+        "shared": used.shared,
         "min_runtime": used.min_runtime,
     }
 
@@ -76,6 +87,7 @@ def _job(row: Mapping[str, Any], thresholds: Sequence[int]) -> dict[str, Any]:
         "name": row["name"],
         "servers": row["servers"],
         "coverage": row["coverage"],
+        "attribution": row["attribution"],
         "unknown_seconds": row["unknown"],
         "flags": [flag for flag in FLAGS if row[flag]],
         **{direction: _direction(row, direction, thresholds) for direction in DIRECTIONS},
@@ -95,59 +107,148 @@ def _direction(row: Mapping[str, Any], direction: str, thresholds: Sequence[int]
     }
 
 
-def machine(found: Fleet, metrics: JobMetrics) -> dict[str, Any]:
+def machine(store: Path, report: MachineReport) -> str:
     """Return the machine-wide numbers."""
-    return {
-        "settings": settings(metrics.settings),
-        "machine": {
-            "jobs": found.jobs,
-            "start": found.start_us / SECOND,
-            "end": found.end_us / SECOND,
-            "flags": found.flags,
-            **{
-                direction: {
-                    "bytes": totals.bytes,
-                    "operations": totals.operations,
-                    "top_20_share": totals.top_share,
-                    "highest": totals.highest,
-                    "eighty_percent": totals.eighty,
-                }
-                for direction, totals in found.totals.items()
-            },
-        },
+    found = report.fleet
+    body = {
+        "settings": settings(report.metrics.settings),
+        "machine": _machine(found),
         "eighty_percent": [
             {"measure": row.measure, "threshold": row.threshold, **row.values}
             for row in found.eighty
         ],
         "users": [_mover(mover) for mover in found.users],
         "accounts": [_mover(mover) for mover in found.accounts],
+        "servers": _servers(report.load),
+        "profile": _profile(report.profile),
+        "trend": _trend(report.trend),
+        "interference": [_disturbance(pair) for pair in report.interference],
+        "contacts": [asdict(contact) for contact in report.contacts],
         "busiest": found.busiest["job"].to_list(),
         "flagged": found.flagged["job"].to_list(),
+    }
+    return _document([store], report.warnings, body)
+
+
+def _machine(found: Fleet) -> dict[str, Any]:
+    return {
+        "jobs": found.jobs,
+        "listed_jobs": found.listed,
+        "start": found.start_us / SECOND,
+        "end": found.end_us / SECOND,
+        "flags": found.flags,
+        "attribution": {"jobs": found.attributions, "shared_bytes": found.split},
+        "dominance": {"write_share": found.write_share, "sentence": dominance(found)},
+        **{direction: _totals(totals) for direction, totals in found.totals.items()},
+    }
+
+
+def _totals(totals: Totals) -> dict[str, Any]:
+    return {
+        "bytes": totals.bytes,
+        **{part: getattr(totals, part) for part in PARTS},
+        "measured": totals.measured,
+        "outside_job_list": totals.outside,
+        "operations": totals.operations,
+        "small_requests": {
+            "limit": SMALL,
+            "share": totals.small_share,
+            "by_mean_size": [asdict(size) for size in totals.sizes],
+        },
+        "top_20_share": totals.top_share,
+        "highest": totals.highest,
+        "eighty_percent": totals.eighty,
     }
 
 
 def _mover(mover: Mover) -> dict[str, Any]:
-    return {"name": mover.name, "jobs": mover.jobs, **mover.bytes, "seconds": mover.seconds}
-
-
-def validation(found: Validation) -> dict[str, Any]:
-    """Return how measured and true values compare."""
     return {
-        "passed": found.passed,
-        "jobs": found.jobs,
-        "checks": [
-            {
-                "name": check.name,
-                "low": check.low,
-                "high": check.high,
-                "p1": check.p1,
-                "median": check.median,
-                "p99": check.p99,
-                "passed": check.passed,
-            }
-            for check in found.checks
+        "name": mover.name,
+        "jobs": mover.jobs,
+        **mover.bytes,
+        "shared": mover.shared,
+        "seconds": mover.seconds,
+    }
+
+
+def _servers(load: MachineLoad) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": server,
+            **{
+                direction: {
+                    "bytes": float(load.moved[place, number]),
+                    **dict(zip(PARTS, load.parts[:, place, number].tolist(), strict=True)),
+                }
+                for place, direction in enumerate(DIRECTIONS)
+            },
+        }
+        for number, server in enumerate(load.servers)
+    ]
+
+
+def _profile(found: Profile) -> dict[str, Any]:
+    """Return bytes per second: seven weekdays from Monday, 24 hours each."""
+    return {
+        "timezone": found.timezone,
+        **{
+            direction: [
+                [None if math.isnan(rate) else rate for rate in day] for day in table.tolist()
+            ]
+            for direction, table in zip(DIRECTIONS, found.rates, strict=True)
+        },
+    }
+
+
+def _trend(found: Trend) -> dict[str, Any]:
+    return {
+        "months": [
+            {"month": month.month, "days": month.days, **month.bytes, "change": month.change}
+            for month in found.months
+        ],
+        "compared": found.compared,
+        "accounts": [asdict(change) for change in found.accounts],
+    }
+
+
+def _disturbance(pair: Disturbance) -> dict[str, Any]:
+    def who(application: Application) -> dict[str, Any]:
+        return {"user": application.user, "name": application.name, "jobs": application.jobs}
+
+    return {
+        "application": who(pair.application),
+        "neighbour": who(pair.neighbour),
+        "measure": pair.measure,
+        "slowdown": pair.slowdown,
+        "observations": {"beside": pair.beside, "quiet": pair.quiet},
+        "hours_beside": pair.hours,
+        "probability": pair.probability,
+        "adjusted_probability": pair.adjusted,
+        "certain": pair.certain,
+    }
+
+
+def validation(found: Validation) -> str:
+    """Return how measured and true values compare."""
+    checks = [{**asdict(check), "passed": check.passed} for check in found.checks]
+    return _document([], [], {"passed": found.passed, "jobs": found.jobs, "checks": checks})
+
+
+def benchmark(checked: Checked) -> str:
+    """Return what a benchmark moved, and what the counters show of it."""
+    body = {
+        "passed": checked.passed,
+        "compared": bool(checked.findings),
+        "host": checked.host,
+        "record": str(checked.record),
+        "servers": list(checked.servers),
+        "phases": [asdict(phase) for phase in checked.phases],
+        "findings": [
+            {"found": one.found, "ratio": one.ratio, "passed": one.passed}
+            for one in checked.findings
         ],
     }
+    return _document([checked.record], [], body)
 
 
 def _whole(value: float | None) -> float | None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ioprism.analyses.write_time.boosting import Trees
-from ioprism.analyses.write_time.estimate import Estimate
-from ioprism.analyses.write_time.evaluation import Evaluation, SampleSet
+from ioprism.analyses.write_time.choice import Blend, Predictor
+from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.measured_phases import Comparison
-from ioprism.analyses.write_time.model import Predictor, WriteTimeModel
-from ioprism.analyses.write_time.sampling import Cost
-from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
-from ioprism.model.samples import WritePattern, format_node_list
+from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.stage_loads import LOADS
+from ioprism.analyses.write_time.stage_model import StageFit
+from ioprism.campaign.sampler import Progress
+from ioprism.pipeline.write_time import Planned
 from ioprism.reports import to_json
 from ioprism.version import __version__
+
+# What the contract promises of every model, where a kind has none of it.
+NO_COEFFICIENTS: dict[str, Any] = {
+    "training_scales": [],
+    "lambda": None,
+    "intercept": None,
+    "features": [],
+}
 
 
 def document(
@@ -44,6 +54,12 @@ def model(trained: WriteTimeModel) -> dict[str, Any]:
                 {"doublings": s.doublings, "low": s.low, "high": s.high, "samples": s.samples}
                 for s in trained.calibration.steps
             ],
+            "noisy": asdict(trained.calibration.noisy),
+        },
+        "choice": {
+            name: score.forward_error
+            for name, score in trained.scores.items()
+            if score.forward_error is not None
         },
         "training": {
             "samples": facts.samples,
@@ -71,7 +87,13 @@ def _fit(fit: Predictor, trained: WriteTimeModel) -> dict[str, Any]:
         },
     }
     if isinstance(fit, Trees):
-        return body | {"trees": len(fit.trees)}
+        return body | {"trees": len(fit.trees), **NO_COEFFICIENTS}
+    if isinstance(fit, Blend):
+        return body | {"members": [member.kind for member in fit.members], **NO_COEFFICIENTS}
+    if isinstance(fit, StageFit):
+        return body | _stage_fit(fit, trained)
+    if not isinstance(fit, Fit):
+        raise TypeError(f"{fit.kind} has no JSON")
     return body | {
         "training_scales": list(fit.scales),
         "lambda": fit.penalty,
@@ -85,52 +107,18 @@ def _fit(fit: Predictor, trained: WriteTimeModel) -> dict[str, Any]:
     }
 
 
-def evaluation(found: Evaluation) -> dict[str, Any]:
-    """Return the scores of every set of samples."""
+def _stage_fit(fit: StageFit, trained: WriteTimeModel) -> dict[str, Any]:
+    loads = LOADS[trained.system.filesystem]
     return {
-        "model": {"kind": found.model.fit.kind, "validation": found.model.facts.validation},
-        "level": found.model.calibration.level,
-        "excluded": found.excluded,
-        "sets": [_sample_set(sample_set) for sample_set in found.sets],
-    }
-
-
-def _sample_set(found: SampleSet) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "samples": len(found.measured),
-        "within_20": found.within(0.2),
-        "within_30": found.within(0.3),
-        "coverage": found.coverage,
-        "beside": {
-            kind: {"within_20": shares[0], "within_30": shares[1]}
-            for kind, shares in found.beside.items()
-        },
-    }
-
-
-def pattern(written: WritePattern) -> dict[str, Any]:
-    """Return a configuration."""
-    nodes = written.node_list
-    return {
-        "nodes": written.nodes,
-        "cores_per_node": written.cores_per_node,
-        "burst_bytes": written.burst_bytes,
-        "stripe_count": written.stripe_count,
-        "node_list": None if nodes is None else format_node_list(nodes),
-    }
-
-
-def estimate(found: Estimate) -> dict[str, Any]:
-    """Return a predicted time with its interval and its parts."""
-    return {
-        "pattern": pattern(found.pattern),
-        "seconds": found.seconds,
-        "interval": {"low": found.low, "high": found.high, "level": found.level},
-        "warnings": list(found.warnings),
-        "dominant_stages": [
-            {"feature": part.feature, "stage": part.stage, "seconds": part.seconds}
-            for part in found.parts
+        "training_scales": [nodes for nodes, _ in trained.facts.scales],
+        "lambda": fit.shape.penalty,
+        "intercept": fit.start,
+        "exponent": fit.shape.exponent,
+        "straggling": fit.straggling,
+        "features": [
+            {"name": load.name, "coefficient": float(value), "stage": load.stage, "unit": ""}
+            for load, value in zip(loads, fit.costs, strict=True)
+            if value
         ],
     }
 
@@ -144,47 +132,41 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
                 "end": c.phase.end,
                 "measured": c.measured,
                 "ratio": c.ratio,
-                **estimate(c.estimate),
+                **c.estimate.to_dict(),
             }
             for c in found
         ]
     }
 
 
-def tuning(now: Estimate, choices: Sequence[Choice], advice: CheckpointAdvice) -> dict[str, Any]:
-    """Return the ranked configurations and the checkpoint advice."""
+def plan(found: Planned) -> dict[str, Any]:
+    """Return what a plan takes."""
+    cost = found.cost
     return {
-        "now": estimate(now),
-        "choices": [
-            {
-                "speedup": choice.speedup,
-                "clear": choice.clear,
-                "data_moves": choice.data_moves,
-                **estimate(choice.estimate),
-            }
-            for choice in choices
-        ],
-        "checkpoint": {
-            "write_seconds": advice.write_seconds,
-            "young_interval": advice.young,
-            "daly_interval": advice.daly,
-            "io_share": advice.io_share,
-            "least_interval": advice.least_interval,
-        },
+        "plan": {
+            "patterns": cost.patterns,
+            "added": found.added,
+            "largest_run_bytes": cost.largest_run_bytes,
+            "bytes": {"fewest": cost.fewest_bytes, "most": cost.most_bytes},
+            "seconds": {"fewest": cost.fewest_seconds, "most": cost.most_seconds},
+            "node_hours": cost.node_hours,
+            "too_short": {"patterns": cost.too_short, "seconds": cost.shortest},
+            "assumed_rate_per_node": found.rate,
+            "rate_is": found.rate_known_from,
+        }
     }
 
 
-def cost(found: Cost, *, rate: float, rate_is: str, added: int) -> dict[str, Any]:
-    """Return what a plan takes."""
+def progress(done: Progress) -> dict[str, Any]:
+    """Return what a sampling session did."""
     return {
-        "plan": {
-            "patterns": found.patterns,
-            "added": added,
-            "largest_run_bytes": found.largest_run_bytes,
-            "bytes": {"fewest": found.fewest_bytes, "most": found.most_bytes},
-            "seconds": {"fewest": found.fewest_seconds, "most": found.most_seconds},
-            "node_hours": found.node_hours,
-            "assumed_rate_per_node": rate,
-            "rate_is": rate_is,
+        "sampling": {
+            "runs": done.runs,
+            "converged": done.converged,
+            "unconverged": done.unconverged,
+            "waiting": done.waiting,
+            "discarded": done.discarded,
+            "failed": done.failed,
+            "left_aside": sum(done.aside.values()),
         }
     }

@@ -20,6 +20,12 @@ from ioprism.units import format_seconds
 def show(found: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
     heading(console, verdict(found))
+    if found.promised is not None and found.delivered is not None:
+        longer = found.delivered < 0
+        console.print(
+            f"  The diagnosis of BEFORE promised {format_seconds(found.promised)}; AFTER is "
+            f"{format_seconds(abs(found.delivered))} {'longer' if longer else 'shorter'}."
+        )
     heading(console, "Numbers")
     table(console, ("", "before", "after", "change"), [_row(m) for m in found.metrics])
     _list(console, "Findings that are gone", found.gone)

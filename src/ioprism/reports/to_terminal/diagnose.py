@@ -12,6 +12,7 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
 LITTLE = 0.01  # of the run time
+MOST_EPOCHS = 8  # shown
 HOW = {
     "phases": "as long as anyone is in a call, in phases that ranks leave together",
     "ranks": "by the rank with most I/O: ranks do not wait for each other",
@@ -31,6 +32,7 @@ def show(found: Diagnosis, console: Console, *, top: int | None = None) -> None:
     console.print(Text(f"Measured {HOW.get(found.held_up.how, found.held_up.how)}.", style="dim"))
     for number, cause in enumerate(found.causes[:top], start=1):
         _show_cause(cause, number, console)
+    _show_stages(found, console)
     _show_ledger(found, console)
     for chance in found.opportunities:
         console.print(
@@ -43,6 +45,25 @@ def show(found: Diagnosis, console: Console, *, top: int | None = None) -> None:
             codes = [missing.code for missing in found.not_checked if missing.needs == needs]
             line = f"{', '.join(codes)}: needs {needs}"
             console.print(Padding(Text(line), (0, 0, 0, 2)))
+
+
+def _show_stages(found: Diagnosis, console: Console) -> None:
+    """What the application says it did, and how much of it no computing covers."""
+    if not found.stages:
+        return
+    heading(console, "What the program did")
+    rows = [
+        (
+            stage.name,
+            format_seconds(stage.seconds),
+            format_seconds(stage.unoverlapped),
+            f"{stage.share:.0%}",
+            " ".join(f"{epoch.share:.0%}" for epoch in stage.epochs[:MOST_EPOCHS]),
+        )
+        for stage in found.stages
+    ]
+    columns = ("stage", "time", "without computing", "of the run", "of each epoch")
+    table(console, columns, rows)
 
 
 def answer(found: Diagnosis) -> str:

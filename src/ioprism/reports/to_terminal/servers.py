@@ -6,26 +6,34 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.analyses.job_metrics.contacts import Contact
 from ioprism.analyses.job_metrics.fleet import Fleet, Mover
+from ioprism.analyses.job_metrics.profile import Profile
 from ioprism.analyses.job_metrics.result import FLAGS, JobMetrics, column
 from ioprism.analyses.job_metrics.validate import Validation
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.pipeline.benchmark import Checked
 from ioprism.pipeline.ingest import Outcome
+from ioprism.pipeline.servers import MachineReport
+from ioprism.reports import machine_wording as wording
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
 SHOWN = 20
+SLOWED = 5
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MEASURE_NAMES = {
     "intensity": "I/O intensity",
     "burstiness": "burstiness",
     "parallel_intensity": "parallel intensity",
 }
 FLAG_MEANINGS = {
-    "shared": "shared a server with another job: its numbers hold both",
-    "gap": "samples are missing during the job",
+    "shared": "another job used a server meanwhile: its activity may be the other's",
+    "gap": "counters are missing for more than a twentieth of the job",
     "reset": "counters were reset during the job",
     "missing": "some of its servers have no counters at all",
 }
@@ -44,7 +52,7 @@ def show_ingested(outcomes: Sequence[Outcome], console: Console) -> None:
     )
     for outcome in outcomes:
         for warning in outcome.warnings:
-            console.print(Text.assemble(("  ", ""), name(f"{outcome.path.name}: {warning}")))
+            console.print(Text.assemble(("  ", ""), name(f"{outcome.path}: {warning}")))
 
 
 def show_jobs(metrics: JobMetrics, console: Console) -> None:
@@ -71,6 +79,9 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
     rest = metrics.table.height - SHOWN
     if rest > 0:
         console.print(f"\n  … and {format_count(rest)} more: --json or --export shows all.")
+    console.print()
+    for said in wording.attribution(metrics.attributions, metrics.split):
+        console.print(f"  {said}")
 
 
 def _job_row(row: Mapping[str, Any], threshold: int) -> tuple[str | Text, ...]:
@@ -91,20 +102,58 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def show_machine(found: Fleet, metrics: JobMetrics, console: Console) -> None:
-    """Print the machine in one screen."""
+def show_machine(report: MachineReport, console: Console) -> None:
+    """Print the machine."""
+    found, metrics = report.fleet, report.metrics
     heading(console, "Machine")
+    console.print(f"  {wording.dominance(found)}")
     facts(console, _machine_facts(found, metrics))
+    facts(console, [("", said) for said in wording.attribution(found.attributions, found.split)])
     heading(console, "80 % of jobs stay at or below (read / write)")
     table(console, ("", *(f"c = {format_bytes(c)}" for c in metrics.settings.thresholds)),
           _eighty_rows(found, metrics.settings.thresholds))  # fmt: skip
     for title, movers in (("Users", found.users), ("Accounts", found.accounts)):
-        heading(console, f"{title} that move most")
+        shared = f" (shared bytes split {found.split})" if found.flags["shared"] else ""
+        heading(console, f"{title} that move most{shared}")
         table(console, ("", "jobs", "read", "written", "run time"), [_mover(m) for m in movers[:8]])
+    _show_questions(report, console)
     flagged = [(flag, count) for flag, count in found.flags.items() if count]
     if flagged:
         heading(console, f"Flagged jobs ({format_count(found.flagged.height)})")
         facts(console, [(f"{format_count(n)} {flag}", FLAG_MEANINGS[flag]) for flag, n in flagged])
+
+
+def _show_questions(report: MachineReport, console: Console) -> None:
+    """Print what administrators ask."""
+    heading(console, "When it is busy")
+    facts(
+        console,
+        [(f"{d}, busiest hour", _busiest(report.profile, n)) for n, d in enumerate(DIRECTIONS)],
+    )
+    console.print(f"  {wording.change(report.trend)}")
+    heading(console, "Interference")
+    console.print(f"  {wording.interference(report.interference)}")
+    for pair in report.interference[:SLOWED]:
+        console.print(name(f"  {wording.disturbance(pair)}"))
+    if report.contacts:
+        heading(console, "Whom to talk to")
+        columns = ("user", "why", "jobs", "job-hours", "hours at stake")
+        table(console, columns, [_contact(one) for one in report.contacts[:8]])
+
+
+def _contact(found: Contact) -> tuple[str | Text, ...]:
+    hours = (f"{found.job_hours:,.1f}", f"{found.hours_at_stake:,.1f}")
+    return (name(found.user), wording.contact(found), format_count(found.jobs), *hours)
+
+
+def _busiest(found: Profile, number: int) -> str:
+    rates = np.nan_to_num(found.rates[number])
+    if not rates.any():
+        return "nothing moved"
+    day, hour = divmod(int(np.argmax(rates)), 24)
+    ratio = rates.max() / np.nanmean(found.rates[number])
+    rate = format_rate(float(rates.max()))
+    return f"{DAYS[day]} {hour:02d}:00 {found.timezone}, {rate}, {ratio:.1f} times the mean"
 
 
 def _machine_facts(found: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
@@ -118,6 +167,8 @@ def _machine_facts(found: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
             "" if totals.top_share is None else f", {totals.top_share:.1%} by the top 20 % of jobs"
         )
         rows.append((f"{direction} volume", f"{format_bytes(totals.bytes)}{share}"))
+        rows.append(("", wording.whose(totals)))
+        rows.append((f"small {direction}s", wording.small_requests(totals)))
         highest, eighty = totals.highest["max_bandwidth"], totals.eighty["max_bandwidth"]
         peak = f"{format_rate(highest)} by one job; 80 % of jobs up to {format_rate(eighty)}"
         rows.append((f"{direction} peak", peak))
@@ -159,3 +210,27 @@ def show_validation(found: Validation, console: Console) -> None:
         for check in found.checks
     ]
     table(console, ("", "1 %", "median", "99 %", "expected median", ""), rows)
+
+
+def show_benchmark(checked: Checked, console: Console) -> None:
+    """Print what a benchmark moved, what counters show of it, and what to do next."""
+    heading(console, f"Benchmark on {checked.host}")
+    shown = {one.phase: one for one in checked.findings}
+    rows = [
+        (
+            phase.direction,
+            _moment(round(phase.start * SECOND)),
+            format_seconds(phase.end - phase.start),
+            format_bytes(phase.bytes),
+            *((format_bytes(shown[phase].found), f"{shown[phase].ratio:.3f}",
+               "within" if shown[phase].passed else "OUTSIDE") if shown else ()),
+        )
+        for phase in checked.phases
+    ]  # fmt: skip
+    compared = ("in the counters", "ratio", "") if shown else ()
+    table(console, ("", "began", "took", "moved", *compared), rows)
+    if not shown:
+        command = f"ioprism servers validate --record {checked.record} --store STORE"
+        console.print(
+            f"  noted in {checked.record}; once counters of this time are ingested: {command}"
+        )

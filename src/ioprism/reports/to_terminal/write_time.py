@@ -6,26 +6,46 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from ioprism.analyses.write_time.boosting import Trees
 from ioprism.analyses.write_time.estimate import Estimate
 from ioprism.analyses.write_time.evaluation import Evaluation
-from ioprism.analyses.write_time.kinds import BOOSTING, KINDS
+from ioprism.analyses.write_time.fitting import Fit
+from ioprism.analyses.write_time.kinds import BLEND, BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.preparation import LEAKING
-from ioprism.analyses.write_time.sampling import Cost
+from ioprism.analyses.write_time.stage_loads import LOADS
+from ioprism.analyses.write_time.stage_model import StageFit
 from ioprism.analyses.write_time.tuning import CheckpointAdvice, Choice
+from ioprism.analyses.write_time.underestimation import Underestimation
 from ioprism.campaign.sampler import Progress
 from ioprism.model.samples import WritePattern
+from ioprism.pipeline.write_time import Planned, Tuning
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.error_plot import plot
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
-TITLES = {kind: found.title for kind, found in KINDS.items()} | {BOOSTING: "gradient boosting"}
+TITLES = {kind: found.title for kind, found in KINDS.items()} | {
+    BOOSTING: "gradient boosting",
+    STAGES: "stages of the write path",
+}
+RATE_IS = {
+    "given": "as you say",
+    "measured": "as measured so far",
+    "assumed": "a guess: say --rate",
+}
+WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
     "are too good"
 )
+
+
+def title(kind: str) -> str:
+    """Name a kind of model; blends name their members."""
+    if not kind.startswith(BLEND):
+        return TITLES[kind]
+    members = kind.partition(": ")[2].split(", ")
+    return f"{BLEND} of {' and '.join(TITLES[member] for member in members)}"
 
 
 def show_model(model: WriteTimeModel, console: Console) -> None:
@@ -33,12 +53,12 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
     trained = model.facts
     heading(console, f"Write-time model of {model.system.title}")
     rows = [
-        ("model", TITLES[model.fit.kind]),
+        ("model", title(model.fit.kind)),
         ("samples", f"{format_count(trained.samples)} converged, {trained.held_out} to validate"),
         ("left out", f"{trained.unconverged} unconverged, {trained.too_short} too short"),
         ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
     ]
-    if not isinstance(model.fit, Trees):
+    if isinstance(model.fit, Fit):
         rows += [
             ("trained on", ", ".join(map(str, model.fit.scales)) + " nodes"),
             ("lambda", f"{model.fit.penalty:.4g}"),
@@ -51,16 +71,24 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
     heading(console, "On validation samples")
     table(
         console,
-        ("", "within 20 %", "within 30 %", "mean error"),
+        ("", "within 20 %", "within 30 %", "mean error", "error at larger scales"),
         [
-            (TITLES[kind], _percent(s.within_20), _percent(s.within_30), _percent(s.mean_error))
+            (
+                title(kind),
+                _percent(s.within_20),
+                _percent(s.within_30),
+                _percent(s.mean_error),
+                _percent(s.forward_error),
+            )
             for kind, s in model.scores.items()
         ],
     )
 
 
 def _show_features(model: WriteTimeModel, console: Console) -> None:
-    if isinstance(model.fit, Trees):
+    if isinstance(model.fit, StageFit):
+        _show_stages(model, model.fit, console)
+    if not isinstance(model.fit, Fit):
         return
     heading(console, "Features that matter")
     chosen = [
@@ -78,6 +106,18 @@ def _show_features(model: WriteTimeModel, console: Console) -> None:
         for f, value in chosen
     ]
     table(console, ("feature", "coefficient", "unit", "stage"), rows)
+
+
+def _show_stages(model: WriteTimeModel, fit: StageFit, console: Console) -> None:
+    heading(console, f"Stages that matter, overlapping with exponent {fit.shape.exponent:g}")
+    loads = LOADS[model.system.filesystem]
+    tied = {kept: loads[left_out].stage for left_out, kept in fit.tied}
+    rows = [
+        (f"{load.stage} or {tied[n]}" if n in tied else load.stage, load.name, f"{1 / cost:.4g}")
+        for n, (load, cost) in enumerate(zip(loads, fit.costs, strict=True))
+        if cost
+    ]
+    table(console, ("stage", "load", "per second"), rows)
 
 
 def show_evaluation(found: Evaluation, console: Console) -> None:
@@ -100,18 +140,49 @@ def show_evaluation(found: Evaluation, console: Console) -> None:
             for s in found.sets
         ],
     )
-    heading(console, "Other models beside it: within 20 % / within 30 %")
+    heading(console, "Other models beside it: within 20 %")
     kinds = [fit.kind for fit in found.model.beside]
     table(
         console,
         ("samples", *kinds),
-        [(s.name, *(_pair(s.beside.get(kind)) for kind in kinds)) for s in found.sets],
+        [
+            (s.name, *(_percent(s.beside.get(kind, (None,))[0]) for kind in kinds))
+            for s in found.sets
+        ],
     )
+    _show_variability(found, console)
+    for sample_set in found.sets:
+        if text := underestimated(sample_set.underestimated):
+            console.print(f"\n  {sample_set.name}: {text}")
     for sample_set in found.sets:
         if len(sample_set.measured) and sample_set.name != "training scales":
             heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
             for line in plot(sample_set.errors):
                 console.print(f"  {line}")
+
+
+def _show_variability(found: Evaluation, console: Console) -> None:
+    ratios = found.variability
+    if not len(ratios.ratios):
+        return
+    heading(console, "Slowest over fastest run of the same write")
+    shares = (0.1, 0.5, 0.9, 0.99)
+    rows = [(f"{share:.0%} of patterns", f"up to {ratios.quantile(share):.2f}") for share in shares]
+    facts(console, rows)
+
+
+def underestimated(found: Underestimation) -> str:
+    """Say how many predictions are too low, and which; nothing where there are none."""
+    if not found.too_low:
+        return ""
+    text = f"{found.too_low} of {found.samples} take over a quarter longer than predicted"
+    if found.parameter is None:
+        return text
+    how = "at least" if found.at_least else "below"
+    return (
+        f"{text}; with {found.parameter} {how} {found.threshold:.4g} "
+        f"{found.inside[0]} of {found.inside[1]}, else {found.outside[0]} of {found.outside[1]}"
+    )
 
 
 def show_estimate(found: Estimate, console: Console) -> None:
@@ -122,16 +193,28 @@ def show_estimate(found: Estimate, console: Console) -> None:
         [
             ("predicted", format_seconds(found.seconds)),
             (f"{found.level:.0%} interval", _interval(found)),
+            (
+                "on a noisy system",
+                f"{format_seconds(found.noisy[0])} to {format_seconds(found.noisy[1])}",
+            ),
             ("rate", format_rate(found.pattern.total_bytes / found.seconds)),
         ],
     )
-    if found.parts:
-        heading(console, "What makes it")
-        rows = [
-            (p.feature, p.stage, format_seconds(p.seconds), f"{p.seconds / found.seconds:.0%}")
-            for p in found.parts
-        ]
-        table(console, ("feature", "stage", "time", "share"), rows)
+    heading(console, "Where the time goes")
+    rows = [
+        (
+            " or ".join((p.stage, *p.same_as)),
+            ", ".join(p.loads),
+            format_seconds(p.seconds),
+            f"{p.seconds / found.seconds:.0%}",
+        )
+        for p in found.stages
+    ]
+    table(console, ("stage", "load", "time", "share"), rows)
+    if len(found.leading) > 1:
+        console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be told apart here.")
+    if found.may_lead:
+        console.print(f"\n  No sample rules out that {' or '.join(found.may_lead)} takes most.")
 
 
 def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
@@ -153,11 +236,10 @@ def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
     table(console, columns, rows)
 
 
-def show_tuning(
-    now: Estimate, choices: Sequence[Choice], advice: CheckpointAdvice, console: Console
-) -> None:
+def show_tuning(found: Tuning, console: Console) -> None:
     """Print better configurations first, then how often to write."""
-    show_estimate(now, console)
+    choices = found.choices
+    show_estimate(found.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
     rows = [
         (
@@ -172,7 +254,18 @@ def show_tuning(
     table(console, ("configuration", "predicted", "interval", "speedup", "clear"), rows)
     if any(choice.data_moves for choice in choices):
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
-    _show_advice(advice, console)
+    if choices and choices[0].speedup >= WORTH_IT:
+        _show_hints(choices[0], console)
+    _show_advice(found.advice, console)
+
+
+def _show_hints(choice: Choice, console: Console) -> None:
+    if not choice.hints:
+        return
+    heading(console, "How to write as the first of them")
+    for hint in choice.hints:
+        settings = ", ".join(f"{key}={value}" for key, value in hint.settings.items())
+        console.print(f"  {hint.middleware} ({hint.where}): {settings}")
 
 
 def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
@@ -190,23 +283,45 @@ def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
         facts(console, rows)
 
 
-def show_cost(found: Cost, console: Console, *, rate: float, rate_is: str, added: int) -> None:
+def show_plan(found: Planned, console: Console) -> None:
     """Print what sampling will take."""
+    cost = found.cost
     heading(console, "What sampling will take")
     facts(
         console,
         [
-            ("patterns", f"{format_count(found.patterns)}, {format_count(added)} of them new"),
-            ("largest run", format_bytes(found.largest_run_bytes)),
-            ("bytes", f"{format_bytes(found.fewest_bytes)} to {format_bytes(found.most_bytes)}"),
+            ("patterns", f"{format_count(cost.patterns)}, {format_count(found.added)} of them new"),
+            ("largest run", format_bytes(cost.largest_run_bytes)),
+            ("bytes", f"{format_bytes(cost.fewest_bytes)} to {format_bytes(cost.most_bytes)}"),
             (
                 "time",
-                f"{format_seconds(found.fewest_seconds)} to {format_seconds(found.most_seconds)}",
+                f"{format_seconds(cost.fewest_seconds)} to {format_seconds(cost.most_seconds)}",
             ),
-            ("node hours", f"at most {found.node_hours:.3g}"),
-            ("assuming", f"{format_rate(rate)} per node ({rate_is})"),
+            ("node hours", f"at most {cost.node_hours:.3g}"),
+            ("assuming", f"{format_rate(found.rate)} per node ({RATE_IS[found.rate_known_from]})"),
         ],
     )
+
+
+def plan_warnings(found: Planned) -> list[str]:
+    """Say which patterns will be measured for nothing."""
+    cost = found.cost
+    if not cost.too_short:
+        return []
+    return [
+        f"{cost.too_short} of {cost.patterns} patterns are expected to write for less than "
+        f"{cost.shortest:g} s, too short to count: --skip-short leaves them out"
+    ]
+
+
+def sampling_warnings(done: Progress) -> list[str]:
+    """Say which patterns could not be measured, and why."""
+    cannot = [f"{count} patterns cannot run here: {why}" for why, count in done.obstacles.items()]
+    aside = [
+        f"{count} patterns failed repeatedly and wait for the next session: {why}"
+        for why, count in done.aside.items()
+    ]
+    return cannot + aside
 
 
 def show_progress(done: Progress, console: Console) -> None:
@@ -220,6 +335,7 @@ def show_progress(done: Progress, console: Console) -> None:
             ("unconverged", format_count(done.unconverged)),
             ("still to do", format_count(done.waiting)),
             ("interrupted", f"{done.discarded} earlier runs discarded"),
+            ("failed", f"{format_count(done.failed)} runs"),
         ],
     )
 
@@ -237,7 +353,3 @@ def _interval(found: Estimate) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
-
-
-def _pair(shares: tuple[float, float] | None) -> str:
-    return "-" if shares is None else f"{shares[0]:.1%} / {shares[1]:.1%}"

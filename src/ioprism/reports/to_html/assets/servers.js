@@ -39,10 +39,11 @@ function drawFacts(picked) {
   };
   add("jobs", count(picked.length), `sampled every ${data.interval} s, grid ${data.settings.grid}, windows ${data.settings.window}`);
   for (const direction of DIRECTIONS) {
+    add(`${direction} by the servers`, bytes(data.machine[direction].bytes), `all ${count(data.machine.listed)} jobs of the list and whoever else, whole record`);
     const volumes = picked.map((job) => jobs[direction].bytes[job]);
     const speeds = picked.map((job) => jobs[direction].max_bandwidth[job]);
     const top = topShare(volumes);
-    add(`${direction} volume`, bytes(volumes.reduce((sum, value) => sum + (value || 0), 0)),
+    add(`${direction} by the chosen jobs`, bytes(volumes.reduce((sum, value) => sum + (value || 0), 0)),
       top === null ? "nothing moved" : `${(100 * top).toFixed(1)} % by the top 20 % of jobs; 80 % of jobs up to ${bytes(eighty(volumes))}`);
     add(`${direction} peak of one job`, rate(largest(speeds)), `80 % of jobs up to ${rate(eighty(speeds))}`);
   }
@@ -50,7 +51,7 @@ function drawFacts(picked) {
 
 function drawHeat(direction, picked) {
   const moving = picked.filter((job) => jobs[direction].bytes[job] > 0 && jobs[direction].max_bandwidth[job] > 0);
-  const svg = drawing(at(`heat-${direction}`), 540, 470, `${direction}: volume against maximum bandwidth`);
+  const svg = drawing(at(`heat-${direction}`), 540, 486, `${direction}: volume against maximum bandwidth`);
   const volume = moving.map((job) => jobs[direction].bytes[job]), speed = moving.map((job) => jobs[direction].max_bandwidth[job]);
   const peak = data.peaks[direction] || largest(speed);
   const [x0, x1] = powers(volume), [y0, y1] = powers(peak > 0 ? [...speed, peak] : speed), bins = 36;
@@ -81,6 +82,11 @@ function drawHeat(direction, picked) {
   shape(svg, "text", { x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, "volume of the job");
   shape(svg, "text", { x: box.left, y: box.top - 78, "text-anchor": "start" }, "jobs by volume, and their cumulative share");
   shape(svg, "text", { x: box.right + 6, y: box.bottom + 34 }, "jobs by bandwidth");
+  for (const [step, jobsOf] of [1, Math.round(Math.sqrt(most)), most].entries()) {
+    shape(svg, "rect", { x: box.left + 74 * step, y: box.bottom + 46, width: 12, height: 12, class: direction, "fill-opacity": (0.18 + 0.82 * Math.log(1 + jobsOf) / Math.log(1 + (most || 1))).toFixed(2) });
+    shape(svg, "text", { x: box.left + 74 * step + 17, y: box.bottom + 56 }, `${count(jobsOf)} jobs`);
+  }
+  shape(svg, "text", { x: box.left + 222, y: box.bottom + 56 }, `cell: × ${(2 ** ((x1 - x0) / bins)).toFixed(2)} in volume, × ${(2 ** ((y1 - y0) / bins)).toFixed(2)} in rate`);
   if (peak > 0) {
     shape(svg, "line", { x1: box.left, x2: box.right, y1: y(Math.log2(peak)), y2: y(Math.log2(peak)), class: "peak" });
     shape(svg, "text", { x: box.left + 4, y: y(Math.log2(peak)) - 4 }, data.peaks[direction] ? `peak ${rate(peak)}` : `highest seen ${rate(peak)}`);
@@ -137,26 +143,34 @@ function drawDistributions(picked) {
   }
 }
 
+// With all jobs chosen, the servers' account of every job of the list; else of the chosen ones.
 function movers(place, name, picked) {
+  const columns = ["", "jobs", "read", "written", "of it shared"];
+  if (picked.length === ALL.length) {
+    const rows = data.machine[`${name}s`].slice(0, 12);
+    table(place, columns, rows.map((row) => [row[0], count(row[1]), ...row.slice(2).map(bytes)]));
+    return;
+  }
   const sums = new Map();
   for (const job of picked) {
-    const held = sums.get(jobs[name].of[job]) || [0, 0, 0];
-    held[0] += 1; held[1] += jobs.read.bytes[job] || 0; held[2] += jobs.write.bytes[job] || 0;
+    const held = sums.get(jobs[name].of[job]) || [0, 0, 0, 0];
+    held[0] += 1;
+    DIRECTIONS.forEach((direction, number) => { held[1 + number] += jobs[direction].bytes[job] || 0; held[3] += jobs[direction].shared_bytes[job] || 0; });
     sums.set(jobs[name].of[job], held);
   }
   const ordered = [...sums].sort((a, b) => b[1][1] + b[1][2] - a[1][1] - a[1][2]).slice(0, 12);
-  table(place, ["", "jobs", "read", "written"], ordered.map(([number, held]) => [jobs[name].words[number] || "unknown", count(held[0]), bytes(held[1]), bytes(held[2])]));
+  table(place, columns, ordered.map(([number, held]) => [jobs[name].words[number] || "unknown", count(held[0]), ...held.slice(1).map(bytes)]));
 }
 
-const COLUMNS = ["job", "user", "account", "name", "start (UTC)", "moved", "read", "written", "max read", "max write", "I r / w", "servers", "coverage", "flags"];
+const COLUMNS = ["job", "user", "account", "name", "start (UTC)", "moved", "read", "written", "max read", "max write", "I r / w", "servers", "coverage", "bytes are", "flags"];
 const KEYS = [(job) => jobs.id[job], (job) => word("user", job), (job) => word("account", job), (job) => word("name", job), (job) => jobs.start[job], moved,
   (job) => jobs.read.bytes[job] || 0, (job) => jobs.write.bytes[job] || 0, (job) => jobs.read.max_bandwidth[job], (job) => jobs.write.max_bandwidth[job],
-  (job) => jobs.write.intensity[0][job] || 0, (job) => jobs.servers[job], (job) => jobs.coverage[job] ?? 2, (job) => jobs.flags[job]];
+  (job) => jobs.write.intensity[0][job] || 0, (job) => jobs.servers[job], (job) => jobs.coverage[job] ?? 2, (job) => word("attribution", job), (job) => jobs.flags[job]];
 
 function jobRow(job) {
   const both = DIRECTIONS.map((direction) => share(jobs[direction].intensity[0][job])).join(" / ");
   return [jobs.id[job], word("user", job), word("account", job), word("name", job), moment(jobs.start[job]), bytes(moved(job)), bytes(jobs.read.bytes[job]), bytes(jobs.write.bytes[job]),
-    rate(jobs.read.max_bandwidth[job]), rate(jobs.write.max_bandwidth[job]), both, jobs.servers[job], share(jobs.coverage[job]), flags(job).join(" ")];
+    rate(jobs.read.max_bandwidth[job]), rate(jobs.write.max_bandwidth[job]), both, jobs.servers[job], share(jobs.coverage[job]), word("attribution", job), flags(job).join(" ")];
 }
 
 function listed(picked) {
@@ -225,25 +239,35 @@ function drawTotal() {
   });
 }
 
+// Servers by time, named at the left, with the scale below; shades are logarithmic.
 function drawLoad() {
-  const canvas = at("load"), rows = data.load[at("load-direction").value], bins = data.load.edges.length - 1;
-  canvas.width = bins; canvas.height = Math.max(rows.length, 1);
-  const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
-  const most = Math.log(1 + rows.reduce((found, row) => Math.max(found, largest(row)), 0)) || 1;
-  const ink = at("load-direction").value === "read" ? [31, 111, 178] : [194, 85, 27];
-  rows.forEach((row, line) => row.forEach((value, bin) => {
-    const place = 4 * (line * bins + bin);
-    picture.data.set([...ink, value > 0 ? 20 + 235 * (Math.log(1 + value) / most) ** 3 : 0], place);
-  }));
-  context.putImageData(picture, 0, 0);
-  canvas.onpointermove = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const bin = Math.min(bins - 1, Math.floor((event.clientX - box.left) / box.width * bins)), line = Math.min(rows.length - 1, Math.floor((event.clientY - box.top) / box.height * rows.length));
-    if (bin < 0 || line < 0 || !rows.length) return;
-    const edges = data.load.edges;
-    at("load-at").textContent = `${data.load.servers[line]}, ${moment(edges[bin])}: ${rate(rows[line][bin] / (edges[bin + 1] - edges[bin] || 1))}`;
-  };
+  const direction = at("load-direction").value, rows = data.load[direction], edges = data.load.edges, bins = edges.length - 1;
+  const seconds = (edges[bins] - edges[0]) / bins || 1, row = Math.max(2, Math.min(16, 320 / (rows.length || 1))), height = row * rows.length;
+  const svg = drawing(at("load"), 1100, height + 58, `${direction}: each server over time`);
+  const most = largest(rows.flat()), floor = Math.log(1 + most) - Math.log(1e4), step = Math.max(1, Math.ceil(12 / row));
+  const shade = (value) => Math.max(0.04, Math.min(1, (Math.log(1 + value) - floor) / Math.log(1e4)));
+  rows.forEach((values, line) => {
+    if (line % step === 0) shape(svg, "text", { x: 116, y: (line + 0.5) * row + 4, "text-anchor": "end" }, shortened(data.load.servers[line]));
+    values.forEach((value, bin) => {
+      if (value > 0) shape(svg, "rect", { x: (122 + 968 * bin / bins).toFixed(2), y: line * row, width: (968 / bins + 0.2).toFixed(2), height: Math.max(row - 0.6, 1), class: direction, "fill-opacity": shade(value).toFixed(2) });
+    });
+  });
+  shape(svg, "rect", { x: 122, y: 0, width: 968, height, class: "axis" });
+  for (const part of [0, 0.25, 0.5, 0.75, 1]) shape(svg, "text", { x: 122 + 968 * part, y: height + 14, "text-anchor": part === 1 ? "end" : part ? "middle" : "start" }, moment(edges[0] + part * (edges[bins] - edges[0])));
+  [0, 0.25, 0.5, 0.75, 1].forEach((part, number) => {
+    const value = most * 1e-4 ** (1 - part);
+    shape(svg, "rect", { x: 122 + 150 * number, y: height + 30, width: 24, height: 12, class: direction, "fill-opacity": shade(value).toFixed(2) });
+    shape(svg, "text", { x: 152 + 150 * number, y: height + 40 }, `${number ? "" : "up to "}${rate(value / seconds)}`);
+  });
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const bin = Math.floor(((event.clientX - box.left) / box.width * 1100 - 122) / 968 * bins), line = Math.floor((event.clientY - box.top) / box.height * (height + 58) / row);
+    if (bin < 0 || bin >= bins || line < 0 || line >= rows.length) return;
+    at("load-at").textContent = `${data.load.servers[line]}, ${moment(edges[bin])}: ${rate(rows[line][bin] / seconds)}`;
+  });
 }
+
+const shortened = (name) => name.length > 18 ? `${name.slice(0, 8)}…${name.slice(-9)}` : name;
 
 function draw() {
   const picked = selection();
@@ -257,6 +281,8 @@ function draw() {
   drawJobs(picked);
   drawTotal();
 }
+
+const duration = (seconds) => seconds >= 172800 ? `${digits(seconds / 86400)} days` : seconds >= 7200 ? `${digits(seconds / 3600)} hours` : seconds >= 120 ? `${digits(seconds / 60)} minutes` : `${digits(seconds)} seconds`;
 
 function begin() {
   const edges = data.load.edges;
@@ -277,6 +303,8 @@ function begin() {
   at("filters").addEventListener("submit", (event) => event.preventDefault());
   at("filters").addEventListener("reset", () => { Object.assign(chosen, { from: null, to: null, user: "", account: "", partition: "", cell: null }); draw(); });
   at("load-direction").addEventListener("change", drawLoad);
+  at("bin").textContent = `A bin is ${duration((edges[edges.length - 1] - edges[0]) / (edges.length - 1))}; bytes within a bin are shown as their mean rate.`;
+  drawQuestions();
   draw();
   drawLoad();
 }

@@ -1,0 +1,95 @@
+"""What the busiest component of every stage has to carry: the terms of the stage model.
+
+Sizes are in MB, counts are files. A storage server's load leaves out its busiest target's: a
+server is at least as fast as one of its targets, so it only matters through the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ioprism.analyses.write_time.parameters import FloatArray, parameters
+from ioprism.analyses.write_time.system import Storage, System
+from ioprism.model.samples import WritePattern
+
+Values = dict[str, FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """One load, and the stage that carries it."""
+
+    stage: str
+    name: str
+
+
+COMMON = (
+    StageLoad("metadata", "m*n"),  # the number of files comes first: stragglers grow with it
+    StageLoad("compute node", "m*K"),
+    StageLoad("network", "m*n*K"),
+    StageLoad("compute node", "K"),  # what one process can write alone
+)
+LOADS = {
+    "plain": COMMON,
+    "gpfs": (
+        *COMMON,
+        StageLoad("metadata", "s_io*m"),
+        StageLoad("subblock", "m*n*p_sub"),
+        StageLoad("bridge node", "s_b*m*K"),
+        StageLoad("link", "s_l*m*K"),
+        StageLoad("I/O node", "s_io*m*K"),
+        StageLoad("NSD server", "busiest server"),
+        StageLoad("NSD", "busiest NSD"),
+    ),
+    "lustre": (
+        *COMMON,
+        StageLoad("I/O router", "s_r*m*K"),
+        StageLoad("OSS", "s_oss - s_ost"),
+        StageLoad("OST", "s_ost"),
+    ),
+}
+
+
+def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArray:
+    """Return one row for each pattern and one column for each of the system's `LOADS`."""
+    values = parameters(patterns, system=system)
+    files, node = values["m"] * values["n"], values["m"] * values["K"]
+    columns = [files, node, files * values["K"], values["K"]]
+    if system.filesystem == "gpfs":
+        columns += _gpfs(values, files, node, system.storage)
+    if system.filesystem == "lustre":
+        columns += [values["s_r"] * node, values["s_oss"] - values["s_ost"], values["s_ost"]]
+    return np.column_stack(columns)
+
+
+def _gpfs(
+    values: Values, files: FloatArray, node: FloatArray, storage: Storage
+) -> list[FloatArray]:
+    target = _busiest(values["K"], files, values["n_d"], storage.targets)
+    server = _busiest(values["K"], files, values["n_s"], storage.servers)
+    return [
+        values["s_io"] * values["m"],
+        files * values["p_sub"],
+        values["s_b"] * node,
+        values["s_l"] * node,
+        values["s_io"] * node,
+        np.maximum(server - target, 0.0),
+        target,
+    ]
+
+
+def _busiest(size: FloatArray, files: FloatArray, used: FloatArray, count: int) -> FloatArray:
+    """Expect the load of the busiest of `count` components, each file using `used` of them.
+
+    Files start anywhere, so components are hit as bins by balls: beside the mean number of
+    hits, the busiest has about the largest of `count` deviations.
+    """
+    share = used / count
+    mean = files * share
+    deviation = np.sqrt(2.0 * mean * (1.0 - share) * np.log(max(count, 2)))
+    hits = np.minimum(np.maximum(mean + deviation, 1.0), files)
+    busiest: FloatArray = hits * size / used
+    return busiest

@@ -1,0 +1,247 @@
+"""A model of the write path itself: stages that work at the same time, each at its own speed.
+
+    busy = (sum over stages of (load * cost)^p)^(1/p)
+    seconds = (start + metadata + busy) * (1 + straggling * ln(files))
+
+Stages form a pipeline, so their times neither add up (p = 1) nor does only the slowest count
+(p = infinity); p is between. Files are created before data flows, so metadata may come on top
+instead of overlapping. Every process more may be the slowest one, which the last factor says. All
+terms are positive, so every second belongs to a stage.
+
+A stage that the samples do not show gets no cost: its load is penalised, because a speed that the
+training scales hardly touch would decide alone at scales far beyond them. How slow it may still
+be is kept as a bound, for the intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ioprism.analyses.write_time.lasso import BoolArray, FloatArray
+
+STEPS = 80
+SAME = 1e-9  # relative difference below which two loads are one
+LEAST = -14.0  # logarithm of the smallest cost that is told from none, relative to the largest
+SHARPNESS = 1.3  # residuals beyond this many deviations count linearly, not squared
+SMALLEST_DEVIATION = 1e-3
+MAD = 1.4826  # from the median of absolute residuals to a standard deviation
+STARTING_STRAGGLING = 0.02
+EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
+LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the stages work together, and how strongly unseen ones are penalised."""
+
+    exponent: float
+    penalty: float
+    before: tuple[int, ...] = ()  # loads that are worked off before the others
+
+
+@dataclass(frozen=True, slots=True)
+class StageFit:
+    """The costs of all stages, in seconds per unit of load."""
+
+    kind: ClassVar[str] = "stages"
+
+    shape: Shape
+    start: float
+    straggling: float
+    costs: FloatArray  # one for each load; 0 where nothing shows the stage
+    bounds: FloatArray  # the largest costs that the samples allow
+    tied: tuple[tuple[int, int], ...] = ()  # loads left out, and the equal ones that stand for them
+
+    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
+        """Return seconds."""
+        del table
+        return self._seconds(loads, self.costs)
+
+    def parts(self, loads: FloatArray) -> tuple[float, FloatArray, float]:
+        """Split the time of one write: the start, every load, and waiting for the slowest process.
+
+        All are non-negative and add up to the prediction.
+        """
+        times = loads * self.costs
+        powers = times**self.shape.exponent
+        powers[list(self.shape.before)] = 0.0
+        total = float(powers.sum())
+        busy = total ** (1.0 / self.shape.exponent)
+        by_load = powers * (busy / total) if total else powers
+        for number in self.shape.before:
+            by_load[number] = times[number]
+        waiting = self.straggling * float(np.log(max(loads[0], 1.0)))
+        return self.start, by_load, (self.start + float(by_load.sum())) * waiting
+
+    def slowest(self, loads: FloatArray) -> FloatArray:
+        """Return seconds if the stage that matters most were as slow as the samples allow."""
+        found = self._seconds(loads, self.costs)
+        for number, bound in enumerate(self.bounds):
+            if bound > self.costs[number]:
+                costs = self.costs.copy()
+                costs[number] = bound
+                found = np.maximum(found, self._seconds(loads, costs))
+        return found
+
+    def _seconds(self, loads: FloatArray, costs: FloatArray) -> FloatArray:
+        times = loads * costs
+        before = times[:, list(self.shape.before)].sum(axis=1)
+        times[:, list(self.shape.before)] = 0.0
+        busy = before + (times**self.shape.exponent).sum(axis=1) ** (1.0 / self.shape.exponent)
+        waiting = self.straggling * np.log(np.maximum(loads[:, 0], 1.0))
+        seconds: FloatArray = (self.start + busy) * (1.0 + waiting)
+        return seconds
+
+
+def fit_stages(
+    loads: FloatArray, seconds: FloatArray, shape: Shape, *, with_bounds: bool = False
+) -> StageFit:
+    """Fit costs to the logarithm of the time, with outliers counting less."""
+    kept, tied = _distinct(loads)
+    largest = _largest_costs(loads[:, kept], seconds)
+    problem = _Problem(
+        loads[:, kept] * largest,
+        np.log(seconds),
+        np.log(loads[:, 0]),
+        np.isin(kept, shape.before),
+        shape.exponent,
+        shape.penalty,
+    )
+    logarithms = _minimise(problem, float(seconds.min()))
+    costs, bounds = np.zeros(loads.shape[1]), np.zeros(loads.shape[1])
+    shares = np.exp(logarithms[2:])
+    costs[kept] = np.where(logarithms[2:] > LEAST / 2, shares, 0.0) * largest
+    if with_bounds:
+        bounds[kept] = _bounds(problem, logarithms) * largest
+    return StageFit(
+        shape=shape,
+        start=float(np.exp(logarithms[0])),
+        straggling=float(np.exp(logarithms[1])),
+        costs=costs,
+        bounds=bounds,
+        tied=tied,
+    )
+
+
+def _distinct(loads: FloatArray) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+    kept: list[int] = []
+    tied: list[tuple[int, int]] = []
+    for number in range(loads.shape[1]):
+        column = loads[:, number]
+        if not column.any():
+            continue
+        same = [k for k in kept if np.allclose(column, loads[:, k], rtol=SAME, atol=0.0)]
+        if same:
+            tied.append((number, same[0]))
+        else:
+            kept.append(number)
+    return kept, tuple(tied)
+
+
+def _largest_costs(loads: FloatArray, seconds: FloatArray) -> FloatArray:
+    """The cost of every load if it alone made the fastest writes."""
+    positive = np.where(loads > 0, loads, np.nan)
+    largest: FloatArray = np.nanquantile(seconds[:, None] / positive, 0.02, axis=0)
+    return largest
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """Unknowns are logarithms: of start, straggling, and each cost relative to its largest."""
+
+    loads: FloatArray  # scaled by the largest costs
+    logarithms: FloatArray  # of the seconds
+    files: FloatArray  # their logarithm
+    before: BoolArray  # which loads do not overlap with others
+    exponent: float
+    penalty: float
+
+    def residuals(self, unknowns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log(measured / predicted), and the derivatives of log(predicted)."""
+        start, straggling = np.exp(unknowns[:2])
+        times = self.loads * np.exp(unknowns[2:])
+        powers = np.where(self.before, 0.0, times) ** self.exponent
+        total = np.maximum(powers.sum(axis=1), np.finfo(float).tiny)
+        overlapped = total ** (1.0 / self.exponent)
+        busy = start + overlapped + times[:, self.before].sum(axis=1)
+        waiting = straggling * self.files
+        added = np.where(self.before, times, powers * (overlapped / total)[:, None])
+        derivatives = np.column_stack(
+            [start / busy, waiting / (1.0 + waiting), added / busy[:, None]]
+        )
+        return self.logarithms - np.log(busy) - np.log1p(waiting), derivatives
+
+    def loss(self, residuals: FloatArray, unknowns: FloatArray, deviation: float) -> float:
+        """Huber's loss, and the penalty on costs."""
+        size = np.abs(residuals) / deviation
+        misfit = np.where(size < 1.0, size**2 / 2.0, size - 0.5).sum()
+        return float(misfit + self.penalised(unknowns).sum())
+
+    def penalised(self, unknowns: FloatArray) -> FloatArray:
+        """Return the penalty of each unknown."""
+        penalties = self.penalty * len(self.files) * np.exp(unknowns)
+        penalties[:2] = 0.0
+        return penalties
+
+
+def _minimise(problem: _Problem, shortest: float) -> FloatArray:
+    """Levenberg and Marquardt's method, with weights that follow the residuals."""
+    stages = problem.loads.shape[1]
+    unknowns = np.concatenate(
+        [[np.log(0.2 * shortest), np.log(STARTING_STRAGGLING)], np.full(stages, -0.4)]
+    )
+    least = np.concatenate([unknowns[:2] - 10.0, np.full(stages, LEAST)])
+    residuals, derivatives = problem.residuals(unknowns)
+    damping = 1e-2
+    for _ in range(STEPS):
+        deviation = _deviation(residuals)
+        weights = np.minimum(1.0, deviation / np.maximum(np.abs(residuals), 1e-12)) / deviation**2
+        penalties = problem.penalised(unknowns)
+        curvature = (derivatives * weights[:, None]).T @ derivatives + np.diag(penalties)
+        slope = derivatives.T @ (weights * residuals) - penalties
+        before = problem.loss(residuals, unknowns, deviation)
+        for _ in range(8):
+            damped = curvature + np.diag(damping * np.diag(curvature) + 1e-9 * len(residuals))
+            step = np.clip(np.linalg.solve(damped, slope), -2.0, 2.0)
+            tried = np.maximum(unknowns + step, least)
+            residuals_tried, derivatives_tried = problem.residuals(tried)
+            after = problem.loss(residuals_tried, tried, deviation)
+            if after < before:
+                break
+            damping *= 4.0
+        else:
+            break
+        unknowns, residuals, derivatives = tried, residuals_tried, derivatives_tried
+        damping = max(damping / 5.0, 1e-8)
+        if before - after < 1e-6 * before:
+            break
+    return unknowns
+
+
+def _deviation(residuals: FloatArray) -> float:
+    spread = MAD * float(np.median(np.abs(residuals)))
+    return SHARPNESS * max(spread, SMALLEST_DEVIATION)
+
+
+def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
+    """Raise one cost at a time until the samples contradict it; return the last ones allowed."""
+    residuals, _ = problem.residuals(unknowns)
+    deviation = _deviation(residuals)
+    free = replace(problem, penalty=0.0)
+    limit = free.loss(residuals, unknowns, deviation) + max(
+        LEAST_EVIDENCE, EVIDENCE * len(residuals)
+    )
+    found = np.exp(unknowns[2:])
+    for number in range(len(found)):
+        for logarithm in np.arange(0.0, LEAST / 2, -0.1):
+            if logarithm <= unknowns[2 + number]:
+                break
+            raised = unknowns.copy()
+            raised[2 + number] = logarithm
+            if free.loss(free.residuals(raised)[0], raised, deviation) <= limit:
+                found[number] = np.exp(logarithm)
+                break
+    return found

@@ -1,0 +1,87 @@
+"""Workflows and independent tasks: who waits for whom, which application, which rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.analyses.diagnosis.observations import observe
+from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
+from ioprism.model.trace import Trace
+from ioprism.synthetic.machine.cases import make
+from ioprism.synthetic.machine.logs import write_workflow
+from ioprism.synthetic.machine.scenario import Truth
+
+
+def case(kind: str, folder: Path, *, seed: int) -> tuple[Trace, Truth]:
+    made = make(kind, seed=seed)
+    write_workflow(folder, "case", made)
+    return read_trace(folder / "case"), made.truth
+
+
+def of(trace: Trace) -> Diagnosis:
+    return diagnose(trace, LocalEngine())
+
+
+@pytest.mark.parametrize(
+    ("kind", "waits"),
+    [("workflow-independent-slow-rank", False), ("workflow-slow-rank", True), ("slow-node", True)],
+)
+def test_lateness_that_lasts_tells_ranks_that_do_not_wait(kind: str, waits: bool) -> None:
+    trace = make(kind, seed=21).run.trace()
+
+    assert observe(trace, LocalEngine()).waits == waits
+
+
+@pytest.mark.parametrize("kind", ["workflow-slow-rank", "workflow-independent-slow-rank"])
+def test_the_slow_rank_is_named_with_what_it_costs(kind: str, tmp_path: Path) -> None:
+    trace, truth = case(kind, tmp_path, seed=21)
+
+    found = of(trace).causes[0]
+
+    assert found.code == "slow-rank"
+    assert {"ranks": found.culprit["ranks"]} == truth["culprit"]
+    assert found.saving.seconds == pytest.approx(truth["saving"], rel=0.25)
+
+
+def test_a_storm_of_files_is_placed_in_its_directory_application_and_time(tmp_path: Path) -> None:
+    trace, truth = case("workflow-metadata", tmp_path, seed=22)
+
+    found = of(trace).causes[0]
+
+    wanted = truth["culprit"]
+    assert isinstance(wanted, dict)
+    assert found.code == "metadata"
+    assert str(found.culprit["directory"]).startswith(wanted["directory"])
+    assert found.culprit["application"] == wanted["application"]
+    assert found.culprit["from"] == pytest.approx(wanted["from"], abs=0.1)
+    assert found.culprit["to"] == pytest.approx(wanted["to"], abs=0.1)
+
+
+def test_small_requests_are_placed_in_their_file_application_and_time(tmp_path: Path) -> None:
+    trace, truth = case("workflow-small-requests", tmp_path, seed=23)
+
+    found = of(trace).causes[0]
+
+    wanted = truth["culprit"]
+    assert isinstance(wanted, dict)
+    assert found.code == "small-requests"
+    assert {key: found.culprit[key] for key in ("file", "application")} == {
+        key: wanted[key] for key in ("file", "application")
+    }
+    assert found.culprit["to"] == pytest.approx(wanted["to"], abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["workflow-healthy", "workflow-late-task"])
+def test_nothing_is_wrong_with_even_tasks_and_with_long_computing(
+    kind: str, tmp_path: Path
+) -> None:
+    trace, _ = case(kind, tmp_path, seed=24)
+
+    found = of(trace)
+
+    assert sum(cause.saving.seconds for cause in found.causes) <= 0.03 * found.runtime

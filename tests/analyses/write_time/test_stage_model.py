@@ -1,0 +1,64 @@
+"""The stage model finds the speeds a machine has, and gives no cost to what it cannot see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads
+from ioprism.analyses.write_time.stage_model import Shape, StageFit, fit_stages
+from ioprism.analyses.write_time.system import bundled_system
+from ioprism.model.samples import WritePattern
+from tests.analyses.write_time.machines import titan_samples
+
+COSTS = np.array([0.0, 1 / 1000, 0.0, 0.0, 1 / 2500, 0.0, 1 / 300])
+TRUTH = StageFit(Shape(3.0, 0.0, (0,)), 1.5, 0.01, COSTS, COSTS)
+
+
+def made() -> tuple[np.ndarray, np.ndarray]:
+    loads = stage_loads([s.pattern for s in titan_samples()], system=bundled_system("titan"))
+    noise = np.random.default_rng(2).lognormal(0, 0.03, size=len(loads))
+    return loads, TRUTH.predict(loads, loads) * noise
+
+
+def test_speeds_are_found_and_unseen_stages_cost_nothing() -> None:
+    loads, seconds = made()
+
+    found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,)), with_bounds=True)
+
+    shown = COSTS > 0
+    assert found.costs[shown] == pytest.approx(COSTS[shown], rel=0.1)
+    assert np.allclose(found.costs[~shown], 0.0, atol=1e-4)
+    assert (found.bounds >= found.costs).all()
+    assert (found.slowest(loads) >= found.predict(loads, loads)).all()
+
+
+def test_parts_are_never_negative_and_add_up() -> None:
+    loads, _ = made()
+
+    start, by_load, waiting = TRUTH.parts(loads[7])
+
+    whole = TRUTH.predict(loads[7:8], loads[7:8])[0]
+    assert start + by_load.sum() + waiting == pytest.approx(whole)
+    assert (by_load >= 0).all()
+
+
+def test_wild_samples_do_not_move_the_fit() -> None:
+    loads, seconds = made()
+    seconds[::20] *= 8
+
+    found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,)))
+
+    assert np.median(found.predict(loads, loads) / seconds) == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["cetus", "titan"])
+def test_every_load_grows_with_the_burst_or_does_not_depend_on_it(name: str) -> None:
+    system = bundled_system(name)
+    patterns = [WritePattern(32, 8, size * 10**6, None, None) for size in (100, 200, 400)]
+
+    loads = stage_loads(patterns, system=system)
+
+    assert loads.shape == (3, len(LOADS[system.filesystem]))
+    counted = [load.name in ("m*n", "s_io*m", "m*n*p_sub") for load in LOADS[system.filesystem]]
+    assert (np.diff(loads, axis=0)[:, ~np.array(counted)] >= 0).all()

@@ -16,6 +16,7 @@ import msgpack
 from ioprism import client
 from ioprism.errors import ServiceError
 from ioprism.service.http import Server
+from ioprism.service.intake import Message
 from ioprism.service.watch import Watch, WatchSettings
 
 BANDWIDTH = 10e9  # bytes per second, of the file system
@@ -79,7 +80,7 @@ def finish(job: Job, now: float, watch: Watch | None) -> None:
     if watch is not None:
         rate = VOLUME / (now - job.began)
         message = {"job": job.name, "b": [rate], "ts": [job.began], "te": [now]}
-        watch.intake.receive([(job.name, msgpack.packb(message))], arrived=time.monotonic())
+        watch.intake.receive([Message(job.name, msgpack.packb(message))], arrived=time.monotonic())
         watch.step()
     job.began, job.written, job.ready = None, 0.0, now + COMPUTING[job.name]
 

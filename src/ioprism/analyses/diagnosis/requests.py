@@ -230,7 +230,8 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
     files = at.calls.file[some & (at.calls.file >= 0)]
     culprit: dict[str, object] = {"bytes_per_request": int(size)}
     if len(files):
-        culprit["file"] = at.path(int(np.bincount(files).argmax()))
+        file = int(np.bincount(files).argmax())
+        culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
     seconds = saved(share)
     return Candidate(
         "small-requests",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.compare import Comparison
     from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
     from ioprism.pipeline.finding_inspection import FindingInspection
     from ioprism.pipeline.report import ReportSettings
@@ -141,6 +142,29 @@ def phases(
     from ioprism.analyses.phases import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
+
+
+def rhythm(
+    trace: Trace,
+    *,
+    direction: Literal["read", "write", "both"] = "both",
+    by: str | None = None,
+    engine: Engine | None = None,
+    **settings: Any,  # noqa: ANN401 - as `RhythmSettings` has them
+) -> Rhythm:
+    """Return the rhythm of a job: its periods, its typical phase, and the next one.
+
+    Args:
+        trace: what `read` returns.
+        direction: of the I/O to look at.
+        by: also the rhythm of each file, rank or application, among ``rhythms``.
+        engine: where to compute; by default here.
+        settings: layer, metric, frequency, start, end, options, components, fit.
+    """
+    from ioprism.pipeline.period import RhythmSettings, job_rhythm
+
+    chosen = RhythmSettings(direction=direction, by=by, **settings)
+    return job_rhythm(trace, engine or LocalEngine(), chosen).whole
 
 
 def analyse(

@@ -17,7 +17,7 @@ import zmq
 from click.testing import CliRunner
 
 from ioprism import client
-from ioprism.analyses.periodicity.online import Settings
+from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import main
 from ioprism.errors import ServiceError, UsageError
 from ioprism.formats.signals.messages import MOST_NAME

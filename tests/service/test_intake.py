@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.online import Settings
+from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.service.counts import Counts, Latency
 from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Jobs

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 from rich.live import Live
 
-from ioprism.analyses.periodicity.online import Settings
+from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (

@@ -27,7 +27,8 @@ OWN_STORE = "store"  # its events have passed the gate when they were written
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
 GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
-PER_PROCESS = ("dftracer", "strace", "recorder-text")  # write a file for each process of a run
+# These write a file for each process of a run.
+PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.
@@ -35,6 +36,7 @@ BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
     "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
     "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
+    "ftio-text": "ioprism.formats.signals.ftio_text:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",

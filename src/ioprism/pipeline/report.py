@@ -11,8 +11,8 @@ from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
-from ioprism.analyses.periodicity.detect import rhythm
 from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
 from ioprism.analyses.storage_path import by_host, by_target, system_targets

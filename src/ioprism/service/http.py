@@ -15,9 +15,11 @@ from ioprism.reports.to_html import live as page_form
 from ioprism.reports.to_json import live as json_form
 from ioprism.service import metrics
 from ioprism.service.addresses import is_loopback
+from ioprism.service.fleet import fleet
 from ioprism.service.jobs import Job
 from ioprism.service.watch import Watch
 
+LAGGING = 1.0  # seconds that an analysis waits, above which the service says that it lags
 KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
 JSON = "application/json"
 
@@ -133,11 +135,25 @@ class Handler(BaseHTTPRequestHandler):
     def _metrics(self, _: dict[str, str]) -> None:
         watch = self.server.watch
         with watch.lock:
-            text = metrics.exposition(watch.counts, watch.latency, watch.jobs)
+            backlog = metrics.Backlog(watch.analyses_waiting, watch.lag)
+            text = metrics.exposition(watch.counts, watch.latency, watch.jobs, backlog)
         self._send(200, metrics.CONTENT_TYPE, text)
 
     def _health(self, _: dict[str, str]) -> None:
         self._send(200, JSON, to_json.line(_health(self.server.watch)))
+
+    def _fleet_page(self, _: dict[str, str]) -> None:
+        self._send(200, "text/html; charset=utf-8", page_form.fleet_page())
+
+    def _fleet(self, asked: dict[str, str]) -> None:
+        try:
+            horizon = float(asked["horizon"]) if "horizon" in asked else None
+        except ValueError:
+            self._send(400, JSON, to_json.line({"error": "horizon is not a number of seconds"}))
+            return
+        with self.server.watch.lock:
+            body = fleet(self.server.watch, horizon=horizon)
+        self._send(200, JSON, to_json.line(body))
 
     def _events(self, asked: dict[str, str]) -> None:
         with self.server.watch.broker.listening(asked.get("job")) as waiting:
@@ -187,6 +203,8 @@ class Handler(BaseHTTPRequestHandler):
         "/job": _job,
         "/next-phase": _next_phase,
         "/signal": _signal,
+        "/machine": _fleet_page,
+        "/fleet": _fleet,
         "/events": _events,
         "/metrics": _metrics,
         "/health": _health,
@@ -195,7 +213,10 @@ class Handler(BaseHTTPRequestHandler):
 
 def _health(watch: Watch) -> dict[str, Any]:
     saving = None if watch.settings.save_to is None else watch.saving
-    return {"ok": saving is not False, "saving": saving, **watch.counts.state()}
+    with watch.lock:
+        lag = watch.lag
+    behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
+    return {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
 
 
 def _body(job: Job) -> dict[str, Any]:

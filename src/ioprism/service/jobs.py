@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Prediction, Settings, Tracker
-from ioprism.analyses.periodicity.segments import median
+from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
+from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
 from ioprism.service.counts import Counts
@@ -34,6 +34,7 @@ class Job:
         self.longest_gap = 0.0  # seconds between two messages
         self.sender = ""  # who was the first to speak of it
         self.answered = -math.inf  # monotonic seconds
+        self.postponed: float | None = None  # monotonic seconds, since when its analysis waits
         self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
         self._pieces: list[Piece] = []
         self._far = 0

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.detect import Options, rhythm
+from ioprism.analyses.periodicity.detect import Options
 from ioprism.analyses.periodicity.results import Component
+from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.errors import IoprismError
 from ioprism.formats.signals.messages import MalformedMessageError, Problem, unpack

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Settings, Tracker
+from ioprism.analyses.periodicity.live.online import Settings, Tracker
 from ioprism.errors import OutputError
 from ioprism.service import state
 from ioprism.service.addresses import zeromq
@@ -108,6 +108,17 @@ class Watch:
             return self.jobs.find(name)
         every = list(self.jobs)
         return every[0] if len(every) == 1 else None
+
+    @property
+    def analyses_waiting(self) -> int:
+        """How many jobs wait for their analysis, each once and in the order of their turns."""
+        return len(self._postponed)
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the analysis put off longest has waited; 0 if none waits."""
+        since = [job.postponed for job in self._postponed.values() if job.postponed is not None]
+        return time.monotonic() - min(since) if since else 0.0
 
     def stop(self) -> None:
         """End `run`; safe in a signal handler and from any thread."""
@@ -273,7 +284,8 @@ class Watch:
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
             if put_off:
-                self._postponed[name] = job
+                self._postponed.setdefault(name, job)
+                job.postponed = job.postponed or now
             if not put_off or not self.settings.every:
                 self._predict(job, analyse=not put_off)
         self._catch_up(until)
@@ -282,6 +294,7 @@ class Watch:
         """Make analyses that were put off, at least one, however slow the machine."""
         for name in list(self._postponed):
             job = self._postponed.pop(name)
+            job.postponed = None
             if self.jobs.find(name) is not job:
                 continue
             self._predict(job, analyse=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.analyses.periodicity.phases import find_period
-from ioprism.analyses.periodicity.segments import find_pauses, find_phases, median
+from ioprism.analyses.periodicity.onsets.phase_starts import find_period
+from ioprism.analyses.periodicity.onsets.segments import find_pauses, find_phases, median
 from ioprism.model.signal import Signal
 
 
@@ -84,7 +84,6 @@ def test_short_pauses_of_a_busy_signal_are_found() -> None:
 
     assert phases is not None
     assert len(phases) == 15
-    assert phases.by_pauses
 
 
 def test_noise_has_no_phases() -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity import harmonic
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.spectrum import periodogram
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram
 from ioprism.errors import MissingPackageError, UsageError
 from ioprism.model.signal import FloatArray, Signal
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,14 +33,21 @@ class Phases:
     levels: FloatArray  # mean of the signal during each phase
     shortest_gap: float  # seconds; shorter pauses are taken for noise within a phase
     resolution: float  # seconds, of starts and ends
-    by_pauses: bool = False  # phases fill the time and pauses are short, not the reverse
 
     @property
-    def waits(self) -> FloatArray:
-        """What a random process would draw: gaps before the next phase, or busy times."""
-        if self.by_pauses:
-            return self.ends[:-1] - self.starts[:-1]
+    def gaps(self) -> FloatArray:
+        """From the end of each phase to the start of the next, in seconds."""
         return self.starts[1:] - self.ends[:-1]
+
+    def part(self, first: int, last: int) -> Phases:
+        """The phases from ``first`` to ``last``, both included."""
+        chosen = slice(first, last + 1)
+        return replace(
+            self,
+            starts=self.starts[chosen],
+            ends=self.ends[chosen],
+            levels=self.levels[chosen],
+        )
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -90,27 +97,40 @@ def find_phases(signal: Signal) -> Phases | None:
     )
 
 
-def find_pauses(signal: Signal) -> Phases | None:
-    """Split a signal where it does nothing at all, or None if it never or mostly does."""
-    values = signal.values
-    starts, ends = _runs(values > NOTHING * float(np.abs(values).mean()))
-    if len(starts) < 2:
-        return None
-    pauses = starts[1:] - ends[:-1]
-    ascending = np.sort(pauses)
-    half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
-    starts, ends = _close((starts, ends), shortest_gap=SHORT_PAUSE * float(half))
-    if 2 * int((ends - starts).sum()) < len(values):
-        return None
-    volume = _cumulated(values)
+def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
+    """First and past-the-last samples of the stretches above a share of the mean.
+
+    There are none in a signal below zero, which a filter leaves: its ripples are no I/O.
+    """
+    if float(signal.values.min()) < 0.0:
+        return _runs(np.zeros(len(signal.values), dtype=bool))
+    return _runs(signal.values > above * float(np.abs(signal.values).mean()))
+
+
+def join_runs(signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> Phases:
+    """Busy stretches as phases; those no further apart than a gap (samples) are one."""
+    starts, ends = _close(runs, shortest_gap=shortest_gap)
     return Phases(
         _seconds(signal, starts),
         _seconds(signal, ends),
-        _means(volume, starts, ends),
-        shortest_gap=0.0,
-        resolution=signal.interval,
-        by_pauses=True,
+        _means(_cumulated(signal.values), starts, ends),
+        shortest_gap * signal.interval,
+        signal.interval,
     )
+
+
+def find_pauses(signal: Signal) -> Phases | None:
+    """Split a signal where it does nothing at all, or None if it never or mostly does."""
+    runs = busy_runs(signal)
+    if len(runs[0]) < 2:
+        return None
+    pauses = runs[0][1:] - runs[1][:-1]
+    ascending = np.sort(pauses)
+    half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
+    found = join_runs(signal, runs, shortest_gap=SHORT_PAUSE * float(half))
+    if 2.0 * float((found.ends - found.starts).sum()) < signal.end - signal.start:
+        return None
+    return replace(found, shortest_gap=0.0)
 
 
 def _seconds(signal: Signal, samples: IntArray) -> FloatArray:
@@ -178,7 +198,7 @@ def _without_strays(
     volumes = _means(volume, starts, ends) * (ends - starts)
     ascending = np.sort(volumes)
     half = np.searchsorted(np.cumsum(ascending), volumes.sum() / 2)
-    kept = volumes >= STRAY * ascending[half]
+    kept = volumes >= STRAY * ascending[min(int(half), len(ascending) - 1)]
     lengths = (ends - starts)[kept]
     middle = median(lengths)
     if median(np.abs(lengths - middle)) > OF_A_SIZE * middle:

@@ -10,16 +10,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity import harmonic
-from ioprism.analyses.periodicity.ranges import Ranges
+from ioprism.analyses.periodicity.onsets.scales import averaged
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.spectrum import periodogram
-from ioprism.model.signal import Signal
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.ranges import Ranges
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram
+from ioprism.analyses.periodicity.spectral.wavelet import Scalogram
+from ioprism.model.signal import FloatArray, Signal
 
 PERIODS_PER_WINDOW = 4
 WINDOWS_PER_STEP = 4  # overlap: each instant lies in this many windows
 MIN_WINDOW = 16  # samples
 PADDING = 4
+WINDOW_SAMPLES = 512  # at most in a window of a picture
+COLUMNS, ROWS = 512, 96  # of a picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,37 @@ def period_over_time(signal: Signal, *, window: float) -> tuple[Moment, ...]:
         Moment(float(start), float(start + length), float(bin_ / (PADDING * length)), float(share))
         for start, bin_, share in zip(starts, strongest, peaks / totals, strict=True)
     )
+
+
+def spectrogram(signal: Signal, *, window: float) -> Scalogram:
+    """Power over time and period in windows of equal length.
+
+    Args:
+        signal: the signal.
+        window: length of a window, in seconds.
+    """
+    wanted = max(1, round(window / signal.interval / WINDOW_SAMPLES))
+    values = averaged(signal, min(wanted, max(1, len(signal.values) // MIN_WINDOW)))
+    samples = min(len(values.values), max(MIN_WINDOW, round(window / values.interval)))
+    step = max(1, (len(values.values) - samples) // COLUMNS)
+    pieces = np.lib.stride_tricks.sliding_window_view(values.values, samples)[::step]
+    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
+    power = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
+    frequencies = np.arange(power.shape[1]) / (PADDING * samples * values.interval)
+    shortest, longest = 2.0 * values.interval, samples * values.interval
+    periods = np.geomspace(shortest, longest, ROWS)
+    rows = np.array([np.interp(1.0 / periods, frequencies, column) for column in power]).T
+    return _over_all_time(values, rows, periods, samples=samples, step=step)
+
+
+def _over_all_time(
+    signal: Signal, rows: FloatArray, periods: FloatArray, *, samples: int, step: int
+) -> Scalogram:
+    """Give every moment the window whose middle is nearest, up to both ends."""
+    times = np.linspace(signal.start, signal.end, COLUMNS)
+    middles = (times - signal.start) / signal.interval - samples / 2
+    nearest = np.clip(np.rint(middles / step).astype(np.int64), 0, rows.shape[1] - 1)
+    return Scalogram(times, periods, rows[:, nearest])
 
 
 def _agrees(moment: Moment, frequency: float) -> bool:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.periodicity import dft, harmonic
-from ioprism.analyses.periodicity.ranges import Ranges, sliding_correlation, valid_ranges
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.spectrum import (
+from ioprism.analyses.periodicity.spectral import dft, harmonic
+from ioprism.analyses.periodicity.spectral.ranges import Ranges, sliding_correlation, valid_ranges
+from ioprism.analyses.periodicity.spectral.spectrum import (
     cosine_at,
     periodogram,
     power_spectrum,
     refine,
 )
-from ioprism.analyses.periodicity.wavelet import approximate, choose_level
+from ioprism.analyses.periodicity.spectral.wavelet import approximate, choose_level
 from ioprism.model.signal import FloatArray, Signal
 
 
@@ -73,7 +73,7 @@ def analyse(signal: Signal, *, wavelet: str = "haar", level: int | None = None) 
     if level is None:
         level = _chosen_level(signal)
     smooth = approximate(signal, wavelet=wavelet, level=level)
-    chosen = dft.dominant(dft.candidates(smooth))
+    chosen = dft.fundamental(smooth, dft.dominant(dft.candidates(smooth)))
     span = signal.end - signal.start
     if chosen is None or round(chosen.frequency * span) < dft.FIRST_REPEATING:
         return None

@@ -7,14 +7,16 @@ stand out, and of all candidates, belongs to the dominant one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity import harmonic
-from ioprism.analyses.periodicity.outliers import OUTLIERS, STANDS_OUT, z_scores
 from ioprism.analyses.periodicity.results import Candidate, Period
-from ioprism.analyses.periodicity.spectrum import periodogram, power_spectrum
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS, STANDS_OUT, z_scores
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram, power_spectrum
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
@@ -27,7 +29,9 @@ def find_period(
     signal: Signal, *, outliers: str = "zscore", tolerance: float = TOLERANCE
 ) -> Period | None:
     """Return the dominant frequency, or None if there is none by the paper's rules."""
-    found = dominant(candidates(signal, outliers=outliers, tolerance=tolerance))
+    found = fundamental(
+        signal, dominant(candidates(signal, outliers=outliers, tolerance=tolerance))
+    )
     spectrum = periodogram(signal)
     if found is None or spectrum is None:
         return None
@@ -78,6 +82,29 @@ def stand_out(
 def dominant(found: Sequence[Candidate]) -> Candidate | None:
     """The strongest of one or two candidates; None of none or more."""
     return found[0] if 1 <= len(found) <= MOST_CANDIDATES else None
+
+
+def fundamental(signal: Signal, found: Candidate | None) -> Candidate | None:
+    """The frequency of which a candidate is twice the one, if that stands out, too.
+
+    Two bursts in every phase make the second multiple the strongest. It is a harmonic of a
+    frequency that stands out, and those are ignored, even if the strongest is one.
+    """
+    if found is None:
+        return None
+    frequencies, shares = power_spectrum(signal)
+    scores, strongest = z_scores(shares), round(found.frequency / float(frequencies[0])) - 1
+    half = (strongest + 1) / 2 - 1
+    near = np.arange(max(FIRST_REPEATING - 1, math.floor(half)), math.ceil(half) + 1)
+    lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
+    if lower < strongest and scores[lower] >= STANDS_OUT:
+        return replace(
+            found,
+            frequency=float(frequencies[lower]),
+            power_share=float(shares[lower]),
+            score=float(scores[lower]),
+        )
+    return found
 
 
 def _without_harmonics(bins: Sequence[int]) -> list[int]:

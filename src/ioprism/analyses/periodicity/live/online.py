@@ -14,17 +14,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ioprism.analyses.periodicity.beats import Segments, beats, next_phase, over_all, segments
-from ioprism.analyses.periodicity.change import change_point, relative_difference
+from ioprism.analyses.periodicity.describe import predict_next_phase
 from ioprism.analyses.periodicity.detect import Options, detect
-from ioprism.analyses.periodicity.expectation import ExpectedPhase, Record
-from ioprism.analyses.periodicity.grain import Grain
-from ioprism.analyses.periodicity.lines import has_line
-from ioprism.analyses.periodicity.probabilities import FrequencyRange, frequency_ranges
+from ioprism.analyses.periodicity.live.change import change_point, relative_difference
+from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
+from ioprism.analyses.periodicity.live.grain import Grain
+from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
+from ioprism.analyses.periodicity.live.ring import Ring
+from ioprism.analyses.periodicity.live.spending import share_of_look
+from ioprism.analyses.periodicity.onsets.beats import Segments, beats, segments
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.ring import Ring
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
-from ioprism.analyses.periodicity.segments import Phases
+from ioprism.analyses.periodicity.spectral.lines import has_line
 from ioprism.model.signal import FloatArray, Signal
 
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm
@@ -35,8 +36,6 @@ PHASES_SHARE = 0.75  # of the false-alarm level; the rest is left to the spectru
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
 MIN_PHASES = 4  # three periods; fewer are not announced
-FIRST_SHARES = (0.15, 0.2, 0.25, 0.25)  # of the false-alarm level, for four to seven phases
-NEVER = 1e-12
 REMEMBERED = 64  # recent answers
 
 
@@ -77,11 +76,6 @@ class Look:
     signal: Signal
     parts: Segments
     period: Period | None
-
-    @property
-    def beats(self) -> Phases | None:
-        """The phases of the period."""
-        return None if self.period is None else beats(self.parts, self.period)
 
 
 class Tracker:
@@ -147,8 +141,7 @@ class Tracker:
             look = self._search(signal, parts)
         else:
             look = self._follow(signal, parts, before)
-        found = look.beats
-        self._remember(look, before, found)
+        self._remember(look, before)
         change = self._change(before, look)
         self._narrow(now)
         self._due = now + self._step(look, now)
@@ -156,7 +149,7 @@ class Tracker:
             time=now,
             window=(look.signal.start, now),
             period=self._period,
-            next_phase=self._expected(look, found, now),
+            next_phase=self._expected(look, now),
             probabilities=frequency_ranges(self._answers),
             change=change,
         )
@@ -164,14 +157,14 @@ class Tracker:
     def _search(self, signal: Signal, parts: Segments) -> Look:
         """Look for a rhythm where none is known; chance is held against every look."""
         level = self.settings.max_false_alarm
-        found = _by_phases(signal, level=PHASES_SHARE * level * _share(_look(parts)))
+        found = _by_phases(signal, level=PHASES_SHARE * level * share_of_look(_look(parts)))
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
-            if _few_phases(parts) or not has_line(signal):
+            if parts.by_levels is not None or not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
-            share = (1.0 - PHASES_SHARE) * _share(self._spectrum_looks)
+            share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
             found = _by_spectrum(signal, level=share * level)
         return Look(signal, parts, found)
 
@@ -200,9 +193,9 @@ class Tracker:
 
     def _after_change(self, signal: Signal, parts: Segments, known: Period) -> Look | None:
         """The rhythm since the distances of phases changed, if they did and there is one."""
-        usual = beats(parts, known) or parts.by_levels
-        if usual is not None and (place := change_point(usual.starts)) is not None:
-            self._suspected = float(usual.starts[place])
+        starts = _starts(parts, known)
+        if starts is not None and (place := change_point(starts)) is not None:
+            self._suspected = float(starts[place])
         elif _silence(signal, known) > STILL_VALID:
             self._suspected = self._suspected or self._last_beat
         if self._suspected is None:
@@ -211,7 +204,9 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = _by_phases(recent, level=self.settings.max_false_alarm * _share(_look(new_parts)))
+        found = _by_phases(
+            recent, level=self.settings.max_false_alarm * share_of_look(_look(new_parts))
+        )
         if found is None or _silence(recent, found) > STILL_VALID:
             return None
         if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
@@ -219,7 +214,7 @@ class Tracker:
             return None
         return Look(recent, new_parts, found)
 
-    def _remember(self, look: Look, before: Period | None, found_beats: Phases | None) -> None:
+    def _remember(self, look: Look, before: Period | None) -> None:
         found = look.period
         self._answers.append(None if found is None else found.frequency)
         same = (
@@ -228,10 +223,11 @@ class Tracker:
             and relative_difference(found.seconds, before.seconds) <= AGREEMENT
         )
         self._equal = self._equal + 1 if same else int(found is not None)
-        self._period = None if found is None else over_all(found, found_beats)
-        if found_beats is not None:
-            self._last_beat = float(found_beats.starts[-1]) - look.signal.interval
-            self.record.observe(float(found_beats.starts[-1]))
+        self._period = found
+        if found is not None and found.phases:
+            start = found.phases[-1][0]
+            self._last_beat = start - look.signal.interval
+            self.record.observe(start, now=look.signal.end)
 
     def _change(self, before: Period | None, look: Look) -> Change | None:
         """What to announce; a new rhythm also begins a new stretch to look at."""
@@ -276,11 +272,11 @@ class Tracker:
             step = min(step, (now - look.signal.start) / look.parts.count)
         return max(step, look.signal.interval)
 
-    def _expected(self, look: Look, found: Phases | None, now: float) -> ExpectedPhase | None:
+    def _expected(self, look: Look, now: float) -> ExpectedPhase | None:
         if self._period is None or look.period is None:
             self.record.forget()
             return None
-        phase = next_phase(look.signal, look.period, found, now=now)
+        phase = predict_next_phase(look.signal, look.period, now=now)
         return None if phase is None else self.record.expect(phase, self._period)
 
     def _moved_on(self, latest: Prediction, now: float) -> Prediction:
@@ -309,11 +305,22 @@ class Tracker:
             "last_beat": self._last_beat,
             "spectrum_due": self._spectrum_due,
             "spectrum_looks": self._spectrum_looks,
+            "latest": self._latest_state(),
+        }
+
+    def _latest_state(self) -> dict[str, Any] | None:
+        if self.latest is None:
+            return None
+        phase = self.latest.next_phase
+        return {
+            "time": self.latest.time,
+            "window": list(self.latest.window),
+            "next_phase": None if phase is None else asdict(phase),
         }
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], settings: Settings) -> Tracker:
-        """Return the tracker that `state` described; it answers anew with the next batch."""
+        """Return the tracker that `state` described; it answers at once as it did last."""
         tracker = cls(settings)
         tracker.ring = Ring.restored(state["ring"])
         tracker.grain = Grain.restored(state["grain"])
@@ -326,7 +333,20 @@ class Tracker:
         tracker._last_beat = state["last_beat"]
         tracker._spectrum_due = float(state["spectrum_due"])
         tracker._spectrum_looks = int(state["spectrum_looks"])
+        tracker.latest = tracker._restored_latest(state.get("latest"))
         return tracker
+
+    def _restored_latest(self, state: Mapping[str, Any] | None) -> Prediction | None:
+        if state is None:
+            return None
+        phase, (start, end) = state["next_phase"], state["window"]
+        return Prediction(
+            time=float(state["time"]),
+            window=(float(start), float(end)),
+            period=self._period,
+            next_phase=None if phase is None else ExpectedPhase(**phase),
+            probabilities=frequency_ranges(self._answers),
+        )
 
 
 def _look(parts: Segments) -> int:
@@ -334,22 +354,10 @@ def _look(parts: Segments) -> int:
     return parts.count - MIN_PHASES + 1
 
 
-def _few_phases(parts: Segments) -> bool:
-    """Whether the signal has clear phases, but too few for a rhythm of any kind."""
-    return parts.by_levels is not None and len(parts.by_levels) < MIN_PHASES - 1
-
-
-def _share(look: int) -> float:
-    """The share of the false-alarm level that the k-th look may use; all looks make 1.
-
-    Most is spent on four to seven phases, when an answer is wanted and can be given.
-    """
-    if look < 1:
-        return NEVER
-    if look <= len(FIRST_SHARES):
-        return FIRST_SHARES[look - 1]
-    later = look - len(FIRST_SHARES)
-    return (1.0 - sum(FIRST_SHARES)) / (later * (later + 1))
+def _starts(parts: Segments, known: Period) -> FloatArray | None:
+    """When phases begin, by the way of splitting whose distances are closest to the rhythm's."""
+    found = beats(parts, known) or parts.by_levels
+    return None if found is None else found.starts
 
 
 def _latest_distance(parts: Segments) -> float:
@@ -361,11 +369,11 @@ def _latest_distance(parts: Segments) -> float:
 
 
 def _by_phases(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("phases", level))
+    return detect(signal, options=Options("phases", level, maybe=False))
 
 
 def _by_spectrum(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("harmonic", level))
+    return detect(signal, options=Options("harmonic", level, maybe=False))
 
 
 def _silence(signal: Signal, period: Period) -> float:
@@ -382,5 +390,8 @@ def _since(period: Period, now: float) -> float:
 def _restored_period(state: Mapping[str, Any] | None) -> Period | None:
     if state is None:
         return None
-    ranges = tuple((float(start), float(end)) for start, end in state["valid_ranges"])
-    return Period(**{**state, "valid_ranges": ranges})
+    ranges = {
+        name: tuple((float(start), float(end)) for start, end in state.get(name, ()))
+        for name in ("valid_ranges", "phases")
+    }
+    return Period(**{**state, **ranges})

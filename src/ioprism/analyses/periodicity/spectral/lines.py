@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ioprism.analyses.periodicity.spectrum import power_spectrum
+from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
 from ioprism.model.signal import Signal
 
 MIN_REPETITIONS = 3  # periods in the signal

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity import harmonic
 from ioprism.analyses.periodicity.results import Period
-from ioprism.analyses.periodicity.spectrum import periodogram
+from ioprism.analyses.periodicity.spectral import harmonic
+from ioprism.analyses.periodicity.spectral.spectrum import periodogram
 from ioprism.model.signal import FloatArray, Signal
 
 MIN_REPETITIONS = 2

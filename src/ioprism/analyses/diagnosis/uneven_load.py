@@ -135,6 +135,8 @@ def _least_chain(at: Situation, chain: Floats, work: Floats) -> Floats:
 def _hot_target(at: Situation) -> Iterator[Candidate]:
     """More files of one rank each lie on one target than on the others."""
     users = _users(at)
+    if not len(users):  # all calls are on files without a name
+        return
     private = _data(at) & (at.calls.file >= 0) & (users[np.maximum(at.calls.file, 0)] <= 1)
     if len(at.pieces.targets) < 2 or not private.any():
         return

@@ -88,7 +88,7 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     """Some ranks move much more than others."""
     some = _data(at) & ~of_library
     moved = at.by_rank(at.calls.bytes.astype(np.float64), some)
-    total = moved.sum(axis=0)
+    total = np.where(_peers(at, moved.sum(axis=0)), moved.sum(axis=0), 0.0)
     active = total > 0
     if active.sum() < MANY:
         return None
@@ -125,6 +125,15 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
         contrast_of(at, mine, some & ~mine, "data-imbalance"),
         {"bytes": float(total[heavy].mean()), "even_bytes": float(total.sum() / active.sum())},
     )
+
+
+def _peers(at: Situation, moved: Floats) -> Flags:
+    """The ranks of the program that moves most: launchers and other tasks are no peers."""
+    names = np.array(at.seen.applications)
+    if not len(names):
+        return np.ones(len(moved), bool)
+    sums = {name: moved[names == name].sum() for name in set(names.tolist())}
+    return np.asarray(names == max(sums, key=lambda name: sums[name]), bool)
 
 
 def _least_chain(at: Situation, chain: Floats, work: Floats) -> Floats:

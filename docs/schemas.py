@@ -132,6 +132,7 @@ BOTTLENECKS = keys(
         "coverage": said(maybe(NUMBER), "share of bottlenecks that a rule explains"),
     }
 )
+PAGE = keys({"number": WHOLE, "per_view": maybe(WHOLE)})
 PARTS = keys({"parts": named(each(named(ANY))), "calls": said(each(named(ANY)), "the longest")})
 INSPECT = {
     "anyOf": [
@@ -207,7 +208,8 @@ RULES = keys({
 # Commands whose document says what was read; then those of which none does.
 OF_TRACES = {
     "report": REPORT, "diagnose": DIAGNOSE, "characterise": CHARACTERISE,
-    "bottlenecks": joined(BOTTLENECKS, keys({}, page=keys({"number": WHOLE, "per_view": maybe(WHOLE)}))), "phases": PHASES, "period": joined(RHYTHM, RHYTHM_BY),
+    "bottlenecks": joined(BOTTLENECKS, keys({}, page=PAGE)), "phases": PHASES,
+    "period": joined(RHYTHM, RHYTHM_BY),
     "compare": COMPARE, "explore": keys({"address": said(TEXT, "of the page")}),
     **{f"servers {name}": body for name, body in SERVERS.items()},
     **{f"write-time {name}": body for name, body in WRITE_TIME.items()},

@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs dist clean
 
 help:
 	@echo "make demo   analyse the embedded sample and say where the results are"
 	@echo "make test   run the tests"
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make bench  measure every claim of benchmarks/README.md"
-	@echo "make docs   write the generated reference pages anew"
+	@echo "make docs   write the generated reference pages and schemas anew, build the site"
+	@echo "make dist   build the wheel and the source archive, and check them"
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,5 +44,11 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m docs.generate
 
+dist: $(READY)
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo dist site

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from docs import schemas
+from docs import manual, schemas
 from ioprism import errors
 from ioprism.cli import COMMANDS, main
 from ioprism.formats.registry import FACTS, Unavailable, readers
@@ -162,6 +162,7 @@ def generate(folder: Path, schema_folder: Path = schemas.FOLDER) -> None:
     """Write all pages, and the schemas that the package ships."""
     folder.mkdir(exist_ok=True)
     schemas.write(schema_folder)
+    (folder / manual.NAME).write_text(manual.page(), encoding="utf-8")
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
 

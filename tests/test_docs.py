@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from docs import manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER
 from ioprism import errors
@@ -35,7 +36,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
+@pytest.mark.parametrize("name", [*sorted(PAGES), manual.NAME])
 def test_generated_pages_are_current(name: str, generated: Path) -> None:
     written = (REFERENCE / name).read_text(encoding="utf-8")
 

@@ -35,16 +35,16 @@ class Folders:
         Raises:
             UsageError: it lies outside, leads outside, or does not exist.
         """
-        found = [path for root in self.roots if self._holds(path := (root / name).resolve())]
-        path = next((path for path in found if path.exists()), None)
-        if path is None:
+        meant = ((root / name).resolve() for root in self.roots)
+        found = next((path for path in meant if self._holds(path) and path.exists()), None)
+        if found is None:
             where = ", ".join(map(str, self.roots))
             raise UsageError(
                 f"{printable(name)} is not in the folders that are served.\n"
                 f"Hint: name a file or a folder in {printable(where)}."
             )
-        self._check_below(path)
-        return path
+        self._check_below(found)
+        return found
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self.roots)

@@ -67,6 +67,11 @@ def joined(*objects: Schema) -> Schema:
     return {"type": "object", "required": list(dict.fromkeys(every)), "properties": properties}
 
 
+def some(one: Schema, *chosen: str) -> Schema:
+    """An object with some of the keys of another."""
+    return keys({key: one["properties"][key] for key in chosen})
+
+
 def of(result: type, *, without: Iterable[str] = (), **other: Schema) -> Schema:
     """The fields of a result type, each with the comment beside it; `other` replaces or adds."""
     hints, comments = get_type_hints(result), _comments(result)

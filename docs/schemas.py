@@ -22,15 +22,18 @@ from docs.schema_words import (
     of,
     one_of,
     said,
+    some,
 )  # fmt: skip
 from docs.schemas_machine import SERVERS, SITE, WRITE_TIME
 from ioprism.analyses.bottlenecks.result import Bottleneck, ViewSummary
 from ioprism.analyses.characterise import Amount
 from ioprism.analyses.diagnosis import result as diagnosis
-from ioprism.analyses.periodicity import online, results
-from ioprism.analyses.periodicity.expectation import ExpectedPhase
-from ioprism.analyses.periodicity.probabilities import FrequencyRange
+from ioprism.analyses.periodicity import results
+from ioprism.analyses.periodicity.live import online
+from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
+from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.analyses.phases import LayerPhases, Phase
+from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model.finding import Finding, Recommendation, Severity
 from ioprism.reports.to_json import SCHEMA
 from ioprism.rules.registry import NotChecked
@@ -103,6 +106,7 @@ JUDGED = joined(
         "levels": said(named(WHOLE), "how many findings of each level"),
     }),
     FINDINGS,
+    keys({"slowest_rank": maybe(of(SlowestRank))}),
 )  # fmt: skip
 MANY_JUDGED = keys({
     "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
@@ -120,7 +124,11 @@ DIAGNOSE = joined(
     keys({}, stages=of(diagnosis.Diagnosis)["properties"]["stages"]),
 )
 
-BOTTLENECK = of(Bottleneck)
+BOTTLENECK = of(
+    Bottleneck,
+    views=said(each(each(TEXT)), "the perspectives in which it stands out"),
+    peers=said(named(ANY), "what it is compared with"),
+)
 BOTTLENECKS = keys(
     {
         "settings": named(ANY),
@@ -144,9 +152,23 @@ INSPECT = {
 PHASE = of(Phase, without=("bytes_read", "bytes_written"), kind=said(TEXT, "what is done"))
 PHASES = keys({"layers": named(of(LayerPhases, phases=each(PHASE)))})
 
-PERIOD = maybe(of(results.Period))
+PERIOD = maybe(of(results.Period, without=("phases",)))
+NAMED_PERIOD = joined(
+    of(results.NamedPeriod, without=("period",)),
+    some(
+        of(results.Period),
+        "seconds",
+        "valid_ranges",
+        "false_alarm_probability",
+        "confidence",
+        "certainty",
+        "repetitions",
+    ),
+)
 RHYTHM = of(
     results.Rhythm,
+    period=PERIOD,
+    rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),
     signal=keys({
         "samples": WHOLE, "frequency": NUMBER, "start": NUMBER, "end": NUMBER, "direction": TEXT,
     }),

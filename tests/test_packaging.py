@@ -15,27 +15,29 @@ from typing import Any
 import pytest
 import yaml
 
-from ioprism.analyses.periodicity.outliers import _load
-from ioprism.analyses.periodicity.wavelet import _other
+from ioprism.analyses.periodicity.spectral.outliers import _load
+from ioprism.analyses.periodicity.spectral.wavelet import _other
 from ioprism.analyses.write_time.boosting import fit_trees
 from ioprism.client import _zeromq
-from ioprism.engine.dask import _package
+from ioprism.engine.cluster import package
 from ioprism.errors import IoprismError
 from ioprism.formats.counters.tokio import _h5py
 from ioprism.formats.registry import read_trace
 from ioprism.rules.bottlenecks.load import _parsed_yaml
 from ioprism.service.addresses import zeromq
 from ioprism.service.mcp import server
+from ioprism.storage.remote import _storage
 from ioprism.version import __version__
 from tests.conftest import ROOT, TEST_DATA
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS: dict[str, list[tuple[tuple[str, ...], Callable[[], object]]]] = {
     "boosting": [(("sklearn.ensemble",), lambda: fit_trees(None, seed=1))],  # type: ignore[arg-type]
-    "dask": [(("dask",), lambda: _package("dask"))],
+    "dask": [(("dask",), lambda: package("dask"))],
     "mcp": [(("mcp.server",), lambda: server([Path()]))],
     "otf2": [(("otf2",), lambda: read_trace(TEST_DATA / "otf2/traces.otf2").files)],
     "outliers": [(("sklearn.cluster",), lambda: _load("sklearn.cluster", "dbscan"))],
+    "remote": [(("s3fs",), lambda: _storage("s3://bucket/run.darshan"))],
     "server": [(("zmq",), lambda: zeromq("watch")), (("zmq",), lambda: _zeromq("sending"))],
     "tokio": [(("h5py",), lambda: _h5py(Path("x.hdf5")))],
     "wavelets": [(("pywt",), lambda: _other("db4"))],

@@ -21,6 +21,7 @@ class PyIoprism(PythonPackage):
     depends_on("py-hatchling", type="build")
     depends_on("py-click@8.1:", type=("build", "run"))
     depends_on("py-duckdb@2:", type=("build", "run"))
+    depends_on("py-fsspec@2024.6:", type=("build", "run"))
     depends_on("py-isal@1.7:", type=("build", "run"))
     depends_on("py-msgpack@1.1:", type=("build", "run"))
     depends_on("py-numpy@2:", type=("build", "run"))

@@ -85,13 +85,11 @@ class Answers:
         limit: int = PAGE,
     ) -> str:
         """Whether a job's I/O repeats, how often, how sure that is, and when it is due next."""
-        from ioprism.analyses.periodicity.detect import rhythm
-        from ioprism.analyses.periodicity.sampling import sample
-        from ioprism.views.time.bandwidth import bandwidth
+        from ioprism.pipeline.period import RhythmSettings, job_rhythm
 
-        trace = self._read(paths)
-        found = rhythm(sample(bandwidth(trace, LocalEngine(), direction=direction)))
-        return _page(trace, period_json.body(found, direction=direction), offset, limit)
+        trace, settings = self._read(paths), RhythmSettings(direction=direction)
+        found = job_rhythm(trace, LocalEngine(), settings)
+        return _page(trace, period_json.job_body(found, settings), offset, limit)
 
     def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
         """What a change did: numbers side by side, findings gone, new and kept."""

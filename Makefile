@@ -54,6 +54,8 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 dist: $(READY)
 	$(BIN)/python -m pip install --quiet build twine

@@ -45,8 +45,8 @@ def test_the_python_of_the_tutorial_runs_as_printed(tmp_path: Path) -> None:
     subprocess.run(make, cwd=tmp_path, check=True, capture_output=True, timeout=120)
 
     told = subprocess.run(
-        [sys.executable, "-c", blocks("python")], cwd=tmp_path, check=True, capture_output=True, text=True,
-        timeout=120,
+        [sys.executable, "-c", blocks("python")],
+        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
     assert float(told.stdout) > 0

@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs fuzz mutants clean
+.PHONY: help demo test lint bench docs dist fuzz mutants clean
 
 help:
 	@echo "make demo   analyse the embedded sample and say where the results are"
 	@echo "make test   run the tests"
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make bench  measure every claim of benchmarks/README.md"
-	@echo "make docs   write the generated reference pages anew"
+	@echo "make docs   write the generated reference pages and schemas anew, build the site"
+	@echo "make dist   build the wheel and the source archive, and check them"
 	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
 
@@ -53,6 +54,14 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	$(BIN)/python -m mkdocs build --strict --quiet
+
+dist: $(READY)
+	$(BIN)/python -m pip install --quiet build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo dist site

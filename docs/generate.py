@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from docs import manual, schemas
 from ioprism import errors
 from ioprism.cli import COMMANDS, main
 from ioprism.formats.registry import FACTS, Unavailable, readers
@@ -138,6 +139,11 @@ def _default(name: str, unit: str) -> str:
     return format_bytes(value) if unit == "B" else f"{value:g}{' s' if unit == 's' else ''}"
 
 
+def json_page() -> str:
+    """Every key of every JSON document."""
+    return f"{NOTE}\n{schemas.page()}"
+
+
 def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
@@ -147,16 +153,19 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "errors.md": error_page,
     "formats.md": formats,
+    "json.md": json_page,
     "rules.md": rule_page,
 }
 
 
-def generate(folder: Path) -> None:
-    """Write all pages."""
+def generate(folder: Path, schema_folder: Path = schemas.FOLDER) -> None:
+    """Write all pages, and the schemas that the package ships."""
     folder.mkdir(exist_ok=True)
+    schemas.write(schema_folder)
+    (folder / manual.NAME).write_text(manual.page(), encoding="utf-8")
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    generate(Path(sys.argv[1]) if len(sys.argv) > 1 else REFERENCE)
+    generate(*(map(Path, sys.argv[1:]) if len(sys.argv) > 1 else (REFERENCE,)))

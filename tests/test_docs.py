@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from docs import manual
 from docs.generate import PAGES, REFERENCE
+from docs.schemas import FOLDER
 from ioprism import errors
 from ioprism.cli import COMMANDS
 from tests.conftest import ROOT
@@ -26,16 +28,27 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as a new process writes them: click remembers the help options it made before."""
     folder = tmp_path_factory.mktemp("reference")
     subprocess.run(
-        [sys.executable, "-m", "docs.generate", str(folder)], cwd=ROOT, check=True, timeout=120
+        [sys.executable, "-m", "docs.generate", str(folder), str(folder / "schemas")],
+        cwd=ROOT,
+        check=True,
+        timeout=120,
     )
     return folder
 
 
-@pytest.mark.parametrize("name", sorted(PAGES))
+@pytest.mark.parametrize("name", [*sorted(PAGES), manual.NAME])
 def test_generated_pages_are_current(name: str, generated: Path) -> None:
     written = (REFERENCE / name).read_text(encoding="utf-8")
 
     assert written == (generated / name).read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_shipped_schemas_are_current(generated: Path) -> None:
+    made = {path.name: path.read_text(encoding="utf-8") for path in generated.glob("schemas/*")}
+
+    assert made == {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*")}, (
+        "run `make docs`"
+    )
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))

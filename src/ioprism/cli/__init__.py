@@ -26,6 +26,7 @@ COMMANDS = {
     "demo": "Make a sample trace and analyse it.",
     "period": "The rhythm of a job's I/O: how often it repeats.",
     "formats": "What can be read, and what each format can tell.",
+    "mcp": "The same answers for assistants, over the Model Context Protocol.",
     "phases": "When a job does I/O, and whom each phase waits for.",
     "rules": "Every rule, its code and its threshold.",
     "servers": "Characterise a machine from its file-system servers' counters.",

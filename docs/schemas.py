@@ -1,0 +1,314 @@
+"""What every `--json` document holds, as JSON Schemas: written into the package by `make docs`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import ioprism
+from docs.schema_words import (
+    ANY,
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    Schema,
+    each,
+    joined,
+    keys,
+    maybe,
+    named,
+    of,
+    one_of,
+    said,
+    some,
+)  # fmt: skip
+from docs.schemas_machine import SERVERS, SITE, WRITE_TIME
+from ioprism.analyses.bottlenecks.result import Bottleneck, ViewSummary
+from ioprism.analyses.characterise import Amount
+from ioprism.analyses.diagnosis import result as diagnosis
+from ioprism.analyses.periodicity import results
+from ioprism.analyses.periodicity.live import online
+from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
+from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
+from ioprism.analyses.phases import LayerPhases, Phase
+from ioprism.analyses.slowest_rank import SlowestRank
+from ioprism.model.finding import Finding, Recommendation, Severity
+from ioprism.reports.to_json import SCHEMA
+from ioprism.rules.registry import NotChecked
+
+FOLDER = Path(ioprism.__file__).parent / "schemas"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+SOURCE = keys({
+    "paths": said(each(TEXT), "what was read"),
+    "format": said(TEXT, "of the trace, as `ioprism formats` names it"),
+    "warnings": said(each(TEXT), "what is missing from the answer, and why"),
+})  # fmt: skip
+HEAD = keys({
+    "ioprism": said(TEXT, "the version that answered"),
+    "schema": said({"const": SCHEMA}, "the version of these documents"),
+})  # fmt: skip
+TRACE_HEAD = joined(HEAD, keys({"source": SOURCE}))
+
+JOB = keys({
+    "ranks": maybe(WHOLE), "processes": maybe(WHOLE), "hosts": maybe(WHOLE),
+    "runtime": said(maybe(NUMBER), "seconds"), "executable": maybe(TEXT),
+    "start_time": said(maybe(NUMBER), "seconds since 1970"),
+    "end_time": said(maybe(NUMBER), "seconds since 1970"),
+    "job_id": maybe(TEXT), "metadata": named(TEXT),
+})  # fmt: skip
+AMOUNT = of(Amount)
+KINDS = {"read": AMOUNT, "write": AMOUNT, "metadata": AMOUNT}
+SIZES = each(keys({
+    "low": said(WHOLE, "bytes"), "high": said(maybe(WHOLE), "bytes"), "count": WHOLE,
+}))  # fmt: skip
+CEILINGS = each(keys({
+    "tool": TEXT, "path": TEXT, "processes": maybe(WHOLE), "request_size": maybe(WHOLE),
+    "relations": each(keys({
+        "operation": TEXT, "measure": TEXT, "job": NUMBER, "ceiling": NUMBER, "share": NUMBER,
+    })),
+}))  # fmt: skip
+CHARACTERISE = keys(
+    {
+        "job": JOB,
+        "totals": keys({
+            "io_time": said(NUMBER, "seconds in I/O calls, over all processes"),
+            "operations": WHOLE, "bytes_read": WHOLE, "bytes_written": WHOLE, "files": WHOLE,
+        }),
+        "by_operation": keys(KINDS, other=AMOUNT),
+        "by_layer": said(named(joined(AMOUNT, keys({}, **KINDS, other=AMOUNT))), "by interface"),
+        "request_sizes": keys({"read": SIZES, "write": SIZES}),
+    },
+    ceilings=CEILINGS,
+)  # fmt: skip
+
+LEVEL: Schema = {"enum": [level.value for level in Severity]}
+ADVICE = each(of(Recommendation))
+FINDING = of(
+    Finding,
+    without=("severity",),
+    level=LEVEL,
+    subject=keys({"kind": TEXT, "name": maybe(one_of(TEXT, NUMBER))}),
+    evidence=said(named(ANY), "the numbers that it rests on, in base units"),
+    threshold=said(named(ANY), "what they were compared with"),
+    details=each(named(ANY)),
+)
+NOT_CHECKED = each(of(NotChecked))
+FINDINGS = keys({"findings": each(FINDING), "not_checked": NOT_CHECKED})
+JUDGED = joined(
+    keys({
+        "job": keys({
+            "job_id": maybe(TEXT), "executable": maybe(TEXT), "ranks": maybe(WHOLE),
+            "runtime": maybe(NUMBER), "start_time": maybe(NUMBER),
+        }),
+        "levels": said(named(WHOLE), "how many findings of each level"),
+    }),
+    FINDINGS,
+    keys({"slowest_rank": maybe(of(SlowestRank))}),
+)  # fmt: skip
+MANY_JUDGED = keys({
+    "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
+    "jobs": each(joined(keys({"paths": each(TEXT), "warnings": each(TEXT)}), JUDGED)),
+    "failures": each(TEXT),
+})  # fmt: skip
+
+CAUSE = of(
+    diagnosis.Cause,
+    without=("facts",),
+    culprit=said(named(ANY), "a file, rank, node, storage target … by its name"),
+)
+DIAGNOSE = joined(
+    of(diagnosis.Diagnosis, without=("stages",), causes=said(each(CAUSE), "largest saving first")),
+    keys({}, stages=of(diagnosis.Diagnosis)["properties"]["stages"]),
+)
+
+BOTTLENECK = of(
+    Bottleneck,
+    views=said(each(each(TEXT)), "the perspectives in which it stands out"),
+    peers=said(named(ANY), "what it is compared with"),
+)
+BOTTLENECKS = keys(
+    {
+        "settings": named(ANY),
+        "totals": named(maybe(NUMBER)),
+        "views": each(of(ViewSummary)),
+        "bottlenecks": each(BOTTLENECK),
+        "found": WHOLE,
+        "unexplained": WHOLE,
+        "coverage": said(maybe(NUMBER), "share of bottlenecks that a rule explains"),
+    }
+)
+PAGE = keys({"number": WHOLE, "per_view": maybe(WHOLE)})
+PARTS = keys({"parts": named(each(named(ANY))), "calls": said(each(named(ANY)), "the longest")})
+INSPECT = {
+    "anyOf": [
+        joined(TRACE_HEAD, keys({"bottleneck": BOTTLENECK}), PARTS),
+        joined(TRACE_HEAD, keys({"finding": FINDING}), PARTS),
+    ]
+}
+
+PHASE = of(Phase, without=("bytes_read", "bytes_written"), kind=said(TEXT, "what is done"))
+PHASES = keys({"layers": named(of(LayerPhases, phases=each(PHASE)))})
+
+PERIOD = maybe(of(results.Period, without=("phases",)))
+NAMED_PERIOD = joined(
+    of(results.NamedPeriod, without=("period",)),
+    some(
+        of(results.Period),
+        "seconds",
+        "valid_ranges",
+        "false_alarm_probability",
+        "confidence",
+        "certainty",
+        "repetitions",
+    ),
+)
+RHYTHM = of(
+    results.Rhythm,
+    period=PERIOD,
+    rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),
+    signal=keys({
+        "samples": WHOLE, "frequency": NUMBER, "start": NUMBER, "end": NUMBER, "direction": TEXT,
+    }),
+)  # fmt: skip
+RHYTHM_BY = keys(
+    {},
+    by=TEXT,
+    parts=each(keys({"name": TEXT, "bytes": NUMBER, "period": PERIOD})),
+)
+WATCH = keys({
+    "job": TEXT, "messages": WHOLE, "ranks": maybe(WHOLE),
+    "time": said(NUMBER, "seconds since the job started"),
+    "window": said({**each(NUMBER), "minItems": 2, "maxItems": 2}, "seconds looked at"),
+    "period": PERIOD, "next_phase": maybe(of(ExpectedPhase)),
+    "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.Change)),
+})  # fmt: skip
+
+REPORT = joined(
+    keys({"verdict": keys({"line": TEXT, "first": maybe(TEXT), "io_share": maybe(NUMBER)})}),
+    CHARACTERISE,
+    FINDINGS,
+    keys({
+        "diagnosis": maybe(DIAGNOSE), "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
+        "period": maybe(RHYTHM),
+        "timeline": keys({
+            "start": NUMBER, "end": NUMBER, "calls": WHOLE, "marks": WHOLE, "whole": FLAG,
+            "source": TEXT,
+        }),
+    }),
+)  # fmt: skip
+KEPT = joined(FINDING, keys({
+    "seconds_before": maybe(NUMBER), "level_before": LEVEL, "seconds_saved": maybe(NUMBER),
+}))  # fmt: skip
+COMPARE = keys({
+    "before": SOURCE, "after": SOURCE,
+    "promised": said(maybe(NUMBER), "seconds that the first diagnosis said can be saved"),
+    "delivered": said(maybe(NUMBER), "seconds that the second run is shorter"),
+    "metrics": each(keys({
+        "name": TEXT, "before": maybe(NUMBER), "after": maybe(NUMBER), "ratio": maybe(NUMBER),
+        "better": maybe(FLAG),
+    })),
+    "findings": keys({"gone": each(FINDING), "new": each(FINDING), "kept": each(KEPT)}),
+})  # fmt: skip
+FORMATS = keys({
+    "formats": each(keys({"name": TEXT, "available": FLAG},
+                         missing=TEXT, title=TEXT, tells=each(TEXT))),
+    "facts": named(TEXT),
+})  # fmt: skip
+RULES = keys({
+    "rules": each(keys({
+        "code": TEXT, "level": LEVEL, "interface": TEXT, "question": TEXT,
+        "thresholds": each(TEXT), "aliases": each(TEXT), "advice": TEXT,
+    })),
+    "thresholds": each(keys({
+        "name": TEXT, "default": NUMBER, "meaning": TEXT, "unit": TEXT, "source": TEXT,
+    })),
+})  # fmt: skip
+
+# Commands whose document says what was read; then those of which none does.
+OF_TRACES = {
+    "report": REPORT, "diagnose": DIAGNOSE, "characterise": CHARACTERISE,
+    "bottlenecks": joined(BOTTLENECKS, keys({}, page=PAGE)), "phases": PHASES,
+    "period": joined(RHYTHM, RHYTHM_BY),
+    "compare": COMPARE, "explore": keys({"address": said(TEXT, "of the page")}),
+    **{f"servers {name}": body for name, body in SERVERS.items()},
+    **{f"write-time {name}": body for name, body in WRITE_TIME.items()},
+}  # fmt: skip
+OF_NOTHING = {
+    "formats": FORMATS, "rules": RULES, **{f"site {name}": body for name, body in SITE.items()},
+}  # fmt: skip
+
+
+def documents() -> dict[str, Schema]:
+    """Return the schema of every document, by the command that prints it."""
+    return {
+        **{name: joined(TRACE_HEAD, body) for name, body in OF_TRACES.items()},
+        **{name: joined(HEAD, body) for name, body in OF_NOTHING.items()},
+        "insights": {"anyOf": [joined(TRACE_HEAD, JUDGED), joined(TRACE_HEAD, MANY_JUDGED)]},
+        "inspect": INSPECT,
+        "watch": WATCH,
+    }
+
+
+def file_name(command: str) -> str:
+    """Return the name of a command's schema in the package."""
+    return f"{command.replace(' ', '-')}.json"
+
+
+def write(folder: Path) -> None:
+    """Write every schema."""
+    folder.mkdir(exist_ok=True)
+    for command, schema in documents().items():
+        option = "--json-lines" if command == "watch" else "--json"
+        head = {"$schema": DIALECT, "title": f"ioprism {command} {option}"}
+        text = json.dumps({**head, **schema}, indent=1, ensure_ascii=False)
+        (folder / file_name(command)).write_text(f"{text}\n", encoding="utf-8")
+
+
+def page() -> str:
+    """Return the reference page: every key of every document."""
+    lines = ["# JSON documents\n"]
+    lines += ["Every `--json` document, and every line of `watch --json-lines`, has a JSON Schema"]
+    lines += [
+        "in the package, under `ioprism/schemas/`. Times are seconds, sizes bytes, rates bytes"
+    ]
+    lines += ["per second. [Versions](json-versions.md) says what may change, and when. A key that"]
+    lines += ["is not always there is marked `?`; `[]` is a list, `*` any name.\n"]
+    for command, schema in sorted(documents().items()):
+        lines += [f"## ioprism {command}\n", f"Schema: `{file_name(command)}`\n"]
+        lines += ["| key | type | meaning |", "|---|---|---|"]
+        lines += list(
+            dict.fromkeys(row for one in schema.get("anyOf", [schema]) for row in _rows(one))
+        )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _rows(schema: Schema, path: str = "") -> Iterator[str]:
+    for key, value in schema.get("properties", {}).items():
+        mark = "" if key in schema["required"] else "?"
+        where = f"{path}{key}{mark}"
+        meaning = value.get("description", "").replace("|", "\\|")
+        yield f"| `{where}` | {_type(value)} | {meaning} |"
+        yield from _below(value, where)
+
+
+def _below(value: Schema, where: str) -> Iterator[str]:
+    for one in value.get("anyOf", [value]):
+        if "properties" in one:
+            yield from _rows(one, f"{where}.")
+        elif "items" in one:
+            yield from _below(one["items"], f"{where}[]")
+        elif isinstance(one.get("additionalProperties"), dict):
+            yield from _below(one["additionalProperties"], f"{where}.*")
+
+
+def _type(value: Schema) -> str:
+    if "enum" in value or "const" in value:
+        return ", ".join(f"`{item}`" for item in value.get("enum", [value.get("const")]))
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(map(_type, value["anyOf"])))
+    kind = value.get("type", "any")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

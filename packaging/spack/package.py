@@ -1,0 +1,34 @@
+"""ioprism for Spack: see docs/how-to/install.md for where this file goes."""
+
+from spack.package import *
+
+
+class PyIoprism(PythonPackage):
+    """Explain the I/O of HPC jobs: bottlenecks, advice, rhythm, write time and whole machines."""
+
+    pypi = "ioprism/ioprism-0.2.0.tar.gz"
+
+    license("Apache-2.0")
+
+    # `spack checksum py-ioprism` adds the versions that are published.
+    version("develop", branch="main")
+
+    variant("server", default=False, description="follow running jobs over ZeroMQ")
+    variant("dask", default=False, description="read traces on a Dask cluster")
+    variant("yaml", default=False, description="rule files in YAML")
+
+    depends_on("python@3.11:", type=("build", "run"))
+    depends_on("py-hatchling", type="build")
+    depends_on("py-click@8.1:", type=("build", "run"))
+    depends_on("py-duckdb@2:", type=("build", "run"))
+    depends_on("py-fsspec@2024.6:", type=("build", "run"))
+    depends_on("py-isal@1.7:", type=("build", "run"))
+    depends_on("py-msgpack@1.1:", type=("build", "run"))
+    depends_on("py-numpy@2:", type=("build", "run"))
+    depends_on("py-polars@2.1:2", type=("build", "run"))
+    depends_on("py-rich@13:", type=("build", "run"))
+    depends_on("py-pyzmq@26:", type=("build", "run"), when="+server")
+    depends_on("py-dask@2024.8:", type=("build", "run"), when="+dask")
+    depends_on("py-distributed@2024.8:", type=("build", "run"), when="+dask")
+    depends_on("py-dask-jobqueue@0.8.5:", type=("build", "run"), when="+dask")
+    depends_on("py-pyyaml@6:", type=("build", "run"), when="+yaml")

@@ -1,0 +1,147 @@
+"""The answers of the commands for assistants, over the Model Context Protocol.
+
+A client may ask about traces in the folders given at the start, and nothing else; nothing is
+written. Every tool answers with the JSON of the command of its name, a page at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ioprism import api
+from ioprism.engine.local import LocalEngine
+from ioprism.errors import IoprismError, MissingPackageError
+from ioprism.model.trace import Trace
+from ioprism.reports import to_json
+from ioprism.reports.to_json import compare as compare_json
+from ioprism.reports.to_json import diagnose as diagnose_json
+from ioprism.reports.to_json import insights as insights_json
+from ioprism.reports.to_json import period as period_json
+from ioprism.service.folders import Folders
+from ioprism.service.paging import PAGE, page
+from ioprism.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+INSTRUCTIONS = (
+    "Explains the I/O of HPC jobs from their traces. Start with diagnose: it names what holds a "
+    "job up and what removing it saves. Times are seconds, sizes bytes. Long lists come in pages: "
+    "ask again with offset = page.next_offset."
+)
+Body = Mapping[str, Any]
+
+
+class Answers:
+    """One method per tool; the docstrings are what an assistant reads."""
+
+    def __init__(self, folders: Folders) -> None:
+        self._folders = folders
+
+    def characterise(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
+        """How much I/O a job did, by whom, through which interface, with which request sizes."""
+        trace = self._read(paths)
+        return _page(trace, api.characterise(trace).to_dict(), offset, limit)
+
+    def diagnose(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
+        """What holds a job up, which cause costs most, what removing it would save, and how."""
+        trace = self._read(paths)
+        return _page(trace, diagnose_json.body(api.diagnose(trace)), offset, limit)
+
+    def insights(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
+        """What is wrong with a job's I/O, on which evidence, and what to do about it."""
+        trace = self._read(paths)
+        return _page(trace, insights_json.body(api.insights(trace), trace.job), offset, limit)
+
+    def bottlenecks(
+        self,
+        paths: list[str],
+        views: tuple[str, ...] = ("process", "file", "time"),
+        offset: int = 0,
+        limit: int = PAGE,
+    ) -> str:
+        """Which processes, files, times, hosts or directories cost most, and why."""
+        trace = self._read(paths)
+        return _page(trace, api.bottlenecks(trace, views=views).to_dict(), offset, limit)
+
+    def inspect(self, paths: list[str], identifier: str, offset: int = 0, limit: int = PAGE) -> str:
+        """The records and calls behind one finding (its code) or one bottleneck (its id)."""
+        trace = self._read(paths)
+        return _page(trace, api.inspect(trace, identifier).to_dict(), offset, limit)
+
+    def phases(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
+        """When a job does I/O, with the fastest and slowest rank of each phase."""
+        trace = self._read(paths)
+        return _page(trace, api.phases(trace).to_dict(), offset, limit)
+
+    def rhythm(
+        self,
+        paths: list[str],
+        direction: Literal["read", "write", "both"] = "both",
+        offset: int = 0,
+        limit: int = PAGE,
+    ) -> str:
+        """Whether a job's I/O repeats, how often, how sure that is, and when it is due next."""
+        from ioprism.pipeline.period import RhythmSettings, job_rhythm
+
+        trace, settings = self._read(paths), RhythmSettings(direction=direction)
+        found = job_rhythm(trace, LocalEngine(), settings)
+        return _page(trace, period_json.job_body(found, settings), offset, limit)
+
+    def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
+        """What a change did: numbers side by side, findings gone, new and kept."""
+        old, new = self._read([before]), self._read([after])
+        return _page(new, compare_json.body(api.compare(old, new), old, new), offset, limit)
+
+    def _read(self, paths: list[str]) -> Trace:
+        return api.read(*map(self._folders.allowed, paths))
+
+
+TOOLS = ("characterise", "diagnose", "insights", "bottlenecks", "inspect", "phases", "rhythm",
+         "compare")  # fmt: skip
+
+
+def _page(trace: Trace, body: Body, offset: int, limit: int) -> str:
+    return page({"source": to_json.source(trace), **body}, offset=max(0, offset), limit=limit)
+
+
+def server(folders: Iterable[Path]) -> MCPServer[Any]:
+    """Make the server.
+
+    Raises:
+        MissingPackageError: the SDK is not installed.
+        UsageError: one of the folders is none.
+    """
+    try:
+        from mcp.server import MCPServer
+        from mcp.types import ToolAnnotations
+    except ImportError as error:
+        raise MissingPackageError(
+            needed_by="`ioprism mcp`", package="mcp", install="'ioprism[mcp]'"
+        ) from error
+    answers = Answers(Folders.of(folders))
+    made: MCPServer[Any] = MCPServer(
+        "ioprism", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING"
+    )
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    for name in TOOLS:
+        made.add_tool(_told(getattr(answers, name)), name=name, annotations=reads,
+                      structured_output=False)  # fmt: skip
+    return made
+
+
+def _told(tool: Callable[..., str]) -> Callable[..., str]:
+    """Say what can be expected to go wrong as the commands do."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(tool)
+    def answer(*args: Any, **kwargs: Any) -> str:  # noqa: ANN401 - as the tool takes them
+        try:
+            return tool(*args, **kwargs)
+        except (IoprismError, OSError) as error:
+            raise ToolError(str(error)) from error
+
+    return answer

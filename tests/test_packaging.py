@@ -1,0 +1,113 @@
+"""What is shipped is whole: extras say what is missing, the recipes agree, completion works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ioprism.analyses.periodicity.spectral.outliers import _load
+from ioprism.analyses.periodicity.spectral.wavelet import _other
+from ioprism.analyses.write_time.boosting import fit_trees
+from ioprism.client import _zeromq
+from ioprism.engine.cluster import package
+from ioprism.errors import IoprismError
+from ioprism.formats.counters.tokio import _h5py
+from ioprism.formats.registry import read_trace
+from ioprism.rules.bottlenecks.load import _parsed_yaml
+from ioprism.service.addresses import zeromq
+from ioprism.service.mcp import server
+from ioprism.storage.remote import _storage
+from ioprism.version import __version__
+from tests.conftest import ROOT, TEST_DATA
+
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS: dict[str, list[tuple[tuple[str, ...], Callable[[], object]]]] = {
+    "boosting": [(("sklearn.ensemble",), lambda: fit_trees(None, seed=1))],  # type: ignore[arg-type]
+    "dask": [(("dask",), lambda: package("dask"))],
+    "mcp": [(("mcp.server",), lambda: server([Path()]))],
+    "otf2": [(("otf2",), lambda: read_trace(TEST_DATA / "otf2/traces.otf2").files)],
+    "outliers": [(("sklearn.cluster",), lambda: _load("sklearn.cluster", "dbscan"))],
+    "remote": [(("s3fs",), lambda: _storage("s3://bucket/run.darshan"))],
+    "server": [(("zmq",), lambda: zeromq("watch")), (("zmq",), lambda: _zeromq("sending"))],
+    "tokio": [(("h5py",), lambda: _h5py(Path("x.hdf5")))],
+    "wavelets": [(("pywt",), lambda: _other("db4"))],
+    "yaml": [(("yaml",), lambda: _parsed_yaml("a: 1"))],
+}
+
+
+def test_every_extra_is_tried_and_documented() -> None:
+    extras = set(PROJECT["optional-dependencies"]) - {"dev"}
+    page = (ROOT / "docs/how-to/install.md").read_text("utf-8")
+
+    assert extras - {"docs"} == set(EXTRAS)
+    for name in extras:
+        assert f"| `{name}` |" in page
+
+
+@pytest.mark.parametrize("extra", sorted(EXTRAS))
+def test_a_missing_extra_is_one_message_that_says_what_to_install(
+    extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for modules, use in EXTRAS[extra]:
+        for module in modules:
+            monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(IoprismError, match=r"not installed[\s\S]*Hint: pip install"):
+            use()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_get_their_completion(shell: str) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", "from ioprism.cli import main; main(prog_name='ioprism')"],
+        env={**os.environ, "_IOPRISM_COMPLETE": f"{shell}_source"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert "_IOPRISM_COMPLETE" in told.stdout or "requires bash" in told.stderr.lower()
+
+
+@pytest.mark.parametrize("path", ["CITATION.cff", "packaging/conda/meta.yaml"])
+def test_recipes_name_this_version(path: str) -> None:
+    assert __version__ in (ROOT / path).read_text("utf-8")
+
+
+def test_recipes_name_every_dependency() -> None:
+    spack = (ROOT / "packaging/spack/package.py").read_text("utf-8")
+    conda = (ROOT / "packaging/conda/meta.yaml").read_text("utf-8")
+
+    for needed in PROJECT["dependencies"]:
+        name = re.split(r"[<>=]", needed)[0]
+        assert f'"py-{name}@' in spack
+        assert name in conda
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "CITATION.cff",
+        ".pre-commit-config.yaml",
+        ".github/workflows/ci.yml",
+        *(f".github/ISSUE_TEMPLATE/{p.name}" for p in (ROOT / ".github").rglob("*/*-*.yml")),
+    ],
+)
+def test_files_for_other_programs_are_well_formed(path: str) -> None:
+    assert isinstance(yaml.safe_load((ROOT / path).read_text("utf-8")), dict)
+
+
+def test_the_package_ships_what_it_reads() -> None:
+    package = files("ioprism")
+
+    for folder in ("schemas", "reports/to_html/assets", "rules/advice"):
+        assert any(package.joinpath(folder).iterdir())

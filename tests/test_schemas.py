@@ -1,0 +1,150 @@
+"""Every JSON document is what its shipped schema says, and holds nothing that it does not say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
+from ioprism.analyses.periodicity.live.online import Change, Prediction
+from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
+from ioprism.analyses.periodicity.results import Period
+from ioprism.cli import main
+from ioprism.reports.to_json import live
+from tests.conftest import TEST_DATA
+from tests.test_consistency import SAMPLES
+
+Document = dict[str, Any]
+CANNOT_ANSWER = 1
+CHECKPOINTS = TEST_DATA / "recorder/gotcha-ckpt"
+LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
+NAMES = sorted(path.name for path in (files("ioprism") / "schemas").iterdir())
+
+
+def schema(name: str) -> Document:
+    text = (files("ioprism") / "schemas" / f"{name}.json").read_text("utf-8")
+    loaded: Document = json.loads(text)
+    return loaded
+
+
+def closed(part: Any) -> Any:
+    """The same schema, without room for keys that it does not name."""
+    if isinstance(part, list):
+        return [closed(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    inner = {key: closed(value) for key, value in part.items()}
+    return {"additionalProperties": False, **inner} if "properties" in part else inner
+
+
+def answer(*arguments: object) -> Document | None:
+    """What a command prints; None where a trace has too little for an answer."""
+    done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    assert done.exit_code in (0, CANNOT_ANSWER), done.output
+    return json.loads(done.stdout) if done.exit_code == 0 else None
+
+
+def check(name: str, document: Document | None) -> None:
+    assert document is not None
+    problem = best_match(Draft202012Validator(closed(schema(name))).iter_errors(document))
+    assert problem is None, f"{name}: {problem.json_path} {problem.message[:300]}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schemas_are_valid_and_demand_something(name: str) -> None:
+    loaded = schema(name.removesuffix(".json"))
+
+    Draft202012Validator.check_schema(loaded)
+    assert not Draft202012Validator(loaded).is_valid({})
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_every_sample_is_answered_as_the_schemas_say(path: Path) -> None:
+    for command in ("report", "diagnose", "characterise", "insights", "phases", "period"):
+        found = answer(command, path)
+        if found is not None or command in ("report", "characterise", "insights"):
+            check(command, found)
+    check("bottlenecks", answer("bottlenecks", path, "--top", 3))
+
+
+def test_options_that_add_to_a_document_are_in_its_schema() -> None:
+    ceiling = TEST_DATA / "ceilings/ior.json"
+
+    check("characterise", answer("characterise", CHECKPOINTS, "--ceiling", ceiling))
+    check("period", answer("period", CHECKPOINTS, "--by", "rank", "--components", 2, "--fit"))
+    check("bottlenecks", answer("bottlenecks", CHECKPOINTS, "--compatible", "wisio"))
+    check("insights", answer("insights", LOG, TEST_DATA / "darshan/c_rank0_all_io.darshan"))
+
+
+def test_answers_about_two_runs_and_about_one_finding_follow_their_schemas() -> None:
+    found = answer("bottlenecks", CHECKPOINTS)
+    judged = answer("insights", CHECKPOINTS)
+    assert found is not None
+    assert judged is not None
+
+    check("compare", answer("compare", CHECKPOINTS, TEST_DATA / "recorder/master-ckpt"))
+    check("inspect", answer("inspect", CHECKPOINTS, found["bottlenecks"][0]["id"]))
+    check("inspect", answer("inspect", CHECKPOINTS, judged["findings"][0]["code"]))
+
+
+def test_what_the_program_knows_follows_its_schemas() -> None:
+    check("formats", answer("formats"))
+    check("rules", answer("rules"))
+    check("write-time-system-list", answer("write-time", "system", "list"))
+    check("write-time-system-show", answer("write-time", "system", "show", "titan"))
+
+
+def test_servers_follow_their_schemas(tmp_path: Path) -> None:
+    store, data = tmp_path / "store", TEST_DATA / "servers"
+    jobs = data / "B_unsynchronised.jobs.csv"
+    counters = data / "B_unsynchronised.counters.csv"
+    asked = ("--store", store, "--jobs", jobs, "--min-runtime", 0)
+
+    check("servers-ingest", answer("servers", "ingest", counters, "--store", store))
+    check("servers-jobs", answer("servers", "jobs", *asked))
+    check("servers-report", answer("servers", "report", *asked))
+
+
+def test_a_centre_follows_its_schemas(tmp_path: Path) -> None:
+    store = ("--store", tmp_path / "site")
+
+    check("site-add", answer("site", "add", TEST_DATA / "darshan", *store))
+    for subject in ("jobs", "applications", "users", "targets", "hosts", "causes"):
+        check(f"site-{subject}", answer("site", subject, *store))
+    check("site-report", answer("site", "report", *store, "-o", tmp_path / "page.html"))
+
+
+def test_write_time_answers_follow_their_schemas(tmp_path: Path) -> None:
+    pattern = ("--nodes", 64, "--cores", 8, "--burst", "512MB")
+    plan = ("--system", "titan", "--store", tmp_path / "plan.db", "--max-burst", "64MB")
+
+    check("write-time-estimate", answer("write-time", "estimate", "--model", "titan", *pattern))
+    check("write-time-tune", answer("write-time", "tune", "--model", "titan", *pattern))
+    check("write-time-sample-plan", answer("write-time", "sample", "plan", *plan))
+
+
+def predictions() -> Iterator[Prediction]:
+    quiet = Prediction(10.0, (0.0, 10.0), period=None, next_phase=None, probabilities=())
+    period = Period(2.0, 0.5, 0.9, 0.001, ((0.0, 10.0),), 1e6, 0.1, 0.01, "phases", 5)
+    yield quiet
+    yield replace(
+        quiet,
+        period=period,
+        next_phase=ExpectedPhase(start=12.0, end=12.5, bytes=1e6, confidence=0.9),
+        probabilities=(FrequencyRange(low=0.4, high=0.6, probability=1.0),),
+        change=Change(time=5.0, before=None, after=2.0),
+    )
+
+
+def test_lines_of_watch_follow_their_schema() -> None:
+    for prediction in predictions():
+        check("watch", json.loads(live.line("job", prediction, messages=3, ranks=None)))

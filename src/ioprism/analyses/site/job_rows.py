@@ -131,6 +131,8 @@ def _cause(digest: str, cause: Cause, per_second: float) -> dict[str, Any]:
 
 def _parts(table: pl.DataFrame, key: str, trace: Trace, digest: str) -> list[dict[str, Any]]:
     """Rows of targets or nodes that moved data, each beside the others of its job."""
+    if table.height < 2:
+        return []
     moved = pl.col("bytes_read") + pl.col("bytes_written")
     used = table.filter((moved > 0) & (pl.col("seconds") > 0)).with_columns(bytes=moved)
     if used.height < 2:

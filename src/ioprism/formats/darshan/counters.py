@@ -68,8 +68,10 @@ def read_counters(
         tables.append(_table(sound, layout, codes, log.byte_order))
     if dropped:
         warn(f"{log.path.name}: {dropped} damaged {region.name} records are left out")
-    nothing = _table(np.empty((0, layout.words), np.uint64), layout, codes, log.byte_order)
-    table = pl.concat(tables) if tables else nothing
+    if not tables:
+        nothing = np.empty((0, layout.words), np.uint64)
+        tables = [_table(nothing, layout, codes, log.byte_order)]
+    table = pl.concat(tables) if len(tables) > 1 else tables[0]
     table = _finite(_modernise(table, region.name, newest), log, region, warn)
     if wrong := contradictions(table, region.name):
         warn(

@@ -155,8 +155,8 @@ def job_plans(of: Centre) -> list[JobPlan]:
     noise = _noisy_starts(of, dice)
     found = [(start, of.applications[-1], 1000, 4) for start in noise]
     for user, (application, first, last, steps) in enumerate(_users(of, dice), start=1001):
-        for _ in range(_share(of, application, dice)):
-            found.append((float(dice.rng.uniform(first, last)), application, user, steps))
+        starts = dice.rng.uniform(first, last, _share(of, application, dice)).tolist()
+        found += [(start, application, user, steps) for start in starts]
     found.sort(key=lambda job: job[0])
     return [
         JobPlan(

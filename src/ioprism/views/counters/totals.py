@@ -62,9 +62,7 @@ def _module_totals(table: pl.DataFrame, module: Module) -> pl.DataFrame:
     read = Values(table)
     counts = _counts(read, module)
     unknown = np.full(table.height, UNKNOWN, np.int64)
-    moved = [
-        read.known(module.bytes(kind)) if kind in module.calls else unknown for kind in counts
-    ]
+    moved = [read.known(module.bytes(kind)) if kind in module.calls else unknown for kind in counts]
     took = [
         read.seconds(module.seconds(kind)) if kind in TIMED else np.full(table.height, np.nan)
         for kind in counts
@@ -102,8 +100,10 @@ class Values:
 
     def total(self, module: Module, names: Names) -> Ints:
         """The sum of counters, where they are known."""
-        counts = [self.known(module.named(name)).clip(0) for name in names]
-        return np.sum(counts, axis=0, dtype=np.int64) if counts else np.zeros(self.table.height)
+        counts = np.zeros(self.table.height, np.int64)
+        for name in names:
+            counts += self.known(module.named(name)).clip(0)
+        return counts
 
 
 def _counts(read: Values, module: Module) -> dict[str, Ints]:

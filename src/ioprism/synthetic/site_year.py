@@ -118,9 +118,10 @@ def centre(seed: int, *, jobs: int = 20_000, days: float = 365.0, applications: 
     """Draw a centre; the same seed gives the same one."""
     dice = Dice(np.random.default_rng([seed, 1]))
     drawn = [_application(dice, number) for number in range(applications)]
-    weights = np.sort(dice.rng.lognormal(0.0, 0.5, applications))[::-1]
-    # What changes is run often: a change between two jobs has no better date than theirs.
-    often = dice.rng.permutation(max(3, applications // 3))[:3].tolist()
+    weights = dice.rng.lognormal(0.0, 0.5, applications)
+    # What changes is run several times a day: a change has no better date than the job after it.
+    often = dice.rng.permutation(applications)[:2].tolist()
+    weights[often] = 1.5 * weights.max()
     drawn[often[0]] = replace(drawn[often[0]], way="own files")
     drawn[often[1]] = replace(drawn[often[1]], way="collective", ranks=16, direction="write")
     noisy = Application("noisy-io", "own files", 16, 8 * MiB, 4, 4, NOISY_HOURS * 900)

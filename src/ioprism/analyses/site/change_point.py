@@ -137,8 +137,9 @@ def _probability(score: float, shuffled: list[float]) -> float:
     above = sum(other >= score for other in shuffled)
     if above >= 5:
         return above / len(shuffled)
-    # Maxima of many sums follow a Gumbel law; its two numbers come from the permutations.
-    mean, deviation = float(np.mean(shuffled)), float(np.std(shuffled)) + 1e-12
-    scale = deviation * math.sqrt(6) / math.pi
-    middle = mean - 0.57722 * scale
-    return -math.expm1(-math.exp(-(score - middle) / scale))
+    # The sums are near normal, so squares of their maxima follow a Gumbel law, whose two
+    # numbers come from the permutations.
+    squares = np.square(shuffled)
+    scale = (float(np.std(squares)) + 1e-12) * math.sqrt(6) / math.pi
+    middle = float(np.mean(squares)) - 0.57722 * scale
+    return -math.expm1(-math.exp(-(score**2 - middle) / scale))

@@ -132,7 +132,12 @@ def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent
         name,
         float(times[place]),
         None,
-        {**evidence, "jobs_before": place, "jobs_after": rows.height - place},
+        {
+            **evidence,
+            "jobs_before": place,
+            "jobs_after": rows.height - place,
+            "last_before": float(times[place - 1]),
+        },
         probability,
         max(0.0, new - old) * hours,
     )

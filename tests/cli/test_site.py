@@ -56,7 +56,10 @@ def test_sums_hold_over_subjects(store: Path) -> None:
     assert sum(row["jobs"] for row in applications) == len(jobs) == 7
     for key in ("node_hours", "held_up_node_hours"):
         assert sum(row[key] for row in jobs) == pytest.approx(sum(row[key] for row in applications))
-    assert all(set(row["savings"]) <= set(row["savings"]) for row in applications)
+    for row in applications:
+        own = [job["savings"] for job in jobs if job["application"] == row["application"]]
+        for code, hours in row["savings"].items():
+            assert hours == pytest.approx(sum(savings.get(code, 0.0) for savings in own))
 
 
 def test_filters_choose_jobs(store: Path) -> None:
@@ -114,6 +117,17 @@ def test_the_page_shows_savings_events_and_tables(
     assert "node-hours" in screen.inner_text("#line")
     assert screen.locator("#tables table").count() >= 3
     assert screen.locator("#treemap button").count() >= 1
+
+
+def test_advice_links_to_reports_of_single_jobs(store: Path, tmp_path: Path) -> None:
+    made = run("report", "--store", store, "-o", tmp_path / "site.html",
+               "--reports", tmp_path / "jobs", "--json")  # fmt: skip
+    advice = json.loads(made.stdout)["advice"]
+    written = sorted(path.name for path in (tmp_path / "jobs").iterdir())
+
+    assert advice
+    assert written == [f"job-{number:02d}.html" for number in range(1, len(advice) + 1)]
+    assert "jobs/job-01.html" in (tmp_path / "site.html").read_text()
 
 
 def test_an_existing_page_is_kept_unless_forced(store: Path, tmp_path: Path) -> None:

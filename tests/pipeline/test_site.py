@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ioprism.analyses.characterise import characterise
@@ -141,6 +142,20 @@ def test_several_processes_find_the_same(tmp_path: Path, whole: SiteStore) -> No
             .sort(pl_all := store.table(name).columns)
             .equals(whole.table(name).sort(pl_all))
         )
+
+
+def test_a_cluster_finds_the_same(tmp_path: Path, whole: SiteStore) -> None:
+    pytest.importorskip("distributed")
+    from ioprism.engine.dask import DaskEngine
+
+    store = make_site(tmp_path / "store")
+
+    found = add_logs(store, FEW, cluster=DaskEngine(workers=1))
+
+    digests = [content_digest(path) for path in FEW]
+    kept = whole.table("jobs").filter(pl.col("job").is_in(digests))
+    assert found.added == len(FEW)
+    assert store.table("jobs").sort("job").equals(kept.sort("job"))
 
 
 def test_hidden_names_are_stable_and_nowhere_in_clear(tmp_path: Path, whole: SiteStore) -> None:

@@ -15,7 +15,7 @@ from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:  # engines are imported when one is made
     from ioprism.engine.base import Engine
-    from ioprism.engine.dask import Cluster
+    from ioprism.engine.dask import Cluster, DaskEngine
     from ioprism.formats.registry import Grouping
     from ioprism.model.trace import Progress, Trace
 
@@ -132,6 +132,12 @@ class EngineOptions:
         from ioprism.engine.local import LocalEngine
 
         return LocalEngine(progress, memory_limit=limit)
+
+    def cluster_engine(self) -> DaskEngine | None:
+        """Return the Dask engine if one was asked for."""
+        engine = self.made()
+        means_dask = self.kind == "dask" or self.scheduler or self.cluster or self.workers
+        return cast("DaskEngine", engine) if means_dask else None
 
 
 SMALLEST_MEMORY = 100 * 10**6

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import polars as pl
 
@@ -24,6 +25,8 @@ from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Completeness, Job, Partition, Progress, Trace
 from ioprism.text import printable
 
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
 FAN_IN = 8  # tables that one task joins
@@ -62,6 +65,18 @@ class DaskEngine:
         for message in found.warnings:
             trace.completeness.warn(message)
         return found.tables
+
+    def mapped(self, work: Callable[[Item], Answer], items: Sequence[Item]) -> Iterator[Answer]:
+        """Do independent work on the cluster; answers come in the order of the items.
+
+        Raises:
+            MissingPackageError: Dask is not installed.
+            AnalysisError: the cluster cannot be reached.
+        """
+        with self._client() as client:
+            waiting = deque(client.map(work, items, retries=RETRIES, pure=False))
+            while waiting:
+                yield waiting.popleft().result()
 
     @contextmanager
     def _client(self) -> Iterator[Any]:

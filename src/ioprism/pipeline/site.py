@@ -19,6 +19,7 @@ from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
     from ioprism.analyses.site.summary import Chosen, SiteTables
+    from ioprism.engine.dask import DaskEngine
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 CHUNK = 4  # logs that a process takes at a time
@@ -59,8 +60,11 @@ def add_logs(
     *,
     options: SiteOptions | None = None,
     progress: Callable[[int], None] = lambda _: None,
+    cluster: DaskEngine | None = None,
 ) -> Added:
     """Diagnose the logs that are new, and keep the results, batch by batch.
+
+    The work is done by processes here, or on a cluster that sees the logs under the same paths.
 
     Raises:
         NoSuchTraceError: there is nothing at a path.
@@ -79,7 +83,10 @@ def add_logs(
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
         work = partial(_described, options=chosen, named=named)
-        results = _mapped(work, list(new.items()), chosen.processes)
+        todo = list(new.items())
+        results = (
+            _mapped(work, todo, chosen.processes) if cluster is None else cluster.mapped(work, todo)
+        )
         while batch := list(islice(results, AT_ONCE)):
             good = [rows for rows in batch if isinstance(rows, dict)]
             failed += [rows for rows in batch if isinstance(rows, str)]

@@ -86,12 +86,13 @@ class Centre:
             return {"kind": kind, "subject": subject, "from": start,
                     "to": None if days is None else start + days * DAY}  # fmt: skip
 
+        noise = _noisy_starts(self, _dice(self))
         return [
             event("slow-target", str(self.sick_target), self.sick_from, SICK_DAYS),
             event("slow-node", node_name(self.slow_node), self.slow_from, SLOW_NODE_DAYS),
             event("changed-application", self.halves, self.halves_at, None),
             event("changed-application", self.independent, self.independent_at, None),
-            event("noisy-neighbour", self.noisy, 0.0, self.days),
+            event("noisy-neighbour", self.noisy, noise[0], noise[-1] - noise[0] + NOISY_HOURS / 24),
         ]
 
 
@@ -152,7 +153,7 @@ def _application(dice: Dice, number: int) -> Application:
 
 def job_plans(of: Centre) -> list[JobPlan]:
     """Return all jobs in the order they start."""
-    dice = Dice(np.random.default_rng([of.seed, 2]))
+    dice = _dice(of)
     noise = _noisy_starts(of, dice)
     found = [(start, of.applications[-1], 1000, 4) for start in noise]
     for user, (application, first, last, steps) in enumerate(_users(of, dice), start=1001):
@@ -167,6 +168,10 @@ def job_plans(of: Centre) -> list[JobPlan]:
         )
         for number, (start, application, user, steps) in enumerate(found)
     ]  # fmt: skip
+
+
+def _dice(of: Centre) -> Dice:
+    return Dice(np.random.default_rng([of.seed, 2]))
 
 
 def _noisy_starts(of: Centre, dice: Dice) -> list[float]:

@@ -74,7 +74,8 @@ def _slow_parts(
     parts: pl.DataFrame, key: str, kind: str, causes: pl.DataFrame
 ) -> Iterator[SiteEvent]:
     known = parts.drop_nulls(["start", "relative"]).sort("start")
-    usual = float(np.clip((known["relative"] < SLOWER).mean() or 0.0, RARELY, 1.0))
+    low = (known["relative"] < SLOWER).sum()
+    usual = max(RARELY, low / max(1, known.height))
     groups = known.partition_by(key, as_dict=True, include_key=False)
     for (name,), rows in groups.items():
         stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)

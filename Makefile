@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs fuzz mutants clean
 
 help:
 	@echo "make demo   analyse the embedded sample and say where the results are"
@@ -12,6 +12,8 @@ help:
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make bench  measure every claim of benchmarks/README.md"
 	@echo "make docs   write the generated reference pages anew"
+	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
+	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +41,15 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+SECONDS ?= 600
+FIRST ?= 0
+
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --first $(FIRST)
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants --seconds $(SECONDS)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate

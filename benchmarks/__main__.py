@@ -8,7 +8,7 @@ import sys
 
 import benchmarks
 
-NOT_BENCHMARKS = {"__main__", "peers", "simulated_machines"}
+NOT_BENCHMARKS = {"__main__", "peers", "rhythm_families", "simulated_machines"}
 
 
 def main() -> None:

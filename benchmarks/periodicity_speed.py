@@ -54,7 +54,7 @@ OUR_FIXED = """
     seconds = found.seconds if found else None
 """
 OUR_HYBRID_SETUP = """
-from ioprism.analyses.periodicity.hybrid import analyse
+from ioprism.analyses.periodicity.spectral.hybrid import analyse
 from ioprism.analyses.periodicity.sampling import sample, step_function
 """
 OUR_HYBRID = """

@@ -233,7 +233,8 @@ def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float
 @contextmanager
 def watching(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """Run `ioprism watch` on a free port; yield it and where it listens."""
-    command = [str(OURS), "-m", "ioprism", "watch", "--zmq", "tcp://127.0.0.1:*", *options]
+    plain = ("--zmq", "tcp://127.0.0.1:*", "--unprotected")
+    command = [str(OURS), "-m", "ioprism", "watch", *plain, *options]
     service = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -242,7 +243,8 @@ def watching(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, s
     expected = 1 + sum(option in ("--publish", "--http") for option in options)
     while len(places) < expected:
         what, _, address = service.stderr.readline().strip().partition(": ")
-        places[what] = address
+        if what != "warning":
+            places[what] = address
     try:
         yield service, places
     finally:

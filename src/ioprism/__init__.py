@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         read,
         read_jobs,
         report,
+        rhythm,
     )
     from ioprism.errors import (
         AnalysisError,
@@ -124,6 +125,7 @@ _HOME = {
     "read": "ioprism.api",
     "read_jobs": "ioprism.api",
     "report": "ioprism.api",
+    "rhythm": "ioprism.api",
     "servers": "ioprism.servers",
     "write_time": "ioprism.write_time",
 }
@@ -184,6 +186,7 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
+    "rhythm",
     "servers",
     "write_time",
 ]

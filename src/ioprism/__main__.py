@@ -9,6 +9,7 @@ import sys
 # tenth of the work on a large trace. A command is short, so it keeps memory for longer.
 ALLOCATOR = "_RJEM_MALLOC_CONF"
 KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+DEBUG = "--debug"
 
 
 def main() -> None:
@@ -16,7 +17,11 @@ def main() -> None:
     if not any(word.startswith("--memory-limit") for word in sys.argv):
         os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
     from ioprism.cli import main as commands
+    from ioprism.cli.failure import hide_libraries, prepare_streams
 
+    prepare_streams()
+    if DEBUG not in sys.argv:
+        hide_libraries()
     commands()
 
 

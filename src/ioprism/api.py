@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.compare import Comparison
     from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
     from ioprism.pipeline.finding_inspection import FindingInspection
     from ioprism.pipeline.report import ReportSettings
@@ -76,7 +77,8 @@ def diagnose(
 def bottlenecks(
     trace: Trace,
     *,
-    views: Sequence[str] = ("process", "file", "time"),
+    views: Sequence[str] = (),
+    method: Literal["excess", "slope"] = "excess",
     metric: str = "operations",
     rules: Sequence[str | Path] = (),
     top: int | None = None,
@@ -89,7 +91,9 @@ def bottlenecks(
 
     Args:
         trace: what `read` returns.
-        views: perspectives to combine, such as process, file, time, host, directory.
+        views: perspectives, such as application, directory, file, process, time, host.
+        method: `excess` lists what costs more seconds than its peers, over all views;
+            `slope` the paper's angles, for every combination of views.
         metric: operations, bytes, time, or an expression over the fields of a record.
         rules: files that change the rules or add to them.
         top: how many bottlenecks of each view to word; None: all.
@@ -108,6 +112,7 @@ def bottlenecks(
         page=page,
         compatible=compatible,
         views=tuple(views),
+        method="slope" if compatible else method,
         metric=metric,
         **settings,
     )
@@ -119,10 +124,11 @@ def insights(
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
     from ioprism.analyses.evidence import evidence_of_trace
     from ioprism.engine.memory import in_memory
-    from ioprism.rules.registry import judge
+    from ioprism.pipeline.insights import judged_trace
 
-    limits = thresholds or Thresholds()
-    return judge(evidence_of_trace(in_memory(trace), engine or LocalEngine(), limits))
+    held, engine = in_memory(trace), engine or LocalEngine()
+    evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
+    return judged_trace(evidence, held, engine)
 
 
 def phases(
@@ -136,6 +142,29 @@ def phases(
     from ioprism.analyses.phases import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
+
+
+def rhythm(
+    trace: Trace,
+    *,
+    direction: Literal["read", "write", "both"] = "both",
+    by: str | None = None,
+    engine: Engine | None = None,
+    **settings: Any,  # noqa: ANN401 - as `RhythmSettings` has them
+) -> Rhythm:
+    """Return the rhythm of a job: its periods, its typical phase, and the next one.
+
+    Args:
+        trace: what `read` returns.
+        direction: of the I/O to look at.
+        by: also the rhythm of each file, rank or application, among ``rhythms``.
+        engine: where to compute; by default here.
+        settings: layer, metric, frequency, start, end, options, components, fit.
+    """
+    from ioprism.pipeline.period import RhythmSettings, job_rhythm
+
+    chosen = RhythmSettings(direction=direction, by=by, **settings)
+    return job_rhythm(trace, engine or LocalEngine(), chosen).whole
 
 
 def analyse(

@@ -1,6 +1,6 @@
 """For applications and schedulers: hear predictions of `ioprism watch`, and report to it.
 
->>> next_phase("http://127.0.0.1:8080", job="climate")  # doctest: +SKIP
+>>> next_phase("http://127.0.0.1:8080/TOKEN", job="climate")  # doctest: +SKIP
 ExpectedPhase(start=120.0, end=124.0, bytes=4e9, confidence=0.97)
 """
 
@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -46,7 +47,7 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
     """Ask a service when a job's next phase is due; None if it has no rhythm.
 
     Args:
-        url: where `ioprism watch --http` serves, such as ``http://127.0.0.1:8080``.
+        url: what `ioprism watch --http` says, such as ``http://127.0.0.1:8080/TOKEN``.
         job: the name of the job; not needed if there is only one.
 
     Raises:
@@ -58,7 +59,11 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
 
 
 def subscribe(
-    address: str, *, job: str | None = None, timeout: float | None = None
+    address: str,
+    *,
+    job: str | None = None,
+    timeout: float | None = None,
+    keys: str | Path | None = None,
 ) -> Generator[Forecast, None, None]:
     """Yield predictions as they are made.
 
@@ -66,12 +71,14 @@ def subscribe(
         address: of `--publish` (``tcp://…``) or of `--http` (``http://…``).
         job: only of this job.
         timeout: seconds of silence after which to stop; None waits for ever.
+        keys: the file or folder that `ioprism watch --keygen` made; TCP needs it.
 
     Raises:
         ServiceError: the service does not answer.
     """
-    texts = _events if address.startswith(("http://", "https://")) else _published
-    for text in texts(address, job, timeout):
+    web = address.startswith(("http://", "https://"))
+    texts = _events(address, job, timeout) if web else _published(address, job, timeout, keys)
+    for text in texts:
         forecast = _forecast(json.loads(text))
         if job in (None, forecast.job):
             yield forecast
@@ -80,16 +87,26 @@ def subscribe(
 class Reporter:
     """Tells a service what the application has moved.
 
+    `keys` is the file or folder that `ioprism watch --keygen` made; TCP needs it.
+
     >>> with Reporter("tcp://127.0.0.1:5555", job="climate") as reporter:  # doctest: +SKIP
     ...     reporter.report(start=[0.0], end=[2.5], moved=[4e9])
     """
 
-    def __init__(self, address: str, *, job: str | None = None, ranks: int = 1) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        job: str | None = None,
+        ranks: int = 1,
+        keys: str | Path | None = None,
+    ) -> None:
         zmq = _zeromq("ioprism.client.Reporter")
         self._job, self._ranks = job, ranks
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.PUSH)
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)
+        _show_keys(self._socket, keys)
         self._socket.connect(address)
 
     def report(
@@ -139,12 +156,15 @@ def _phase(said: Mapping[str, Any] | None) -> ExpectedPhase | None:
     return ExpectedPhase(said["start"], said["end"], said["bytes"], said["confidence"])
 
 
-def _published(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
+def _published(
+    address: str, job: str | None, timeout: float | None, keys: str | Path | None
+) -> Iterator[str]:
     zmq = _zeromq("ioprism.client.subscribe")
     context = zmq.Context()
     try:
         socket = context.socket(zmq.SUB)
         socket.setsockopt(zmq.SUBSCRIBE, b"" if job is None else job.encode())
+        _show_keys(socket, keys)
         socket.connect(address)
         while socket.poll(None if timeout is None else timeout * 1000):
             _, text = socket.recv_multipart()
@@ -170,12 +190,20 @@ def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respons
     try:
         return urllib.request.urlopen(url, timeout=timeout)  # noqa: S310 - the scheme is checked
     except urllib.error.HTTPError as error:
-        said = error.read(1000).decode("utf-8", "replace")
+        with error:
+            said = error.read(1000).decode("utf-8", "replace")
         raise ServiceError(f"{url}: {error.code}, {said}") from error
     except (urllib.error.URLError, OSError) as error:
         raise ServiceError(
             f"{url} does not answer: {error}.\nHint: is `ioprism watch --http` running there?"
         ) from error
+
+
+def _show_keys(socket: Any, keys: str | Path | None) -> None:  # noqa: ANN401 - zmq is loaded late
+    if keys is not None:
+        from ioprism.service.keys import client_keys
+
+        client_keys(Path(keys)).use(socket)
 
 
 def _zeromq(needed_by: str) -> Any:  # noqa: ANN401 - a module

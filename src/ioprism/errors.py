@@ -16,6 +16,7 @@ IoprismError
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
     ├── TooManyPiecesError       calls span more time buckets than can be meant
+    ├── NotEnoughMemoryError     the answer needs more memory than it may use
     ├── SignalTooShortError      too few samples to speak of a period
     ├── BrokenSignalError        the samples are not a function of time
     └── MissingPackageError      the method asked for needs a package that is not installed
@@ -163,6 +164,19 @@ class TooManyPiecesError(AnalysisError):
         )
         self.pieces = pieces
         self.bucket = bucket
+
+
+class NotEnoughMemoryError(AnalysisError):
+    """The answer needs more memory than it may use."""
+
+    def __init__(self, *, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"this needs about {needed / 1e9:.1f} GB, and may use {allowed / 1e9:.1f} GB.\n"
+            f"Hint: give --memory-limit {-(-needed // 10**9)}GB, or look more coarsely with a "
+            "longer --time-bucket."
+        )
+        self.needed = needed
+        self.allowed = allowed
 
 
 class SignalTooShortError(AnalysisError):

@@ -11,6 +11,7 @@ from ioprism.errors import UsageError
 PAPER = "Table II of the paper"
 PEER = "Drishti's default"
 OURS = "ours"
+INFINITE = float("inf")
 
 
 def _limit(default: float, meaning: str, *, unit: str = "share", source: str = OURS) -> float:
@@ -46,6 +47,9 @@ class Thresholds:
     redundant_bytes: float = _limit(
         0.1, "share of bytes that were moved before, at the same place of the same file"
     )
+    sieved_bytes: float = _limit(
+        0.1, "bytes that MPI-IO reads in files that it is only told to write, of those it writes"
+    )
     stdio_bytes: float = _limit(
         0.1, "share of bytes that pass through STDIO, console streams aside", source=PAPER
     )
@@ -54,6 +58,7 @@ class Thresholds:
     )
     metadata_seconds: float = _limit(30.0, "metadata time of one rank", unit="s", source=PAPER)
     metadata_share: float = _limit(0.1, "metadata time of one rank, of the run time")
+    metadata_of_io: float = _limit(0.5, "metadata time of all ranks, of their I/O time")
     rank_0_factor: float = _limit(
         1.5, "rank 0's calls and bytes over those of the next busiest rank", unit="ratio"
     )
@@ -104,6 +109,9 @@ class Thresholds:
         0.3, "how far the mean storage target's bytes stay behind the busiest one's"
     )
     target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
+    slow_target_factor: float = _limit(
+        2.0, "rate of the slowest other storage target over that of a slow one", unit="ratio"
+    )
     others_load: float = _limit(
         0.5, "what other jobs move on the servers while the job runs, of the most that all moved "
         "in one of the times as long that follow each other in the week before and after, at most "
@@ -116,9 +124,14 @@ class Thresholds:
     def __post_init__(self) -> None:
         for limit in fields(self):
             value = getattr(self, limit.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not 0 <= value < INFINITE
+            ):
                 raise UsageError(
-                    f"the threshold {limit.name} is {value!r}, which is no number from 0 on.\n"
+                    f"the threshold {limit.name} is {value!r}, which is no finite number "
+                    "from 0 on.\n"
                     f"Hint: its default is {limit.default}."
                 )
 
@@ -148,7 +161,7 @@ def read_thresholds(path: Path) -> Thresholds:
 
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path}: this is no TOML ({error}).\nHint: write lines such as small_requests = 0.2"
         ) from error

@@ -63,7 +63,14 @@ def test_a_run_beside_itself_has_not_changed() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
-    [(2.0, 5.0, "2.5 times"), (10.0, 6.0, "−40%"), (1.0, 1.001, "same"), (0.0, 1.0, "")],
+    [
+        (2.0, 5.0, "2.5 times as much"),
+        (10.0, 6.0, "−40%"),
+        (8.0, 2.0, "1/4"),
+        (1.0, 4e6, "over 1,000 times as much"),
+        (1.0, 1.001, "same"),
+        (0.0, 1.0, ""),
+    ],
 )
 def test_changes_are_told_as_one_says_them(before: float, after: float, said: str) -> None:
     assert change(Metric("files", before, after)) == said
@@ -72,7 +79,16 @@ def test_changes_are_told_as_one_says_them(before: float, after: float, said: st
 def test_every_metric_has_its_unit() -> None:
     rows = {row[0]: row for row in map(metric_row, compare((SLOW, ()), (FAST, ())).metrics)}
 
-    assert rows["time in I/O calls"][1:3] == ("40.0 s", "10.0 s")
+    assert rows["time in I/O calls, all ranks"][1:3] == ("40.0 s", "10.0 s")
     assert rows["write bytes"][1] == "1000 B"
     assert rows["write rate"][2] == "100 B/s"
     assert rows["read request size"][1] == "–"
+
+
+def test_parts_of_the_time_add_up_where_a_library_waits_above_the_system_calls() -> None:
+    slow = replace(SLOW, io_time=100.0)
+    found = {m.name: m.before or 0.0 for m in compare((slow, ()), (FAST, ())).metrics}
+
+    parts = ("library_time", "read_time", "write_time", "metadata_time")
+    assert sum(found[name] for name in parts) == pytest.approx(found["io_time"])
+    assert found["library_time"] == pytest.approx(60.0)

@@ -25,7 +25,7 @@ def run(*args: object) -> Result:
 
 @pytest.fixture(scope="module")
 def said() -> dict[str, object]:
-    result = run("bottlenecks", LOG, "--json", "--threshold", "20")
+    result = run("bottlenecks", LOG, "--json", "--method", "slope", "--threshold", "20")
     assert result.exit_code == 0, result.output
     document: dict[str, object] = json.loads(result.stdout)
     return document
@@ -54,15 +54,43 @@ def test_bottlenecks_are_sorted_by_severity_then_time(said: dict[str, object]) -
     assert order == sorted(order)
 
 
-def test_the_straggler_is_named() -> None:
-    result = run("bottlenecks", LOG, "--views", "rank", "--metric", "bytes", "--json")
+@pytest.mark.parametrize(
+    ("method", "metric"), [("excess", "operations"), ("excess", "bytes"), ("slope", "bytes")]
+)
+def test_the_straggler_is_named(method: str, metric: str) -> None:
+    args = ("--views", "rank", "--metric", metric, "--method", method, "--threshold", "30")
+    result = run("bottlenecks", LOG, *args, "--json")
     found = json.loads(result.stdout)["bottlenecks"]
 
-    assert [bottleneck["record"] for bottleneck in found] == [{"rank": 2}]
+    assert found[0]["record"] == {"rank": 2}
+
+
+def test_one_list_over_all_views_is_sorted_by_the_seconds_above_peers() -> None:
+    told = json.loads(run("bottlenecks", LOG, "--json", "--floor", "0").stdout)
+    found = told["bottlenecks"]
+    seconds = [bottleneck["excess_seconds"] for bottleneck in found]
+
+    assert [view["view"] for view in told["views"]] == [
+        ["application"], ["directory"], ["file"], ["process"], ["time"],
+    ]  # fmt: skip
+    assert found[0].keys() >= {
+        "id", "view", "record", "severity", "label", "time", "time_share", "operations",
+        "operations_share", "bytes", "reasons", "views", "excess_seconds",
+    }  # fmt: skip
+    assert "rank 2" in found[0]["record"]["process"]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_a_person_sees_each_bottleneck_in_one_sentence() -> None:
+    result = run("bottlenecks", LOG)
+
+    assert result.exit_code == 0
+    for words in ("time in I/O", "request sizes", "What costs more than its peers", "rank 2"):
+        assert words in " ".join(result.output.split())
 
 
 def test_a_person_sees_characteristics_a_tree_and_coverage() -> None:
-    result = run("bottlenecks", LOG, "--top", "1", "--threshold", "30")
+    result = run("bottlenecks", LOG, "--method", "slope", "--top", "1", "--threshold", "30")
 
     assert result.exit_code == 0
     for words in ("time in I/O", "request sizes", "process: ", "of I/O time", "explained"):
@@ -173,7 +201,7 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
     told = json.loads(result.stdout)
 
     assert result.exit_code == 0
-    assert [view["view"] for view in told["views"]][:2] == [["process"], ["file"]]
+    assert [view["view"] for view in told["views"]][2:] == [["file"], ["process"]]
     assert any("counters only" in warning for warning in told["source"]["warnings"])
 
 

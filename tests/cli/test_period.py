@@ -100,7 +100,7 @@ def test_a_page_is_written_and_not_overwritten(bursts: Path, tmp_path: Path) -> 
 def test_what_a_person_reads(bursts: Path) -> None:
     result = run(bursts)
 
-    assert "The I/O repeat every 10.0 s" in result.output
+    assert "The I/O repeats every 10.0 s" in result.output
     assert "█" in result.output
 
 

@@ -26,7 +26,7 @@ def test_the_story_comes_here_and_the_page_where_it_is_asked(tmp_path: Path) -> 
     done = run("report", LOG, "-o", page)
 
     assert done.exit_code == 0, done.output
-    assert "I/O takes" in done.stdout
+    assert "I/O holds the job up" in done.stdout
     assert "Where the time goes" in done.stdout
     assert f"wrote {page}" in done.stderr
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")

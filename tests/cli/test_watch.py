@@ -14,14 +14,22 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["watch"], 2, "Hint: say --zmq 5555"),
+        (["watch"], 2, "Hint: say --zmq ipc://FILE"),
         (["watch", "--zmq", "somewhere"], 2, "no address to listen on"),
         (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "no address to listen on"),
-        (["watch", "--zmq", "tcp://203.0.113.1:1"], 2, "cannot listen on"),
-        (["watch", "--zmq", "tcp://127.0.0.1:*", "--max-message", "big"], 2, "not a size"),
-        (["watch", "--zmq", "tcp://127.0.0.1:*", "--http", "99999"], 2, "--http"),
+        (["watch", "--unprotected", "--zmq", "tcp://203.0.113.1:1"], 2, "cannot listen on"),
+        (
+            ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--max-message", "big"],
+            2,
+            "not a size",
+        ),
+        (["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--http", "99999"], 2, "--http"),
         (["watch", "--follow", str(LOG.parent)], 1, "cannot be followed"),
-        (["watch", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)], 1, "no state of"),
+        (
+            ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)],
+            1,
+            "no state of",
+        ),
         (["replay", str(LOG)], 2, "--zmq"),
         (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),
     ],
@@ -43,7 +51,7 @@ def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_other_machines_can_reach_is_said() -> None:
-    args = ["watch", "--zmq", "tcp://*:*", "--exit-when-idle", "0.1"]
+    args = ["watch", "--unprotected", "--zmq", "tcp://*:*", "--exit-when-idle", "0.1"]
     result = CliRunner().invoke(main, args)
 
     assert result.exit_code == 0

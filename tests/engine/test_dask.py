@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,23 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from ioprism.engine.cluster import ClusterSettings, Session
 from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError, TooManyPiecesError, UsageError
+from ioprism.formats.dftracer import ranges, reader
 from ioprism.formats.registry import read_trace
+from ioprism.formats.surveys import surveyed_by
 from ioprism.model.trace import MemoryPartition, Trace
+from ioprism.pipeline.convert import convert
 from ioprism.storage.trace_store import write_store
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.calls.access import AccessPattern
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import calls, trace_of
-from tests.engine.deadly import DeadlyPartition
+from tests.engine.deadly import DeadlyPartition, GreedyPartition
+from tests.formats.dftracer.test_reader import many_calls
 
 distributed = pytest.importorskip("distributed")
 
@@ -119,7 +125,56 @@ def test_the_engine_starts_a_cluster_of_its_own_and_reads_a_store(
     engine = DaskEngine(workers=1, memory_limit=1_000_000_000, progress=heard.append)
 
     same(LocalEngine(memory_limit=1_000_000_000).run(stored, *VIEWS), engine.run(stored, *VIEWS))
-    assert heard == [1]
+    assert heard
+
+
+def test_workers_write_a_store_and_read_a_file_in_parts(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "PLAIN", 20_000)
+    monkeypatch.setattr(reader, "PARTITION", 20_000)
+    path = tmp_path / "a.pfw"
+    path.write_bytes(many_calls(2000))
+    trace = read_trace(path)
+    engine = DaskEngine(cluster.scheduler_address)
+    convert(trace, tmp_path / "store", engine=engine)
+    stored = read_trace(tmp_path / "store")
+
+    assert len(trace.partitions) >= 4
+    assert_frame_equal(stored.events(), trace.events(), check_row_order=False)
+    same(LocalEngine().run(trace, *VIEWS), engine.run(trace, *VIEWS))
+
+
+def test_workers_look_through_the_files(cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.pfw").write_bytes(many_calls(10))
+    heard: list[str] = []
+
+    with closing(Session(ClusterSettings(cluster.scheduler_address))) as session:
+
+        def mapper(look: Any, items: Any) -> list[Any]:
+            heard.append(look.__name__)
+            return session.map(look, items)
+
+        with surveyed_by(mapper):
+            trace = read_trace(tmp_path)
+
+    assert heard == ["survey"]
+    assert trace.events().height == 11
+
+
+@pytest.mark.parametrize(
+    "address", ["", "localhost", "tcp://node1", "http://node1:8786", "node1:0", "node1:99999"]
+)
+def test_an_address_that_is_none_is_refused_at_once(address: str) -> None:
+    with pytest.raises(UsageError, match="tcp://node1:8786"):
+        DaskEngine(address).run(trace_of())
+
+
+def test_a_worker_that_dies_again_and_again_is_named_with_the_reason(job: Trace) -> None:
+    engine = DaskEngine(workers=1, memory_limit=300_000_000)
+
+    with pytest.raises(AnalysisError, match=r"workers ended .*their memory was full"):
+        engine.run(replace(job, partitions=(GreedyPartition(),)), VIEWS[2])
 
 
 def test_a_cluster_is_closed_even_if_nothing_can_be_computed(
@@ -150,7 +205,7 @@ def test_a_cluster_that_cannot_be_started_is_one_message(
 def test_a_scheduler_that_is_not_there_is_one_message(
     monkeypatch: pytest.MonkeyPatch, job: Trace
 ) -> None:
-    monkeypatch.setattr("ioprism.engine.dask.PATIENCE", 0.5)
+    monkeypatch.setattr("ioprism.engine.cluster.PATIENCE", 0.5)
 
     with pytest.raises(AnalysisError, match="does not answer"):
         DaskEngine("tcp://127.0.0.1:9").run(job, *VIEWS)

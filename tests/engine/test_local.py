@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from ioprism.engine import local
+from ioprism.engine import local, shards
 from ioprism.engine.base import View
 from ioprism.engine.local import LocalEngine
+from ioprism.errors import NotEnoughMemoryError
 from ioprism.formats.registry import read_trace
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.perspectives.main_view import MainView
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -73,6 +75,32 @@ def test_joining_early_to_save_memory_changes_nothing(
 
     for one, other in zip(whole, early, strict=True):
         same(one, other)
+
+
+def test_summaries_on_disk_change_nothing(
+    events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (whole,) = LocalEngine().run(trace_of(events), MainView(bucket=0.01))
+    monkeypatch.setattr(local, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
+    (spilled,) = LocalEngine(memory_limit=500_000_000).run(
+        trace_of(*events.iter_slices(100)), MainView(bucket=0.01)
+    )
+
+    same(whole, spilled)
+
+
+def test_a_result_that_does_not_fit_is_refused_with_what_it_needs(
+    events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
+    monkeypatch.setattr(shards, "MADE_OF_IT", 10**6)
+
+    with pytest.raises(NotEnoughMemoryError, match=r"GB, and may use 0.5 GB(.|\n)*--memory-limit"):
+        LocalEngine(memory_limit=500_000_000).run(
+            trace_of(*events.iter_slices(100)), MainView(bucket=0.01)
+        )
 
 
 def test_no_events_give_empty_tables_of_the_same_form(events: pl.DataFrame) -> None:

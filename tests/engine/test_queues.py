@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.engine.dask import Cluster, DaskEngine
+from ioprism.engine.cluster import Cluster, ClusterSettings, job_script
+from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
@@ -105,3 +107,19 @@ def test_a_refused_job_is_one_message_with_what_the_queue_said(commands: Path, j
 
     with pytest.raises(AnalysisError, match="invalid partition: moon"):
         DaskEngine(cluster="slurm").run(job, MainView())
+
+
+@pytest.mark.parametrize(
+    ("queue", "wanted"),
+    [("slurm", "--mem=8G"), ("lsf", "#BSUB -M"), ("pbs", "mem=7630MB")],
+)
+def test_job_scripts_ask_for_the_memory_that_was_said(queue: Cluster, wanted: str) -> None:
+    settings = ClusterSettings(cluster=queue, workers=2, memory_limit=8 * 10**9)
+
+    script = job_script(settings)
+
+    assert script.startswith("#!/usr/bin/env bash")
+    assert wanted in script
+    assert "--nthreads 1" in script
+    assert "--memory-limit 7.45GiB" in script
+    assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from ioprism.errors import IoprismError
 from ioprism.formats.chrome.writer import write_chrome
 from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.writer import write_csv
+from ioprism.formats.tables.export import write_events
 from ioprism.model.schema import EVENTS
+from tests import fuzz
 from tests.conftest import ROOT
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.tables.test_reader import write_table
@@ -177,8 +178,15 @@ def test_table(tmp_path: Path, suffix: str, damage: Damage) -> None:
     whole, path = tmp_path / f"whole.{suffix}", tmp_path / "a"
     if not whole.exists():
         csv = tmp_path / "first.csv"
-        write_csv(read_trace(DATA / "dftracer/v2.2.0-ns.pfw"), csv)
+        write_events(read_trace(DATA / "dftracer/v2.2.0-ns.pfw"), csv)
         table = pl.read_csv(csv)
         write_table(table, whole, suffix)
     path.write_bytes(damaged(whole.read_bytes(), damage))
     read_all(path, name="table")
+
+
+@pytest.mark.parametrize("case", [*map(int, (DATA / "fuzz_cases.txt").read_text().split())])
+def test_a_case_that_once_went_wrong_is_fine(case: int) -> None:
+    told, _ = fuzz.outcome(case)
+
+    assert told in ("read", "refused")

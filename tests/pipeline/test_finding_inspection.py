@@ -139,6 +139,6 @@ def test_every_code_that_is_about_some_calls_only_is_a_rule() -> None:
 
 def test_what_limits_small_calls_is_said_of_every_such_rule() -> None:
     limited = {rule.code for rule in RULES if "small_bytes" in rule.thresholds}
-    mean_only = {"independent-reads", "independent-writes"}
+    mean_only = {"independent-reads", "independent-writes", "no-parallel-interface"}
 
     assert {code for code, told in KINDS.items() if told.small} == limited - mean_only

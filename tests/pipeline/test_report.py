@@ -36,7 +36,7 @@ def test_findings_come_worst_first(report: Report) -> None:
 def test_the_json_holds_what_every_command_says(report: Report) -> None:
     found = json.loads(report.to_json())
 
-    assert found["verdict"]["line"].startswith("I/O takes")
+    assert found["verdict"]["line"].startswith("I/O holds the job up")
     for key in ("job", "totals", "by_layer", "findings", "phases", "bottlenecks", "period"):
         assert key in found
     assert found["timeline"]["whole"] is True
@@ -66,7 +66,7 @@ def test_outside_a_notebook_show_prints_the_story(
 def test_a_notebook_shows_the_story_and_the_page_in_a_frame(report: Report) -> None:
     shown = report._repr_html_()
 
-    assert "<h3>I/O takes" in shown
+    assert "<h3>I/O holds the job up" in shown
     assert 'sandbox="allow-scripts' in shown
 
 

@@ -50,6 +50,7 @@ def requests() -> Iterator[Case]:
         posix(Entry(write=write, misaligned=11)),
         posix(Entry(write=write, misaligned=10)),
     )
+    yield "data-sieving", sieving(11), sieving(10)
     yield (
         "misaligned-memory",
         posix(Entry(write=write, misaligned_memory=11)),
@@ -57,12 +58,22 @@ def requests() -> Iterator[Case]:
     )
 
 
+def sieving(reads: int) -> Evidence:
+    """MPI-IO writes 100 times 4 MiB, and POSIX reads some of it."""
+    asked = Entry(write=moves(100))
+    return evidence(usage("mpiio", asked), usage("posix", replace(asked, read=moves(reads))))
+
+
 def metadata() -> Iterator[Case]:
     long = {"runtime": 1000.0}
     yield (
         "metadata-heavy",
         posix(Entry(metadata_seconds=16.0), Entry(1, metadata_seconds=15.0), **long),
-        posix(Entry(metadata_seconds=16.0), Entry(1, 1, metadata_seconds=15.0), **long),
+        posix(
+            Entry(metadata_seconds=16.0, write=moves(9, seconds=40.0)),
+            Entry(1, 1, metadata_seconds=15.0),
+            **long,
+        ),
     )
     small = moves(1, 1024, 0.01)
     yield (
@@ -217,8 +228,8 @@ def interfaces() -> Iterator[Case]:
     yield "stdio-data", through_stdio(112), through_stdio(111)
     yield (
         "no-parallel-interface",
-        posix(Entry(write=moves(10)), ranks=2),
-        posix(Entry(write=moves(10)), ranks=1),
+        posix(*(Entry(rank=r, write=moves(10, MIB - 1)) for r in (0, 1)), ranks=2),
+        posix(*(Entry(rank=r, write=moves(10, MIB)) for r in (0, 1)), ranks=2),
     )
     for d, other in (("read", "write"), ("write", "read")):
         told = [{d: moves(n), other: moves(90)} for n in (111, 109)]
@@ -304,6 +315,12 @@ def storage() -> Iterator[Case]:
         return posix(*entries, striping={0: Striping(MIB, [1, 2])}, ranks=ranks)
 
     yield "target-contention", crowd(65), crowd(64)
+
+    def targets(slow: float) -> Evidence:
+        entries = [Entry(f, f, write=moves(9, seconds=slow if f == 2 else 10.0)) for f in range(5)]
+        return posix(*entries, striping={f: Striping(MIB, [f]) for f in range(5)}, ranks=5)
+
+    yield "slow-target", targets(20.1), targets(19.9)
     yield "file-system-weather", beside(501), beside(500)
 
 

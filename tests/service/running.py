@@ -26,6 +26,8 @@ class Running:
 
     def __init__(self, *options: object) -> None:
         command = [sys.executable, "-m", "ioprism", "watch", "--json-lines", *map(str, options)]
+        if FREE in options and "--keys" not in options:
+            command.append("--unprotected")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

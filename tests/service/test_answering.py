@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from ioprism.service.answer import Answer
+from ioprism.service.intake import Message
 from ioprism.service.watch import ANALYSIS_BUDGET, Watch, WatchSettings
 from tests.service.running import burst
 
@@ -29,7 +30,7 @@ class Slow:
 
 def send(service: Watch, jobs: str, *, first: int = 0, count: int = 8) -> None:
     """Every job has written every ten seconds."""
-    each = [(job, burst(10.0 * (first + number))) for job in jobs for number in range(count)]
+    each = [Message(job, burst(10.0 * (first + number))) for job in jobs for number in range(count)]
     service.intake.receive(each, arrived=time.monotonic())
 
 
@@ -93,7 +94,7 @@ def test_with_every_batch_nobody_waits_for_the_analyses_of_others() -> None:
 
 def test_a_job_that_had_to_go_is_not_answered_in_place_of_its_successor() -> None:
     listener = Slow()
-    service = Watch(WatchSettings(most_jobs=3), [listener])
+    service = Watch(WatchSettings(most_jobs=3, still_sends=0.0), [listener])
     send(service, "abc")
     assert service.step()  # an analysis is still to be made
     listener.heard.clear()
@@ -111,7 +112,7 @@ def test_a_job_that_had_to_go_is_not_answered_in_place_of_its_successor() -> Non
 
 def test_a_job_that_had_to_go_is_not_analysed_any_more() -> None:
     listener = Slow()
-    service = Watch(WatchSettings(most_jobs=3), [listener])
+    service = Watch(WatchSettings(most_jobs=3, still_sends=0.0), [listener])
     send(service, "abc")
     assert service.step()
     listener.heard.clear()
@@ -124,7 +125,7 @@ def test_a_job_that_had_to_go_is_not_analysed_any_more() -> None:
 
 def test_a_job_that_had_to_go_is_not_answered_after_a_delay_either() -> None:
     heard: list[Answer] = []
-    service = Watch(WatchSettings(most_jobs=1, every=0.05), [heard.append])
+    service = Watch(WatchSettings(most_jobs=1, every=0.05, still_sends=0.0), [heard.append])
     send(service, "a")
     service.step()
     send(service, "a", first=8)
@@ -142,7 +143,7 @@ def test_a_job_named_with_half_a_character_can_be_saved(tmp_path: Path) -> None:
     service = Watch(settings)
     service.restore()
     message = {"job": "a\ud800", "b": [1.0], "ts": [0.0], "te": [1.0]}
-    service.intake.receive([("job", json.dumps(message).encode())], arrived=0.0)
+    service.intake.receive([Message("job", json.dumps(message).encode())], arrived=0.0)
     service.close()
     again = Watch(settings)
     again.restore()

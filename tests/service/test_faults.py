@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -154,8 +155,9 @@ def test_only_this_machine_is_listened_to_unless_told_otherwise() -> None:
     ports = _free_ports(3)
     pull, publish, proxy = ports
     options = ("--zmq", pull, "--publish", publish, "--metric-proxy", proxy, "--http", 0)
-    with running(*options) as service:
-        page = int(service.place("page").rpartition(":")[2])
+    with_all = (*options, "--unprotected")
+    with running(*with_all) as service:
+        page = urlsplit(service.place("page")).port
         found = psutil.Process(service.process.pid).net_connections("inet")
         listening = {one.laddr for one in found if one.status == psutil.CONN_LISTEN}
 

@@ -7,9 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.online import Settings
+from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.service.counts import Counts, Latency
-from ioprism.service.intake import Intake
+from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Jobs
 from tests.formats.signals.test_flat_map import backwards
 from tests.service.running import burst
@@ -21,13 +21,13 @@ def intake(*, largest: int = 10_000) -> tuple[Intake, Jobs]:
     return Intake(jobs, counts, direction="both", largest=largest), jobs
 
 
-def mixed() -> list[tuple[str, bytes]]:
+def mixed() -> list[Message]:
     """Good messages of two jobs, and between them those of the same length that are none."""
     good = [burst(10.0 * number, job="ab"[number % 3 == 2]) for number in range(12)]
     damaged = bytearray(burst(500.0, job="a"))
     damaged[-9] = 0xC1
     again = [good[3], bytes(damaged), b"x" * 20_000, b"\xc1" * len(good[0])]
-    return [("job", raw) for raw in [*good[:6], *again, *good[6:]]]
+    return [Message("job", raw) for raw in [*good[:6], *again, *good[6:]]]
 
 
 def test_a_batch_counts_as_its_messages_one_by_one() -> None:
@@ -50,8 +50,8 @@ def test_a_batch_counts_as_its_messages_one_by_one() -> None:
 
 def test_messages_wait_from_their_arrival() -> None:
     taking, jobs = intake()
-    taking.receive([("job", burst(0.0)), ("job", burst(10.0))], arrived=3.0)
-    taking.receive([("job", burst(20.0))], arrived=4.0)
+    taking.receive([Message("job", burst(0.0)), Message("job", burst(10.0))], arrived=3.0)
+    taking.receive([Message("job", burst(20.0))], arrived=4.0)
     (job,) = jobs
 
     assert job.waiting == {3.0: 2, 4.0: 1}
@@ -60,8 +60,8 @@ def test_messages_wait_from_their_arrival() -> None:
 def test_a_job_is_heard_of_when_its_message_is_taken_however_long_that_waited() -> None:
     taking, jobs = intake()
     now = time.monotonic()
-    taking.receive([("late", burst(0.0))], arrived=now - 1000.0)
-    taking.receive([("early", burst(10.0))], arrived=now - 2000.0)
+    taking.receive([Message("late", burst(0.0))], arrived=now - 1000.0)
+    taking.receive([Message("early", burst(10.0))], arrived=now - 2000.0)
     heard = [job.heard for job in jobs]
 
     assert now <= heard[0] <= heard[1]
@@ -72,9 +72,9 @@ def test_a_job_is_heard_of_when_its_message_is_taken_however_long_that_waited() 
 def test_equal_messages_of_two_jobs_both_count() -> None:
     taking, jobs = intake()
     raw = burst(0.0)
-    counted = taking.receive([("a", raw), ("b", raw), ("a", raw)], arrived=0.0)
+    counted = taking.receive([Message("a", raw), Message("b", raw), Message("a", raw)], arrived=0.0)
 
-    assert counted == [("a", raw), ("b", raw)]
+    assert counted == [Message("a", raw), Message("b", raw)]
     assert [job.name for job in jobs] == ["a", "b"]
     assert taking.counts.duplicates == 1
 
@@ -82,17 +82,19 @@ def test_equal_messages_of_two_jobs_both_count() -> None:
 def test_where_a_name_ends_and_its_message_begins_is_part_of_what_they_are() -> None:
     taking, _ = intake()
     raw = burst(0.0)
-    taking.receive([("a", raw + b"b"), ("ab", raw), ("b", raw + b"a")], arrived=0.0)
+    taking.receive(
+        [Message("a", raw + b"b"), Message("ab", raw), Message("b", raw + b"a")], arrived=0.0
+    )
 
     assert taking.counts.duplicates == 0
 
 
 def test_a_run_of_messages_made_to_do_harm_is_only_malformed() -> None:
     taking, jobs = intake()
-    harmful = [("job", backwards(last)) for last in range(1, 6)]
-    counted = taking.receive([*harmful, ("job", burst(0.0))], arrived=0.0)
+    harmful = [Message("job", backwards(last)) for last in range(1, 6)]
+    counted = taking.receive([*harmful, Message("job", burst(0.0))], arrived=0.0)
 
-    assert counted == [("job", burst(0.0))]
+    assert counted == [Message("job", burst(0.0))]
     assert taking.counts.malformed == 5
     assert len(jobs) == 1
 

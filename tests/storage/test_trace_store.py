@@ -93,7 +93,7 @@ def test_a_folder_that_is_no_store_is_never_replaced(trace: Trace, tmp_path: Pat
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter1.tex").write_text("precious")
 
-    with pytest.raises(OutputError, match="is not an ioprism store"):
+    with pytest.raises(OutputError, match="was not made by ioprism"):
         write_store(trace, tmp_path / "thesis", replace=True)
     assert (tmp_path / "thesis/chapter1.tex").read_text() == "precious"
 

@@ -136,6 +136,7 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
     yield Metric("runtime", before.job.runtime, after.job.runtime, True)
     yield Metric("ranks", before.job.ranks, after.job.ranks)
     yield Metric("io_time", before.io_time, after.io_time, True)
+    yield Metric("library_time", _above(before), _above(after), True)
     yield Metric("files", before.files, after.files)
     for kind in ("read", "write", "metadata"):
         old, new = before.by_operation[kind], after.by_operation[kind]
@@ -147,6 +148,14 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
                          _each(new.bytes, new.operations), False)  # fmt: skip
             yield Metric(f"{kind}_rate", _each(old.bytes, old.time), _each(new.bytes, new.time),
                          False)  # fmt: skip
+
+
+def _above(found: Characteristics) -> float:
+    """Seconds in MPI-IO and libraries beyond those in the calls to the system below them.
+
+    With the times of reads, writes and metadata calls they make up the time in I/O calls.
+    """
+    return max(0.0, found.io_time - sum(part.time for part in found.by_operation.values()))
 
 
 def _each(amount: float, of: float) -> float | None:

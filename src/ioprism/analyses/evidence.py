@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
-from ioprism.model.usage import DIRECTIONS, EVERYONE, FileFacts, RankLoad, Seconds, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, FileFacts, RankLoad, Seconds, Usage
 from ioprism.settings import Thresholds
 from ioprism.views.counters.module_usage import Records, contradictions, usage_of
 
@@ -38,6 +38,8 @@ class Evidence:
     targets: Mapping[str, Mapping[int, int]] | None = None  # layer -> storage target -> bytes
     hosts: Mapping[int, str] = field(default_factory=dict)  # by rank
     callers: Callers = field(default_factory=dict)
+    format: str = ""  # of the trace
+    concurrency: float | None = None  # processes at work at a time, where calls tell
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
     background_load: BackgroundLoad | None = (
         None  # what the servers moved meanwhile, where their counters are
@@ -78,6 +80,16 @@ class Evidence:
         return frozenset(usage.file) if usage else frozenset()
 
     @cached_property
+    def sieved(self) -> frozenset[int]:
+        """Files that MPI-IO is only told to write, and reads nevertheless (data sieving)."""
+        upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
+        if upper is None or lower is None:
+            return frozenset()
+        asked = {d: _files(upper, upper.moves[d].operations) for d in DIRECTIONS}
+        read = _files(lower, lower.moves["read"].operations)
+        return frozenset((asked["write"] - asked["read"]) & read)
+
+    @cached_property
     def moved(self) -> dict[str, int]:
         """Bytes by direction, each once."""
         usages = [self.usages[layer] for layer in self.base_layers]
@@ -101,6 +113,10 @@ class Evidence:
         return seconds < max(share, limits.negligible_seconds)
 
 
+def _files(usage: Usage, calls: Counts) -> set[int]:
+    return {file for file, count in zip(usage.file, calls, strict=True) if count}
+
+
 def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     """Gather what the counters of a log tell."""
     records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
@@ -111,7 +127,9 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
                 "they are damaged, and numbers made from them can be wrong"
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
-    return Evidence(log.job, usages, log.files, log.completeness, thresholds, loads=log.heat)
+    return Evidence(
+        log.job, usages, log.files, log.completeness, thresholds, loads=log.heat, format=log.format
+    )
 
 
 def _usages(
@@ -129,6 +147,21 @@ def _usages(
     }
 
 
+def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
+    """Judge striped files by their stripes, which calls tell; Darshan counts by its own block."""
+    if counted.misaligned is None or seen is None or seen.misaligned is None or not files.striping:
+        return counted
+    crossing: dict[int, int] = {}
+    for file, count in zip(seen.file, seen.misaligned, strict=True):
+        crossing[file] = crossing.get(file, 0) + count
+    seen_files = set(crossing)
+    told: Counts = []
+    for file, count in zip(counted.file, counted.misaligned, strict=True):
+        striped = file in files.striping and file in seen_files
+        told.append(crossing.pop(file, 0) if striped else count)
+    return replace(counted, misaligned=told)
+
+
 def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
     from ioprism.analyses.evidence_of_calls import CallEvidence
@@ -139,12 +172,20 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
     usages = _usages(records, files, thresholds, trace.job.ranks)
     heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
     if not trace.partitions:
-        return Evidence(trace.job, usages, files, trace.completeness, thresholds, loads=heat)
+        return Evidence(
+            trace.job,
+            usages,
+            files,
+            trace.completeness,
+            thresholds,
+            loads=heat,
+            format=trace.format,
+        )
     calls = CallEvidence.of(trace, engine, thresholds)
-    told = {u.layer: u for u in calls.usages(files.not_data) if u.layer not in usages}
+    seen = {u.layer: u for u in calls.usages(files.not_data)}
     return Evidence(
         trace.job,
-        usages | told,
+        {**seen, **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()}},
         files,
         trace.completeness,
         thresholds,
@@ -153,5 +194,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
+        format=trace.format,
+        concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

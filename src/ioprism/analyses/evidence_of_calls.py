@@ -34,8 +34,10 @@ class CallEvidence:
     @classmethod
     def of(cls, trace: Trace, engine: Engine, thresholds: Thresholds) -> CallEvidence:
         """Look at all calls of a trace."""
-        access = AccessPattern(thresholds.small_bytes, max(1, int(thresholds.alignment)))
         striping = trace.files.drop_nulls(["stripe_size", "targets"])
+        access = AccessPattern(
+            thresholds.small_bytes, max(1, int(thresholds.alignment)), stripe_sizes(trace)
+        )
         load = TargetLoad(striping.select("file", "stripe_size", "targets"))
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
         # Where counters tell of every layer, the ranges that calls touch are not needed.
@@ -56,6 +58,18 @@ class CallEvidence:
         """The columns of each layer."""
         return event_usages(self.access, self.touched, without=sorted(without))
 
+    def concurrency(self) -> float | None:
+        """Return how many processes are at work at a time; those of a workflow follow each other.
+
+        A process is at work from its first call to its last; times when none is do not count.
+        """
+        spans = self.access.group_by("rank").agg(pl.col("begin").min(), pl.col("finish").max())
+        reached = pl.col("finish").cum_max()
+        since = pl.max_horizontal(pl.col("begin"), reached.shift(1))
+        busy = spans.sort("begin").select((reached - since).clip(lower_bound=0.0).sum()).item()
+        whole = float((spans["finish"] - spans["begin"]).sum())
+        return whole / busy if busy else None
+
     def peers(self, processes: pl.DataFrame, without: frozenset[int]) -> frozenset[int] | None:
         """The ranks of the program that moves most; None where all run the same one.
 
@@ -69,6 +83,12 @@ class CallEvidence:
         sums = named.join(moved, on="rank").group_by("application").agg(pl.col("bytes").sum())
         most = sums.sort("bytes", "application", descending=[True, False]).head(1)
         return frozenset(named.join(most, on="application", how="semi")["rank"])
+
+
+def stripe_sizes(trace: Trace) -> dict[int, int]:
+    """Return the stripe size of each file whose layout is known."""
+    known = trace.files.filter(pl.col("stripe_size") > 0)
+    return dict(known.select("file", "stripe_size").iter_rows())
 
 
 def _nothing() -> pl.LazyFrame:

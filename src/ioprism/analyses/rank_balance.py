@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +12,10 @@ from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
 
 # Entries of all ranks together may hold this share of the bytes without hiding who did what.
 HIDDEN = 0.1
+# Aggregators: the others move next to nothing, and they move nearly the same.
+IDLE = 0.05  # of what the busiest rank moves
+MOSTLY = 0.95  # of all bytes
+UNEVEN = 0.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,19 +52,24 @@ class Spread:
         return 1.0 - self.mean / self.most if self.most > 0 else 0.0
 
 
-def application_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]:
+def called_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]:
     """Yield, per layer, the entries of files in the interface the program itself called.
 
     Ranks that do nothing in POSIX may well take part in a collective call, so files that were
-    opened through MPI-IO are judged there. Launchers and other programs are left out.
+    opened through MPI-IO are judged there.
     """
     upper = evidence.through_mpiio
     below = [layer for layer in evidence.base_layers if layer != "mpiio"]
     for layer in ["mpiio", *below]:
         if (usage := evidence.usages.get(layer)) is not None:
             called = layer == "mpiio"
-            entries = [p for p, file in enumerate(usage.file) if called or file not in upper]
-            yield usage, _of_peers(evidence, usage, entries)
+            yield usage, [p for p, file in enumerate(usage.file) if called or file not in upper]
+
+
+def application_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]:
+    """Yield the entries of `called_entries` without launchers and other programs."""
+    for usage, entries in called_entries(evidence):
+        yield usage, _of_peers(evidence, usage, entries)
 
 
 def _of_peers(evidence: Evidence, usage: Usage, entries: list[int]) -> list[int]:
@@ -68,6 +77,29 @@ def _of_peers(evidence: Evidence, usage: Usage, entries: list[int]) -> list[int]
         return entries
     known = evidence.peers | {EVERYONE}
     return [place for place in entries if usage.rank[place] in known]
+
+
+def aggregates(sizes: Collection[int], ranks: int) -> bool:
+    """Whether a few ranks move the data of all in equal parts, as aggregators do on purpose.
+
+    Args:
+        sizes: bytes of each rank that moves anything.
+        ranks: of the job.
+    """
+    most = max(sizes, default=0)
+    busy = [size for size in sizes if size > IDLE * most]
+    if len(busy) < 2 or len(busy) > ranks / 2 or sum(busy) < MOSTLY * sum(sizes):
+        return False
+    return sum(busy) / len(busy) >= (1 - UNEVEN) * most
+
+
+def writers(whole: float, deviation: float, ranks: int) -> float:
+    """How many ranks would move a file's bytes in equal parts, given how much ranks deviate.
+
+    If k of n ranks move b/k bytes each and the others nothing, the variance is
+    b*b / (n*k) - b*b / (n*n).
+    """
+    return whole * whole / (ranks * (deviation**2 + (whole / ranks) ** 2)) if whole else 0.0
 
 
 @lru_cache(maxsize=1)  # several rules ask the same in a row
@@ -157,6 +189,17 @@ class SharedFile:
     bytes: int
     deviation_bytes: float
     slowest_bytes: int
+    ranks: int  # of the job
+
+    @property
+    def aggregated(self) -> bool:
+        """Whether a few ranks move everything in equal parts (see `aggregates`)."""
+        count = writers(self.bytes, self.deviation_bytes, self.ranks)
+        if not 1.5 <= count <= self.ranks / 2:
+            return False
+        # The slowest rank is an aggregator with its part, or waits without any.
+        part = self.bytes / count
+        return self.slowest_bytes <= IDLE * part or abs(self.slowest_bytes - part) <= UNEVEN * part
 
 
 @lru_cache(maxsize=1)
@@ -180,6 +223,7 @@ def _shared_files(evidence: Evidence) -> Iterator[SharedFile]:
                 sizes[place],
                 spread.deviation_bytes[place],
                 spread.slowest_bytes[place],
+                evidence.ranks,
             )
 
 

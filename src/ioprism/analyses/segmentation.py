@@ -82,7 +82,9 @@ def gap_threshold(start: Floats, end: Floats, *, span: float = 0.0) -> float:
         return undivided
     threshold = _between_populations(seen, floor, hidden=len(gaps) - len(seen))
     if threshold is None:
-        threshold = _of_one_population(seen, float(np.median(end - start)), span) or undivided
+        threshold = (
+            _of_one_population(seen, float(np.quantile(end - start, 0.5)), span) or undivided
+        )
     return threshold if gaps[gaps >= threshold].sum() >= LEAST_IDLE * span else undivided
 
 

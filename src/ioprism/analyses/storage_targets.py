@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.usage import EVERYONE, Striping, Usage
 
+FEWEST_TARGETS = 4  # to say that one of them is slow
+
 
 @dataclass(frozen=True, slots=True)
 class TargetUse:
@@ -42,6 +44,62 @@ def target_use(evidence: Evidence) -> TargetUse | None:
     return TargetUse(
         loads, _ranks(evidence, usage, entries, striping), evidence.held_up(usage, seconds), files
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTarget:
+    """A storage target that takes far longer than others for the same amount of data."""
+
+    target: int
+    files: Sequence[int]
+    seconds: float  # of the rank most concerned
+    rate: float  # bytes per second of its calls
+    peers_rate: float  # of the median target
+    peers: int
+
+    @property
+    def excess(self) -> float:
+        """Seconds beyond those at the speed of the others."""
+        return self.seconds * max(0.0, 1 - self.rate / self.peers_rate)
+
+
+def slow_target(evidence: Evidence, *, factor: float) -> SlowTarget | None:
+    """Return the target that is slower than the median one by this factor, the worst of them.
+
+    Only files that lie on one target each tell targets apart, and there must be some others.
+    """
+    alone = {f: s.targets[0] for f, s in evidence.files.striping.items() if len(s.targets) == 1}
+    usage = evidence.usages.get("posix") or evidence.usages.get("mpiio")
+    if not alone or usage is None:
+        return None
+    rates = _single_target_rates(usage, alone)
+    if len(rates) < FEWEST_TARGETS:
+        return None
+    slowest = min(rates, key=lambda target: rates[target])
+    others = sorted(rate for target, rate in rates.items() if target != slowest)
+    # The others must be alike: where all differ, being last says nothing.
+    if factor * rates[slowest] > others[0]:
+        return None
+    files = [file for file, target in alone.items() if target == slowest]
+    inside = [alone.get(file) == slowest for file in usage.file]
+    held = [t if chosen else 0.0 for t, chosen in zip(usage.seconds, inside, strict=True)]
+    middle = others[len(others) // 2]
+    return SlowTarget(
+        slowest, files, evidence.held_up(usage, held), rates[slowest], middle, len(others)
+    )
+
+
+def _single_target_rates(usage: Usage, alone: Mapping[int, int]) -> dict[int, float]:
+    """Bytes per second in calls, by target."""
+    sizes: dict[int, int] = {}
+    times: dict[int, float] = {}
+    data = [sum(parts) for parts in zip(*(m.seconds for m in usage.moves.values()), strict=True)]
+    for file, size, seconds in zip(usage.file, usage.bytes, data, strict=True):
+        if file in alone:
+            target = alone[file]
+            sizes[target] = sizes.get(target, 0) + size
+            times[target] = times.get(target, 0.0) + seconds
+    return {t: size / times[t] for t, size in sizes.items() if size and times[t] > 0}
 
 
 def _spread(usage: Usage, entries: list[int], striping: Mapping[int, Striping]) -> dict[int, int]:

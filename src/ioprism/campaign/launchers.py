@@ -112,6 +112,7 @@ class BuiltIn:
 def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
     command = [
         sys.executable,
+        "-P",  # nothing is imported from where the user is
         "-m",
         "ioprism.campaign.burst_writer",
         str(path),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
-from ioprism.errors import IoprismError, UsageError
-from ioprism.text import printable
+from ioprism.cli import failure
+
+DEBUG = "--debug"
 
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
@@ -54,24 +56,30 @@ class CommandGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take --debug wherever it stands."""
+        if DEBUG in args:
+            args = [DEBUG, *(word for word in args if word != DEBUG)]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
-        """Run, and turn what can be expected to go wrong into an exit code."""
+        """Run, and turn whatever goes wrong into one message and an exit code."""
         try:
-            return super().invoke(ctx)
-        except UsageError as error:
-            raise click.UsageError(str(error)) from error
-        except IoprismError as error:
-            raise click.ClickException(str(error)) from error
-        except BrokenPipeError:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # a full disk behind a pipe shows here, not when Python ends
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except OSError as error:
-            where = f"{printable(str(error.filename))}: " if error.filename else ""
-            raise click.ClickException(f"{where}{error.strerror or error}") from error
+        except BaseException as error:
+            if ctx.params.get("debug") or not failure.is_last_resort(error):
+                raise
+            raise failure.explained(error) from error
+        return result
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
-def main() -> None:
+@click.option(DEBUG, is_flag=True, expose_value=True, help="Show where an error comes from.")
+def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 
     Start with: ioprism characterise TRACE, where TRACE is a file or a folder. Every command

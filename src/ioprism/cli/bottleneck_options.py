@@ -9,23 +9,30 @@ from typing import Any
 
 import click
 
+from ioprism.analyses.bottlenecks.settings import METRICS
 from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
-    click.option("--views", default="process,file,time", show_default=True,
-                 help="Perspectives to combine, with commas; see --list-views."),
+    click.option("--views", metavar="NAMES",
+                 help="Perspectives, with commas; see --list-views. By default application, "
+                 "directory, file, process and time; with --method slope process, file, time."),
+    click.option("--method", type=click.Choice(["excess", "slope"]), default="excess",
+                 show_default=True,
+                 help="One list by seconds above peers, or the paper's angles view by view."),
     click.option("--metric", default="operations", show_default=True, metavar="NAME",
                  help="What time is compared with: operations, bytes, time, or an expression."),
     click.option("--threshold", default=45.0, show_default=True,
                  help="Degrees beyond which a record is a bottleneck."),
     click.option("--percentile", type=float,
                  help="Instead of the threshold: only from this percentile (0 to 1) on."),
-    click.option("--floor", default=0.001, show_default=True,
-                 help="Share of the I/O time below which a record is not told; 0: all."),
+    click.option("--floor", type=float,
+                 help="Share of the I/O time below which a record is not told; 0: all. By default "
+                 "0.02; with --method slope 0.001."),
     click.option("--time-bucket", "bucket", default=1.0, show_default=True,
                  help="Seconds in one record of the time view."),
-    click.option("--combine", type=click.Choice(["drill", "cross"]), default="drill",
-                 show_default=True, help="Views as drill-down, or as plain combinations."),
+    click.option("--combine", type=click.Choice(["drill", "cross"]),
+                 help="With --method slope: views as drill-down (the default), or as plain "
+                 "combinations."),
     click.option("--across", type=click.Choice(["max", "sum"]), default="max", show_default=True,
                  help="Time of a record: of its slowest process, or of all."),
     click.option("--layer", default="deepest", show_default=True,
@@ -41,18 +48,28 @@ _DECLARED = [
 ]  # fmt: skip
 
 
+def _papers_own(chosen: dict[str, Any]) -> bool:
+    """Whether something is asked for that only the paper's way of looking knows."""
+    own_metric = chosen["metric"] not in METRICS
+    return own_metric or chosen["percentile"] is not None or chosen["combine"] is not None
+
+
 def looking(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options; the command gets `settings`, `compatible`, `rule_files` and `stages`."""
 
     @wraps(command)
-    def with_settings(*args: Any, views: str, **others: Any) -> Any:  # noqa: ANN401
-        names = tuple(name.strip() for name in views.split(",") if name.strip())
+    def with_settings(*args: Any, views: str | None, method: str, **others: Any) -> Any:  # noqa: ANN401
+        names = tuple(name.strip() for name in (views or "").split(",") if name.strip())
+        compatible = others.get("compatible") is not None
+        slope = method == "slope" or compatible or _papers_own(others)
         chosen = {
             name: others.pop(name)
             for name in ("metric", "threshold", "percentile", "floor", "bucket", "combine",
                          "across", "layer")
         }  # fmt: skip
-        return command(*args, settings=make_settings(views=names, **chosen), **others)
+        chosen["combine"] = chosen["combine"] or "drill"
+        settings = make_settings(views=names, method="slope" if slope else "excess", **chosen)
+        return command(*args, settings=settings, **others)
 
     decorated: Callable[..., Any] = with_settings
     for option in reversed(_DECLARED):

@@ -10,7 +10,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
-from ioprism.formats.tables.export import export
+from ioprism.formats.tables.export import write_table
 from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
@@ -48,6 +48,7 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     metavar="FILE",
     help="Write all of them, with every field, as .csv or .parquet.",
 )
+@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
 @click.option(
     "--fail-on",
     type=click.Choice(LABELS[:-1]),
@@ -75,15 +76,17 @@ def bottlenecks(
     top: int,
     page: int,
     target: Path | None,
+    force: bool,
     fail_on: str | None,
     engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find what takes more than its share of the I/O time, from every perspective, and why.
+    """Find what costs more seconds than its peers, from every perspective, and why.
 
-    Every ordered combination of the views is looked at. A record's severity is the angle of
-    its share of time over its share of operations: more than 45 degrees is out of proportion.
+    One list over all views: records that cover the same calls are one. With --method slope,
+    every ordered combination of the views by itself; there, a record's severity is the angle
+    of its share of time over its share of operations, and 45 degrees are in proportion.
 
     Example: ioprism bottlenecks run42.darshan --views file,time --top 5
     """  # fmt: skip
@@ -95,7 +98,7 @@ def bottlenecks(
         )
         found = looked_at.bottlenecks(known, top=per_view, page=page)
     if target is not None:
-        export(found.to_frame(), target)
+        write_table(found.to_frame(), target, replace=force)
     if as_json:
         body = {**found.to_dict(), "page": {"number": page, "per_view": per_view}}
         click.echo(to_json.document(looked_at.trace, body))

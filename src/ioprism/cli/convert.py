@@ -15,20 +15,29 @@ from ioprism.pipeline.convert import convert as write
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @options.format_name
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@options.engine
 @options.quiet
 def convert(
-    paths: tuple[Path, ...], target: Path, format_name: str | None, force: bool, quiet: bool
+    paths: tuple[Path, ...],
+    target: Path,
+    format_name: str | None,
+    force: bool,
+    engine_options: options.EngineOptions,
+    quiet: bool,
 ) -> None:
     """Keep traces as a Parquet store (OUT is a folder), or write their events.
 
     OUT.csv is a table; OUT.json or OUT.json.gz opens in Perfetto (ui.perfetto.dev), with one
-    track per rank and counters for bandwidth. OUT appears only when it is complete.
+    track per rank and counters for bandwidth. OUT appears only when it is complete. With
+    --engine dask, workers write the store; given again after an interruption, the same command
+    goes on where it stopped.
 
     Example: ioprism convert run42.darshan run42.store
     """
     trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
-        write(trace, target, replace=force, progress=progress)
+        engine = engine_options.made(progress)
+        write(trace, target, replace=force, progress=progress, engine=engine)
     output.show_warnings(trace)
     if not quiet:
         click.echo(f"wrote {target}", err=True)

@@ -12,6 +12,7 @@ from ioprism.formats.darshan.writer import write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import report as terminal_form
+from ioprism.storage.atomic import atomic_write
 from ioprism.synthetic import checkpointing_job, synthesise
 
 LOG = "checkpointing-job.darshan"
@@ -37,16 +38,21 @@ def demo(folder: Path, quiet: bool) -> None:
 
     Example: ioprism demo --output demo
     """
-    folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG
-    if not log.exists():
+    ours = log.exists()  # what an earlier demo left may be replaced, other files may not
+    if not ours:
         write_trace(log, synthesise(checkpointing_job()).trace)
     trace = read_trace(log)
     found = analyse(trace)
     described = found.document.characteristics.to_dict()
-    (folder / "characteristics.json").write_text(to_json.document(trace, described))
-    (folder / "report.json").write_text(found.to_json())
-    found.to_html(folder / PAGE)
+    documents = {
+        "characteristics.json": to_json.document(trace, described),
+        "report.json": found.to_json(),
+    }
+    for name, text in documents.items():
+        with atomic_write(folder / name, replace=ours) as aside:
+            aside.write_text(text, encoding="utf-8")
+    found.to_html(folder / PAGE, replace=ours)
     terminal_form.show(found.document, output.console())
     output.show_warnings(trace)
     if not quiet:

@@ -12,6 +12,7 @@ from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
 from ioprism.pipeline.diagnosis import DiagnosisOptions
 from ioprism.pipeline.diagnosis import diagnose as find_causes
+from ioprism.pipeline.write_time import load_model
 from ioprism.reports import to_json
 from ioprism.reports.to_json import diagnose as json_form
 from ioprism.reports.to_terminal import diagnose as terminal_form
@@ -44,6 +45,19 @@ FAILED = 3  # exit code when --fail-on was met
     type=click.Path(path_type=Path),
     help="A benchmark's result (IOR, mdtest, fio): what this system can reach.",
 )
+@click.option(
+    "--model",
+    "model_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A write-time model (`ioprism write-time train`): how long writes take at best.",
+)
+@click.option(
+    "--servers",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Store of the servers' counters (`ioprism servers ingest`): were others busy?",
+)
 @options.engine
 @options.as_json
 @options.quiet
@@ -55,6 +69,8 @@ def diagnose(
     fail_on: float | None,
     layout_file: Path | None,
     ceilings: tuple[Path, ...],
+    model_file: Path | None,
+    servers: Path | None,
     engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
@@ -66,6 +82,8 @@ def diagnose(
     chosen = DiagnosisOptions(
         layout={} if layout_file is None else read_layout(layout_file),
         ceilings=[read_ceiling(path) for path in ceilings],
+        model=None if model_file is None else load_model(model_file),
+        servers=servers,
     )
     trace = read_trace(*paths, format_name=format_name)
     with output.progress("reading events", quiet=quiet) as progress:

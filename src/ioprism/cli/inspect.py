@@ -27,8 +27,8 @@ from ioprism.text import printable
 Inspected = Inspection | FindingInspection
 
 OF_BOTTLENECKS = frozenset(
-    {"views", "metric", "threshold", "percentile", "floor", "bucket", "combine", "across", "layer",
-     "compatible", "rule_files", "stages"}
+    {"views", "method", "metric", "threshold", "percentile", "floor", "bucket",
+     "combine", "across", "layer", "compatible", "rule_files", "stages"}
 )  # fmt: skip
 OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 

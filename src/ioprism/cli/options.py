@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:  # engines are imported when one is made
     from ioprism.engine.base import Engine
-    from ioprism.engine.dask import Cluster, DaskEngine
+    from ioprism.engine.cluster import Cluster, Session
     from ioprism.formats.registry import Grouping
     from ioprism.model.trace import Progress, Trace
 
@@ -33,6 +34,9 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Take all traces for one job or workflow."),
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                      help="Take every trace for a job of its own."),
+        click.option("--clock-offsets", metavar="FILE", expose_value=False,
+                     type=click.Path(path_type=Path), callback=_set_clocks,
+                     help="Lines of a host and the seconds its clock is ahead."),
     ]  # fmt: skip
     for declare in reversed(declared):
         command = declare(command)
@@ -45,6 +49,15 @@ def _note_grouping(context: click.Context, option: click.Parameter, value: bool)
     if _GROUPING in context.meta:
         raise click.UsageError("--one-job and --each exclude each other.")
     context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
+
+
+def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Let the traces that the command reads be moved by what the file says."""
+    if path is None or context.resilient_parsing:
+        return
+    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+
+    context.with_resource(clock_offsets(read_clock_offsets(path)))
 
 
 def grouping() -> Grouping:
@@ -95,7 +108,8 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401 - whatever the command takes and returns
         chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit)
-        return command(*args, engine_options=chosen, **others)
+        with chosen.surveying() as ready:
+            return command(*args, engine_options=ready, **others)
 
     decorated: Callable[..., Any] = with_engine
     for option in reversed(declared):
@@ -112,46 +126,61 @@ class EngineOptions:
     cluster: str | None = None
     workers: int | None = None
     memory_limit: str | None = None
+    session: Session | None = None  # with the workers, if there are some
 
-    def made(self, progress: Progress | None = None) -> Engine:
-        """Return the engine; a scheduler, cluster or workers mean Dask."""
+    @contextmanager
+    def surveying(self) -> Iterator[EngineOptions]:
+        """Check what was said, and let workers, if there are some, look through the files.
+
+        Raises:
+            UsageError: the options contradict each other or make no sense.
+        """
+        limit = self._limit()
+        if not self._means_dask():
+            yield self
+            return
+        from ioprism.engine.cluster import ClusterSettings, Session
+        from ioprism.formats.surveys import surveyed_by
+
+        kind = cast("Cluster", self.cluster or "local")
+        with (
+            closing(
+                Session(ClusterSettings(self.scheduler, kind, self.workers or 2, limit))
+            ) as session,
+            surveyed_by(session.map),
+        ):
+            yield replace(self, session=session)
+
+    def _limit(self) -> int | None:
         limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
         if limit is not None and limit < SMALLEST_MEMORY:
             raise UsageError(
                 f"--memory-limit {self.memory_limit} is too little to work with.\n"
-                "Hint: give at least 100MB."
+                f"Hint: give at least {SMALLEST_MEMORY // 10**6}MB."
             )
-        means_dask = self.scheduler or self.cluster or self.workers
-        if self.kind == "local" and means_dask:
+        return limit
+
+    def _means_dask(self) -> bool:
+        """Whether to use a cluster; a scheduler, cluster or workers mean one."""
+        said = any(one is not None for one in (self.scheduler, self.cluster, self.workers))
+        if self.kind == "local" and said:
             raise UsageError(
                 "--scheduler, --cluster and --workers are for --engine dask.\n"
                 "Hint: leave them out, or say --engine dask."
             )
-        if self.kind == "dask" or means_dask:
-            return _dask_engine(self, limit, progress)
+        if self.scheduler is not None and self.cluster is not None:
+            raise UsageError("--scheduler names a cluster that runs; --cluster starts one.")
+        return self.kind == "dask" or said
+
+    def made(self, progress: Progress | None = None) -> Engine:
+        """Return the engine."""
+        if self.session is not None:
+            from ioprism.engine.dask import DaskEngine
+
+            return DaskEngine(memory_limit=self._limit(), progress=progress, session=self.session)
         from ioprism.engine.local import LocalEngine
 
-        return LocalEngine(progress, memory_limit=limit)
-
-    def cluster_engine(self) -> DaskEngine | None:
-        """Return the Dask engine if one was asked for."""
-        engine = self.made()
-        means_dask = self.kind == "dask" or self.scheduler or self.cluster or self.workers
-        return cast("DaskEngine", engine) if means_dask else None
+        return LocalEngine(progress, memory_limit=self._limit())
 
 
 SMALLEST_MEMORY = 100 * 10**6
-
-
-def _dask_engine(options: EngineOptions, limit: int | None, progress: Progress | None) -> Engine:
-    from ioprism.engine.dask import DaskEngine
-
-    if options.scheduler and options.cluster:
-        raise UsageError("--scheduler names a cluster that runs; --cluster starts one.")
-    return DaskEngine(
-        address=options.scheduler,
-        cluster=cast("Cluster", options.cluster or "local"),
-        workers=options.workers or 2,
-        memory_limit=limit,
-        progress=progress,
-    )

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
-from ioprism.analyses.periodicity import filters
-from ioprism.analyses.periodicity.detect import METHODS, Options, rhythm
-from ioprism.analyses.periodicity.outliers import OUTLIERS
+from ioprism.analyses.periodicity.detect import METHODS, Options
 from ioprism.analyses.periodicity.results import Rhythm
-from ioprism.analyses.periodicity.sampling import sample
+from ioprism.analyses.periodicity.spectral.filters import parse_filter
+from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
-from ioprism.errors import SignalTooShortError
 from ioprism.formats.signals.described_text import read_described_text
-from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Progress, Trace
+from ioprism.pipeline.period import RhythmSettings, job_rhythm
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
 from ioprism.storage.atomic import atomic_write
-from ioprism.views.time.bandwidth import KEYS, bandwidth, bandwidth_by, metric
+from ioprism.views.time.bandwidth import KEYS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,53 +124,49 @@ def period(
 
     Example: ioprism period run42.darshan --direction write
     """
-    chosen = filters.parse_filter(filter_text) if filter_text else None
-    settings = Options(
-        "hybrid" if hybrid else method,
-        false_alarm,
-        outliers,
-        tolerance,
-        wavelet,
-        None if level is None else int(level),
+    settings = RhythmSettings(
+        direction=direction,
+        layer=layer,
+        metric=metric_name,
+        frequency=frequency,
+        start=start,
+        end=end,
+        options=Options(
+            "hybrid" if hybrid else method,
+            false_alarm,
+            outliers,
+            tolerance,
+            wavelet,
+            None if level is None else int(level),
+        ),
+        chosen_filter=parse_filter(filter_text) if filter_text else None,
+        components=components,
+        fit=fit,
+        by=key,
     )
     trace = _read(paths, mapping, format_name)
-
-    def analyse(steps: StepFunction) -> Rhythm:
-        signal = sample(steps, frequency=frequency, start=start, end=end)
-        if chosen is not None:
-            signal = filters.apply(signal, chosen=chosen)
-        return rhythm(signal, options=settings, components=components, fit=fit)
-
     with output.progress("reading events", quiet=quiet) as progress:
-        engine = LateEngine(progress)
-        found = analyse(
-            bandwidth(trace, engine, direction=direction, layer=layer)
-            if metric_name is None
-            else metric(trace, metric_name)
-        )
-        parts = []
-        if key is not None:
-            every = bandwidth_by(trace, engine, key=key, direction=direction, layer=layer)
-            parts = _parts(trace, key, every, analyse)
+        found = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
-        _write_page(page, found, trace, direction=direction, replace=force)
+        _write_page(page, found.whole, trace, settings, replace=force)
     if as_json:
-        by = json_form.parts_body(parts, key=key) if key is not None else {}
-        click.echo(to_json.document(trace, {**json_form.body(found, direction=direction), **by}))
+        click.echo(to_json.document(trace, json_form.job_body(found, settings)))
         return
-    terminal_form.show(found, output.console(), direction=direction)
+    terminal_form.show(found.whole, output.console(), direction=direction)
     if key is not None:
-        terminal_form.show_parts(parts[:MOST_PARTS], output.console(), key=key)
+        terminal_form.show_parts(found.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
 
 
-def _write_page(page: Path, found: Rhythm, trace: Trace, *, direction: str, replace: bool) -> None:
+def _write_page(
+    page: Path, found: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+) -> None:
     from ioprism.reports.to_html import period as html_form
 
     with atomic_write(page, replace=replace) as aside:
-        aside.write_text(html_form.page(found, trace, direction=direction), encoding="utf-8")
+        aside.write_text(html_form.page(found, trace, settings), encoding="utf-8")
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:
@@ -183,22 +175,3 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one text.")
     return read_described_text(paths[0], mapping)
-
-
-def _parts(
-    trace: Trace,
-    key: str,
-    every: Mapping[object, StepFunction],
-    analyse: Callable[[StepFunction], Rhythm],
-) -> list[tuple[str, Rhythm, float]]:
-    """The rhythm of each part, those that move most first; parts too short for one are left out."""
-    paths = dict(trace.files.select("file", "path").iter_rows()) if key == "file" else {}
-    parts = []
-    for name, steps in every.items():
-        try:
-            found = analyse(steps)
-        except SignalTooShortError:
-            continue
-        moved = float((steps.values * np.diff(steps.edges)).sum())
-        parts.append((str(paths.get(name, name)), found, moved))
-    return sorted(parts, key=lambda part: -part[2])

@@ -8,6 +8,7 @@ import click
 
 from ioprism.cli import options
 from ioprism.service.addresses import endpoint
+from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
 from ioprism.service.replay import replay as send
 
@@ -19,6 +20,9 @@ FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as
 @options.traces
 @click.option(
     "--zmq", "address", required=True, metavar="ADDRESS", help="Port or endpoint of watch."
+)
+@click.option(
+    "--keys", type=click.Path(path_type=Path, exists=True), help="Keys that watch --keygen made."
 )
 @click.option(
     "--speed",
@@ -42,6 +46,7 @@ def replay(
     paths: tuple[Path, ...],
     *,
     address: str,
+    keys: Path | None,
     speed: float,
     batch: float | None,
     direction: str,
@@ -56,6 +61,7 @@ def replay(
     done = requests(options.read_job(paths, format_name), direction=direction)
     chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)
     stream = messages(done, batch=chosen, job=job or paths[0].name)
-    sent = send(stream, PushSink(endpoint(address)), speed=speed)
+    known = None if keys is None else client_keys(keys)
+    sent = send(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:
         click.echo(f"sent {len(done.start):,} requests in {sent:,} messages", err=True)

@@ -16,6 +16,7 @@ from ioprism.cli.server_options import (
     store_option,
     timezone,
 )
+from ioprism.formats.tables.export import write_table
 from ioprism.pipeline import benchmark
 from ioprism.pipeline import servers as pipeline
 from ioprism.pipeline.servers import Question
@@ -84,7 +85,7 @@ def jobs(
     with output.progress("measuring jobs", quiet=quiet) as progress:
         metrics = pipeline.jobs(store, question, progress=progress)
     if export is not None:
-        pipeline.export_table(metrics.table, export, force=force)
+        write_table(metrics.table, export, replace=force)
     if as_json:
         click.echo(json_form.jobs(store, metrics))
     else:
@@ -121,7 +122,7 @@ def report(
     with output.progress("measuring jobs", quiet=quiet) as progress:
         found = pipeline.report(store, question, progress=progress)
     if export is not None:
-        pipeline.export_table(found.metrics.table, export, force=force)
+        write_table(found.metrics.table, export, replace=force)
     if page is not None:
         write_page(found, page, peaks=peaks, force=force)
     if as_json:

@@ -79,7 +79,7 @@ def add(
     kept = make_site(store)
     with output.progress("diagnosing logs", quiet=quiet) as progress:
         added = add_logs(
-            kept, paths, options=chosen, progress=progress, cluster=engine_options.cluster_engine()
+            kept, paths, options=chosen, progress=progress, cluster=engine_options.session
         )
     for message in added.failed:
         click.echo(f"skipped {message}", err=True)

@@ -7,27 +7,47 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 import click
 from rich.live import Live
 
-from ioprism.analyses.periodicity.online import Settings
+from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
 from ioprism.reports.to_terminal import live as terminal_form
-from ioprism.service.addresses import LOOPBACK, endpoint, is_exposed, is_loopback, zeromq
+from ioprism.service.addresses import (
+    LOOPBACK,
+    check_protected,
+    endpoint,
+    is_exposed,
+    is_loopback,
+    zeromq,
+)
 from ioprism.service.answer import Answer, Listener
 from ioprism.service.follow import Follower
 from ioprism.service.http import Server
+from ioprism.service.keys import ServerKeys, guarded, make_keys, server_keys
 from ioprism.service.metric_proxy import ReplyServer
 from ioprism.service.publish import Publisher, Replier
 from ioprism.service.pull import PullSource
+from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
 from ioprism.units import parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
+
+
+def _make_keys(context: click.Context, option: click.Parameter, folder: Path | None) -> None:  # noqa: ARG001 - click's own
+    if folder is None:
+        return
+    server, client = make_keys(folder)
+    click.echo(f"wrote {server} for `ioprism watch --keys {folder}`", err=True)
+    click.echo(f"wrote {client} for senders and subscribers", err=True)
+    context.exit()
 
 
 @click.command()
@@ -58,9 +78,30 @@ DEFAULT_JOB = "job"
     "--every", type=click.FloatRange(min=0.0), default=0.0, help="Seconds between predictions."
 )
 @click.option("--json-lines", is_flag=True, help="Print one JSON document a line and prediction.")
+@click.option(
+    "--keys",
+    "keys_folder",
+    type=click.Path(path_type=Path, exists=True),
+    help="On TCP, hear and answer only who has keys of this folder.",
+)
+@click.option(
+    "--keygen",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_make_keys,
+    help="Make such keys and exit.",
+)
+@click.option("--unprotected", is_flag=True, help="Listen on TCP without keys, to everyone.")
 @click.option("--publish", metavar="ADDRESS", help="Publish predictions here (PUB, binds).")
 @click.option("--reply", metavar="ADDRESS", help="Push 16 bytes a prediction here, as FTIO does.")
 @click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve a live page and JSON.")
+@click.option(
+    "--token-file",
+    type=click.Path(path_type=Path),
+    help="Keep the page's token here; without it, every start makes a new one.",
+)
 @click.option("--host", default=LOOPBACK, show_default=True, help="Where --http listens.")
 @click.option(
     "--state", "save_to", type=click.Path(path_type=Path), help="Save here, and go on from here."
@@ -73,6 +114,9 @@ DEFAULT_JOB = "job"
     help="Forget a job after such silence.",
 )
 @click.option("--max-jobs", type=click.IntRange(1), default=2000, show_default=True)
+@click.option(
+    "--max-jobs-per-sender", type=click.IntRange(1), help="Half of --max-jobs if left out."
+)
 @click.option("--max-message", default="16MiB", show_default=True, help="Drop larger ones.")
 @click.option("--exit-when-idle", "idle", type=float, metavar="SECONDS", help="Stop after silence.")
 @options.quiet
@@ -85,42 +129,57 @@ def watch(
     false_alarm: float,
     every: float,
     json_lines: bool,
+    keys_folder: Path | None,
+    unprotected: bool,
     publish: str | None,
     reply: str | None,
     port: int | None,
+    token_file: Path | None,
     host: str,
     save_to: Path | None,
     expire: float,
     max_jobs: int,
+    max_jobs_per_sender: int | None,
     max_message: str,
     idle: float | None,
     quiet: bool,
 ) -> None:
     """Follow running jobs: their rhythm, its changes, and when the next I/O phase is due.
 
-    An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555.
+    An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
+    ipc://FILE. TCP needs --keys; FILE and all that is saved are for your own user alone.
 
-    Example: ioprism watch --zmq 5555 --http 8080
+    Example: ioprism watch --zmq ipc:///tmp/watch.me --http 8080
     """
     if not pulls and not files and metric_proxy is None:
-        raise click.UsageError("nothing to watch.\nHint: say --zmq 5555 or --follow FILE.")
+        raise click.UsageError("nothing to watch.\nHint: say --zmq ipc://FILE or --follow FILE.")
+    for text in filter(None, (*pulls, metric_proxy, publish)):
+        check_protected(endpoint(text), has_keys=keys_folder is not None, unprotected=unprotected)
+    keys = None if keys_folder is None else server_keys(keys_folder)
+    token = None if token_file is None else read_token(token_file)
     settings = WatchSettings(
         rhythm=Settings(max_false_alarm=false_alarm),
         direction=direction,
         every=every,
         expire=expire,
         most_jobs=max_jobs,
+        most_jobs_of_sender=max_jobs_per_sender or max(1, max_jobs // 2),
         largest_message=parse_bytes(max_message),
         save_to=save_to,
     )
-    service = Watch(settings)
+    service = Watch(settings, notify=partial(click.echo, err=True))
     with ExitStack() as stack:
-        places = _sources(service, stack, pulls, files, metric_proxy)
-        places += _outlets(service, stack, publish, reply, port, host)
+        sockets = _Sockets(stack, keys)
+        places = _sources(service, sockets, pulls, files, metric_proxy)
+        places += _outlets(service, sockets, publish, reply)
+        if port is not None:
+            server = Server(service, host, port, token=token)
+            stack.callback(server.close)
+            places.append(("page", server.url))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))
-        _tell(places, quiet=quiet)
+        _tell(places, quiet=quiet, has_keys=keys is not None)
         service.listeners.append(stack.enter_context(_shown(service, json_lines=json_lines)))
         service.run(idle=idle)
     if not quiet:
@@ -128,73 +187,72 @@ def watch(
         click.echo(f"{counts.messages:,} messages, {counts.dropped:,} pieces dropped", err=True)
 
 
+class _Sockets:
+    """What sockets need: a ZeroMQ context, made when first asked for, and keys."""
+
+    def __init__(self, stack: ExitStack, keys: ServerKeys | None) -> None:
+        self.stack, self.keys = stack, keys
+
+    @cached_property
+    def context(self) -> object:
+        """A context that ends with the command."""
+        made = zeromq("ioprism watch").Context()
+        self.stack.callback(made.destroy, linger=200)
+        return self.stack.enter_context(guarded(made, self.keys))
+
+
 def _sources(
     service: Watch,
-    stack: ExitStack,
+    sockets: _Sockets,
     pulls: tuple[str, ...],
     files: tuple[Path, ...],
     metric_proxy: str | None,
 ) -> list[tuple[str, str]]:
     """Listen; return what listens where."""
-    largest = service.settings.largest_message
+    largest, keys = service.settings.largest_message, sockets.keys
     places = []
     for text in pulls:
-        source = PullSource(_context(stack), endpoint(text), job=DEFAULT_JOB, largest=largest)
+        source = PullSource(
+            sockets.context, endpoint(text), job=DEFAULT_JOB, largest=largest, keys=keys
+        )
         service.pulls.append(source)
         places.append(("messages", source.address))
     for path in files:
         service.followers.append(Follower(path, job=path.name, largest=largest))
     if metric_proxy is not None:
-        server = ReplyServer(
-            _context(stack), endpoint(metric_proxy), largest=largest, counts=service.counts
-        )
-        stack.callback(server.close)
+        address, counts = endpoint(metric_proxy), service.counts
+        server = ReplyServer(sockets.context, address, largest=largest, counts=counts, keys=keys)
+        sockets.stack.callback(server.close)
         places.append(("metric proxy", server.address))
     return places
 
 
 def _outlets(
-    service: Watch,
-    stack: ExitStack,
-    publish: str | None,
-    reply: str | None,
-    port: int | None,
-    host: str,
+    service: Watch, sockets: _Sockets, publish: str | None, reply: str | None
 ) -> list[tuple[str, str]]:
     """Open what tells others; return what listens where."""
     places = []
     if publish is not None:
-        publisher = Publisher(_context(stack), endpoint(publish))
-        stack.callback(publisher.close)
+        publisher = Publisher(sockets.context, endpoint(publish), keys=sockets.keys)
+        sockets.stack.callback(publisher.close)
         service.listeners.append(publisher.hear)
         places.append(("predictions", publisher.address))
     if reply is not None:
-        replier = Replier(_context(stack), endpoint(reply))
-        stack.callback(replier.close)
+        replier = Replier(sockets.context, endpoint(reply))
+        sockets.stack.callback(replier.close)
         service.listeners.append(replier.hear)
-    if port is not None:
-        server = Server(service, host, port)
-        stack.callback(server.close)
-        places.append(("page", server.url))
     return places
 
 
-def _context(stack: ExitStack) -> object:
-    """A ZeroMQ context that ends with the command."""
-    context = zeromq("ioprism watch").Context()
-    stack.callback(context.destroy, linger=200)
-    return context
-
-
-def _tell(places: list[tuple[str, str]], *, quiet: bool) -> None:
+def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None:
     for what, address in places:
         if not quiet:
             click.echo(f"{what}: {address}", err=True)
-        exposed = is_exposed(address) or (
-            address.startswith("http") and not is_loopback(address[7:].rpartition(":")[0])
-        )
-        if exposed:
-            click.echo(f"warning: other machines can reach {address}, unprotected", err=True)
+        if address.startswith("tcp://") and not has_keys:
+            who = "other machines" if is_exposed(address) else "all users of this machine"
+            click.echo(f"warning: {who} can reach {address}, unprotected", err=True)
+        if address.startswith("http") and not is_loopback(urlsplit(address).hostname or ""):
+            click.echo("warning: the page's token crosses the network unencrypted", err=True)
 
 
 @contextmanager

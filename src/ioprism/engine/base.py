@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Trace, Warn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,47 @@ class FinalizedView(View, Protocol):
         ...
 
 
+@runtime_checkable
+class ShardedView(View, Protocol):
+    """A view whose summaries may be large, and can be joined in shards.
+
+    Rows whose values differ in `shard_by` never have to meet.
+    """
+
+    shard_by: ClassVar[tuple[str, ...]]
+
+
+@runtime_checkable
+class ContinuedPartition(Protocol):
+    """A part of a file for which the parts before it matter.
+
+    Read in order, in one process, it is a partition like any other. Elsewhere it has to be
+    told what the parts before it have done.
+    """
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions in front of it belong to the same file."""
+        ...
+
+    def prepared(self) -> PreparedPartition:
+        """Read it as far as that is possible without knowing the parts before it."""
+        ...
+
+
+class PreparedPartition(Protocol):
+    """A part that was read alone, and has to be told of the parts before it; picklable."""
+
+    @property
+    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
+        """What later parts have to know of this one."""
+        ...
+
+    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events, given the moves of the parts before this one."""
+        ...
+
+
 def finished(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
     """Join all summaries of a view."""
     return view.finalize(partials) if isinstance(view, FinalizedView) else view.combine(partials)
@@ -45,4 +87,13 @@ class Engine(Protocol):
 
     def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
         """Compute all views in one pass over the events, in the order given."""
+        ...
+
+
+@runtime_checkable
+class MapsPartitions(Protocol):
+    """An engine with workers, which can do more with a partition than compute views."""
+
+    def map_partitions(self, trace: Trace, work: Callable[[int, Any], Any]) -> list[Any]:
+        """Apply a function to every partition and its number."""
         ...

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
-from ioprism.engine.base import View, finished
+from ioprism.engine.base import View
+from ioprism.engine.shards import Held
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
 
@@ -30,10 +31,7 @@ class LocalEngine:
         """Compute all views in one pass over the events, in the order given."""
         empty = EVENTS.empty().lazy()
         partials = pl.collect_all([view.partial(empty) for view in views])
-        held = [
-            Held(view, [partial], self.rows_held)
-            for view, partial in zip(views, partials, strict=True)
-        ]
+        held = self.held(views, partials)
         for number, batch in enumerate(self.batches(trace), start=1):
             for tables, partial in zip(
                 held, pl.collect_all([view.partial(batch) for view in views]), strict=True
@@ -41,7 +39,15 @@ class LocalEngine:
                 tables.add(partial)
             if self.progress is not None:
                 self.progress(number)
-        return tuple(tables.finished() for tables in held)
+        return tuple(tables.finished(self.memory_limit) for tables in held)
+
+    def held(self, views: Sequence[View], first: Sequence[pl.DataFrame]) -> list[Held]:
+        """Return where the summaries of views are gathered, each with a first one."""
+        limited = self.memory_limit is not None
+        return [
+            Held(view, self.rows_held, limited, [table])
+            for view, table in zip(views, first, strict=True)
+        ]
 
     @property
     def rows_held(self) -> int:
@@ -60,31 +66,3 @@ class LocalEngine:
             height = batch.select(pl.len()).collect().item()
             for first in range(0, height, rows):
                 yield batch.slice(first, rows)
-
-
-@dataclass(slots=True)
-class Held:
-    """Partial tables of one view that wait to be joined."""
-
-    view: View
-    tables: list[pl.DataFrame]
-    limit: int  # rows
-    rows: int = field(default=0)
-
-    def add(self, partial: pl.DataFrame) -> None:
-        """Take one more table; join them all when they have become twice what they were."""
-        self.tables.append(partial)
-        self.rows += partial.height
-        if self.rows > self.limit:
-            self.tables = [self.combined()]
-            self.rows = self.tables[0].height
-            # Joining at a fixed size would cost ever more when the result itself is large.
-            self.limit = max(self.limit, 2 * self.rows)
-
-    def combined(self) -> pl.DataFrame:
-        """Return all tables as one."""
-        return self.view.combine(pl.concat(self.tables).lazy()).collect()
-
-    def finished(self) -> pl.DataFrame:
-        """Return the view's table, when no more will come."""
-        return finished(self.view, pl.concat(self.tables).lazy()).collect()

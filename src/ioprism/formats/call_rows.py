@@ -17,6 +17,7 @@ from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
 BATCH = 100_000  # rows in one table
+IMPOSSIBLE = -1  # stands for a number that cannot be true
 
 
 class Row(NamedTuple):
@@ -104,11 +105,13 @@ class RowPartition:
 
 
 def plausible(value: object) -> int | None:
-    """Return a size or an offset; None for anything that cannot be one."""
+    """Return a size or an offset; one that is given and cannot be is negative, and counted."""
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
+        return IMPOSSIBLE
     try:
-        number = int(value) if not isinstance(value, str) or len(value) < 20 else -1
+        number = int(value) if not isinstance(value, str) or len(value) < 20 else IMPOSSIBLE
     except (ValueError, OverflowError):
-        return None
-    return number if 0 <= number < LARGEST_PLAUSIBLE else None
+        return IMPOSSIBLE
+    return number if 0 <= number < LARGEST_PLAUSIBLE else IMPOSSIBLE

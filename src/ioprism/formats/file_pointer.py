@@ -15,13 +15,20 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 UNKNOWN = np.iinfo(np.int64).min
+RELATIVE = -(2**62)  # far below any position, and far above UNKNOWN
+RELATIVE_BELOW = -(2**61)
 
 
 @dataclass(slots=True)
 class FilePointers:
-    """The pointers of all processes, kept from one batch of calls to the next."""
+    """The pointers of all processes, kept from one batch of calls to the next.
 
-    at: dict[int, int] = field(default_factory=dict)  # key -> position; absent: unknown
+    Pointers may also be followed from the middle of a trace on, with `unset=RELATIVE`: those
+    that nothing has set yet then stand at `RELATIVE` and what they were moved since.
+    """
+
+    at: dict[int, int] = field(default_factory=dict)  # key -> position
+    unset: int = UNKNOWN  # where a pointer stands that nothing has set
 
     def replay(self, key: Integers, *, sets: Flags, moves: Flags, amount: Integers) -> Integers:
         """Return each call's position before it; `UNKNOWN` where nothing tells.
@@ -49,7 +56,7 @@ class FilePointers:
         sums = np.cumsum(moved)
         before = sums - moved
         base = np.zeros(len(key), np.int64)
-        base[first] = [self.at.get(k, UNKNOWN) for k in key[first].tolist()]
+        base[first] = [self.at.get(k, self.unset) for k in key[first].tolist()]
         anchor = np.zeros(len(key), np.int64)
         anchor[first] = first
         since = np.maximum.accumulate(anchor)
@@ -67,6 +74,14 @@ class FilePointers:
         for k, value in zip(key[first].tolist(), after[last].tolist(), strict=True):
             self.at[k] = value
         return position
+
+    def advance(self, later: FilePointers) -> None:
+        """Move on by what happened later, followed with `unset=RELATIVE`."""
+        for key, value in later.at.items():
+            if not UNKNOWN < value < RELATIVE_BELOW:
+                self.at[key] = value
+            elif self.at.get(key, UNKNOWN) != UNKNOWN:
+                self.at[key] += value - RELATIVE
 
 
 def _positions(base: Integers, moved: Integers) -> Integers:

@@ -221,7 +221,8 @@ class _Step:
         key = repr(begun.handle)
         offset = self.pointers.get(key)
         if offset is not None and operation in ("read", "write"):
-            self.pointers[key] = None if moved is None else offset + moved
+            known = offset >= 0 and moved is not None and moved >= 0
+            self.pointers[key] = offset + (moved or 0) if known else None
         regions = self.thread.regions
         row = self._call(
             begun, operation, begun.time, ended.time, regions[-1][0] if regions else None

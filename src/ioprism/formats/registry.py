@@ -17,14 +17,18 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
+from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
+from ioprism.storage.remote import exists
 
 GROUP = "ioprism.readers"
+OWN_STORE = "store"  # its events have passed the gate when they were written
 
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
 GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
-PER_PROCESS = ("dftracer", "strace", "recorder-text")  # write a file for each process of a run
+# These write a file for each process of a run.
+PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.
@@ -32,6 +36,7 @@ BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
     "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
     "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
+    "ftio-text": "ioprism.formats.signals.ftio_text:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",
@@ -110,7 +115,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
-    if not source.exists():
+    if not exists(source):
         raise NoSuchTraceError(source)
     tried = []
     for reader in readers():
@@ -174,7 +179,7 @@ def _merged(traces: list[Trace]) -> Trace:
 
 def _read_one(source: Path, format_name: str | None) -> list[Trace]:
     try:
-        return [find_reader(source, format_name=format_name).read(source)]
+        return [_read(find_reader(source, format_name=format_name), source)]
     except UnknownFormatError as unknown:
         if not source.is_dir():
             raise
@@ -184,6 +189,11 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
         return traces
 
 
+def _read(reader: Reader, source: Path) -> Trace:
+    trace = reader.read(source)
+    return trace if reader.name == OWN_STORE else gated(trace)
+
+
 def _read_folder(folder: Path) -> list[Trace]:
     traces: list[Trace] = []
     broken: list[BrokenTraceError | NoSuchTraceError] = []
@@ -191,7 +201,7 @@ def _read_folder(folder: Path) -> list[Trace]:
     while waiting:
         for path in sorted(waiting.pop().iterdir()):
             try:
-                traces.append(find_reader(path).read(path))
+                traces.append(_read(find_reader(path), path))
             except UnknownFormatError:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []
             except (BrokenTraceError, NoSuchTraceError) as error:

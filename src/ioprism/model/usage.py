@@ -6,7 +6,8 @@ Plain lists, so that a small log is judged without loading a table library.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from ioprism.model.trace import Mount
 
@@ -93,6 +94,21 @@ class Usage:
         read, write = (self.moves[direction].operations for direction in DIRECTIONS)
         return [r + w for r, w in zip(read, write, strict=True)]
 
+    def without_reads_of(self, files: frozenset[int]) -> Usage:
+        """Return the columns as if nothing had been read from these files."""
+        keep = [file not in files for file in self.file]
+        columns: dict[str, Any] = {
+            part.name: _kept(getattr(self.moves["read"], part.name), keep) for part in fields(Moves)
+        }
+        calls = self.operations
+        writes = self.moves["write"].operations
+        misaligned = self.misaligned and [
+            n if kept or not n else round(n * w / c)
+            for n, kept, w, c in zip(self.misaligned, keep, writes, calls, strict=True)
+        ]
+        moves = {**self.moves, "read": Moves(**columns)}
+        return replace(self, moves=moves, misaligned=misaligned)
+
     def users(self, calls: Counts | None = None) -> dict[int, int]:
         """How many ranks use each file, as far as entries tell; all ranks together count as 2.
 
@@ -103,6 +119,10 @@ class Usage:
             if calls is None or calls[place]:
                 found[file] = found.get(file, 0) + (2 if rank == EVERYONE else 1)
         return found
+
+
+def _kept(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
+    return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
 
 
 def is_data(path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -13,7 +13,12 @@ from ioprism.analyses.bottlenecks.counted_once import main_view
 from ioprism.analyses.bottlenecks.find import bottlenecks_of
 from ioprism.analyses.bottlenecks.inspection import Inspection, inspected, rows_behind
 from ioprism.analyses.bottlenecks.result import Bottlenecks
-from ioprism.analyses.bottlenecks.settings import METRICS, Settings
+from ioprism.analyses.bottlenecks.settings import (
+    FLOOR_OF_METHOD,
+    METRICS,
+    VIEWS_OF_METHOD,
+    Settings,
+)
 from ioprism.engine.base import Engine
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
@@ -23,13 +28,22 @@ from ioprism.rules.expression import compile_quantity
 from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
 
 
-def make_settings(*, metric: str = "operations", **chosen: Any) -> Settings:  # noqa: ANN401
+def make_settings(
+    *,
+    metric: str = "operations",
+    method: Literal["excess", "slope"] = "excess",
+    views: tuple[str, ...] = (),
+    **chosen: Any,  # noqa: ANN401 - as `Settings` has them
+) -> Settings:
     """Return settings; a metric that is none of the known ones is read as an expression.
 
     Raises:
         ExpressionError: the metric is no expression over the fields of a record.
         UsageError: a setting makes no sense.
     """
+    chosen = {"method": method, "views": views or VIEWS_OF_METHOD[method], **chosen}
+    if chosen.get("floor") is None:
+        chosen["floor"] = FLOOR_OF_METHOD[method]
     if metric in METRICS:
         return Settings(metric=metric, **chosen)
     sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}
@@ -62,6 +76,8 @@ def prepared(
     **chosen: Any,  # noqa: ANN401 - as `Settings` has them
 ) -> PreparedView:
     """Compute the main view of a trace that is open already."""
+    if compatible is not None:
+        chosen = {"method": "slope", **chosen}
     settings = make_settings(**chosen)
     if compatible is not None:
         settings = settings.like_wisio(trace_format=trace.format)

@@ -8,9 +8,14 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.analyses.background_load import background_load
+from ioprism.analyses.characterise import characterise
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
+from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
+from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -20,6 +25,8 @@ from ioprism.model.usage import Striping
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
+from ioprism.storage.counter_store import open_store
+from ioprism.views.time.write_intervals import write_intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,8 @@ class DiagnosisOptions:
 
     layout: Mapping[str, Striping] = field(default_factory=dict)
     ceilings: Sequence[Ceiling] = ()
-    servers: Path | None = None
+    model: WriteTimeModel | None = None
+    servers: Path | None = None  # a store of the file system's counters
 
 
 def diagnose(
@@ -37,12 +45,20 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return diagnosed(held, engine or LocalEngine())
+    return diagnosed(held, engine or LocalEngine(), options=chosen)
 
 
-def diagnosed(trace: Trace, engine: Engine, insights: Insights | None = None) -> Diagnosis:
+def diagnosed(
+    trace: Trace,
+    engine: Engine,
+    insights: Insights | None = None,
+    *,
+    options: DiagnosisOptions | None = None,
+) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
     found = find_causes(trace, engine)
+    if options is not None:
+        found = _sharpened(found, trace, engine, options)
     if not found.causes:
         return found
     known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
@@ -73,3 +89,55 @@ def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
         ).drop("said_size", "said_targets")
 
     return replace(trace, load_files=files, load_processes=lambda: trace.processes)
+
+
+def _sharpened(
+    found: Diagnosis, trace: Trace, engine: Engine, options: DiagnosisOptions
+) -> Diagnosis:
+    """Use what the site knows: what its system can reach, and whether others were busy."""
+    needed = max(
+        _ceiling_seconds(trace, engine, options.ceilings), _model_seconds(trace, options.model)
+    )
+    found = no_faster_than(found, needed) if needed > 0 else found
+    if options.servers is None:
+        return found
+    return judged_by_servers(found, _server_loads(found, trace, options.servers))
+
+
+def _ceiling_seconds(trace: Trace, engine: Engine, ceilings: Sequence[Ceiling]) -> float:
+    """Seconds that the job's bytes need at the best rates that were measured."""
+    if not ceilings:
+        return 0.0
+    moved = characterise(trace, engine).by_operation
+    seconds = 0.0
+    for direction in ("read", "write"):
+        best = max((c.bandwidth.get(direction, 0.0) for c in ceilings), default=0.0)
+        seconds += moved[direction].bytes / best if best > 0 else 0.0
+    return seconds
+
+
+def _model_seconds(trace: Trace, model: WriteTimeModel | None) -> float:
+    """Seconds that the write phases need according to a write-time model."""
+    if model is None or not trace.partitions:
+        return 0.0
+    intervals = write_intervals(trace, gap=1.0).to_dicts()
+    phases = phases_of(intervals, cores_per_node=model.system.cores_per_node, nodes=None)
+    compared = compare_phases(phases, model=model, node_list=None, stripe_count=None)
+    return sum(pair.estimate.seconds for pair in compared)
+
+
+def _server_loads(found: Diagnosis, trace: Trace, store: Path) -> dict[int, float]:
+    """How busy servers were while others are said to have interfered, next to the whole job."""
+    start, runtime = trace.job.start_time, found.runtime
+    if start is None or runtime <= 0:
+        return {}
+    source = open_store(store)
+    whole = background_load(source, start=start, end=start + runtime)
+    loads = {}
+    for place, cause in enumerate(found.causes):
+        if cause.code == "interference" and whole.bytes and whole.seconds:
+            first, last = start + cause.culprit["from"], start + cause.culprit["to"]
+            then = background_load(source, start=first, end=last)
+            if then.seconds:
+                loads[place] = (then.bytes / then.seconds) / (whole.bytes / whole.seconds)
+    return loads

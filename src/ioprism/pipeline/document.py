@@ -11,6 +11,7 @@ from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
+from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Trace
 from ioprism.rules.registry import NotChecked
@@ -38,6 +39,7 @@ class Document:
     by_host: pl.DataFrame
     diagnosis: Diagnosis | None = None
     system_targets: int | None = None  # that the file system has, where the trace says so
+    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 
     @property

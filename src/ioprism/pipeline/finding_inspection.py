@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -15,16 +15,11 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
-from ioprism.model.layers import LAYERS
 from ioprism.model.result import Result, whole_numbers
-from ioprism.model.schema import OPERATIONS
-from ioprism.model.trace import Partition, Trace, Warn
-from ioprism.model.usage import NAMELESS
-from ioprism.rules.concerns import concerned_calls
+from ioprism.model.trace import Trace
+from ioprism.pipeline.concerned_calls import Concern, measured_seconds
 from ioprism.rules.registry import RULES, finding_of
-from ioprism.rules.rule import Hit, Rule, Unknown
-from ioprism.settings import Thresholds
-from ioprism.views.calls.call_class import SLOTS
+from ioprism.rules.rule import Rule, Unknown
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
 
@@ -82,8 +77,9 @@ def inspected_finding(
             f"there is no finding {rule.code!r} in this trace.\n"
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
-    finding = finding_of(rule, answer, evidence)
-    concern = _Concern.of(rule, answer, trace, evidence.thresholds)
+    measured = measured_seconds({rule.code: (rule, answer)}, trace, engine, evidence.thresholds)
+    finding = finding_of(rule, answer, evidence, measured.get(rule.code))
+    concern = Concern.of(rule, answer, trace, evidence.thresholds)
     chosen = Settings(views=("process", "file"), layer=_layer(finding))
     main = main_view(concern.of_trace(trace), chosen, engine)
     behind = io_rows(main, trace, chosen).rows.main.filter(concern.of_rows())
@@ -99,91 +95,3 @@ def _layer(finding: Finding) -> str:
     """The interface to look at; what is told of ranks is told of all that touch storage."""
     named = finding.interface
     return "deepest" if named in (None, "application", "trace") else named
-
-
-@dataclass(frozen=True, slots=True)
-class _Some:
-    """Those events of a partition for which something holds."""
-
-    partition: Partition
-    condition: pl.Expr
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield them in pieces of bounded size."""
-        for batch in self.partition.batches(warn):
-            yield batch.filter(self.condition)
-
-
-@dataclass(frozen=True, slots=True)
-class _Concern:
-    """Which calls a finding is about; None: any."""
-
-    operations: tuple[str, ...]
-    below: float | None  # bytes
-    unaligned_to: int | None  # bytes
-    collective: bool | None
-    files: Collection[int] | None  # rows of the file table
-    processes: Collection[int] | None  # rows of the process table
-
-    @classmethod
-    def of(cls, rule: Rule, hit: Hit, trace: Trace, limits: Thresholds) -> _Concern:
-        """Read it from the rule, and from all files and ranks that it found."""
-        calls = concerned_calls(rule.code, rule.direction)
-        of_ranks = trace.processes.filter(pl.col("rank").is_in(list(hit.ranks)))["process"]
-        return cls(
-            calls.operations,
-            limits.small_bytes if calls.small else None,
-            int(limits.alignment) or None if calls.misaligned else None,
-            calls.collective,
-            hit.files or None,
-            of_ranks.to_list() if hit.ranks else None,
-        )
-
-    def of_trace(self, trace: Trace) -> Trace:
-        """Leave out calls that rows of the main view would not tell from the others."""
-        if self.below is None and self.unaligned_to is None and self.collective is None:
-            return trace
-        condition = ~self._kind() | self._single()
-        some = tuple(_Some(partition, condition) for partition in trace.partitions)
-        return replace(trace, partitions=some, load_files=lambda: trace.files,
-                       load_processes=lambda: trace.processes)  # fmt: skip
-
-    def of_rows(self) -> pl.Expr:
-        """The condition on rows of the main view; of counters, only the mean size is known."""
-        codes = [OPERATIONS.index(name) for name in self.operations]
-        kind = (pl.col("class") // SLOTS % len(OPERATIONS)).is_in(codes)
-        if self.below is not None:
-            kind &= pl.col("time").is_not_null() | (pl.col("bytes") < self.below * pl.col("count"))
-        return kind & self._places()
-
-    def of_calls(self, rows: pl.DataFrame) -> pl.Expr:
-        """The condition on events, in the interfaces of these rows."""
-        layers = (rows["class"] // (SLOTS * len(OPERATIONS))).unique().to_list()
-        layer = pl.col("layer").cast(pl.String).is_in([LAYERS[code] for code in layers])
-        return layer & self._kind() & self._single() & self._places()
-
-    def _kind(self) -> pl.Expr:
-        return pl.col("operation").cast(pl.String).is_in(self.operations)
-
-    def _single(self) -> pl.Expr:
-        """What is asked of single calls; those of which the trace does not tell may be meant."""
-        holds = pl.lit(value=True)
-        if self.below is not None:
-            holds &= (pl.col("bytes") < self.below).fill_null(value=False)
-        if self.unaligned_to is not None:
-            holds &= (pl.col("offset") % self.unaligned_to != 0).fill_null(value=True)
-        if self.collective is not None:
-            holds &= pl.col("collective").ne_missing(not self.collective)
-        if self.collective is False:  # calls that do not wait are counted apart
-            holds &= pl.col("nonblocking").ne_missing(other=True)
-        return holds
-
-    def _places(self) -> pl.Expr:
-        holds = pl.lit(value=True)
-        if self.files is not None:
-            named = pl.col("file").is_in([file for file in self.files if file != NAMELESS])
-            nameless = pl.col("file").is_null() & pl.lit(NAMELESS in self.files)
-            holds &= named.fill_null(value=False) | nameless
-        if self.processes is not None:
-            holds &= pl.col("process").is_in(list(self.processes))
-        return holds

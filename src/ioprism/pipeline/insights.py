@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.errors import (
@@ -18,9 +19,12 @@ from ioprism.errors import (
 )
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
 from ioprism.formats.registry import Grouping
-from ioprism.model.trace import Job, Progress
+from ioprism.model.trace import Job, Progress, Trace
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
+
+if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.engine.base import Engine
 
 FEW = 8  # so few logs are not worth starting processes for
 CHUNK = 8  # logs that a process takes at a time
@@ -72,10 +76,20 @@ def judge_group(
     from ioprism.formats.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name)
-    held = in_memory(trace, progress=progress)
-    evidence = evidence_of_trace(held, LocalEngine(progress), thresholds)
-    found = judge(with_background_load(evidence, servers))
+    held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
+    evidence = evidence_of_trace(held, engine, thresholds)
+    found = judged_trace(with_background_load(evidence, servers), held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
+
+
+def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
+    """Ask all rules, and add up the calls that they find."""
+    from ioprism.pipeline.concerned_calls import measured_seconds
+
+    return judge(
+        evidence,
+        measure=lambda hits: measured_seconds(hits, trace, engine, evidence.thresholds),
+    )
 
 
 def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:

@@ -11,10 +11,9 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
 
 MOST_BOTTLENECKS = 5
+COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
 MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
-UNTOLD = ("None", "nan")  # the time of calls that counters know without their times
-GRAVE = ("critical", "very high", "high")
 
 
 def ranked(
@@ -41,48 +40,29 @@ def ranked(
 
 
 def _of_bottlenecks(found: Bottlenecks | None, floor: float) -> Iterator[Finding]:
-    """The gravest bottlenecks that a rule explains, one for each record."""
-    if found is None:
-        return
-    grave = [
-        b for b in found.bottlenecks if b.label in GRAVE and b.reasons and b.job_share >= MIN_SHARE
-    ]
-    grave.sort(key=lambda b: (-b.time, len(b.view)))
-    told: set[float] = set()
-    for bottleneck in grave:
-        # Views nest: the same seconds seen as file and as file and time are told once.
-        if round(bottleneck.time, 6) not in told and len(told) < MOST_BOTTLENECKS:
-            told.add(round(bottleneck.time, 6))
+    """The costliest bottlenecks, as findings."""
+    for bottleneck in found.bottlenecks[:MOST_BOTTLENECKS] if found is not None else ():
+        if bottleneck.time_share >= MIN_SHARE:
             yield _of_bottleneck(bottleneck, floor)
 
 
 def _of_bottleneck(found: Bottleneck, floor: float) -> Finding:
-    where = ", ".join(_named(key, value) for key, value in found.record.items())
     reasons = dict.fromkeys(reason.message for reason in found.reasons)
     record = dict(found.record)
-    costly = found.label in GRAVE[:2] and found.time >= floor
     return Finding(
         code=f"bottleneck-{'-'.join(found.view)}",
-        severity=Severity.WARN if costly else Severity.INFO,
-        subject=Subject("record", where),
+        severity=Severity.WARN if found.excess_seconds >= floor else Severity.INFO,
+        subject=Subject("record", ", ".join(printable(str(name)) for name in record.values())),
         evidence={
-            "time_share": found.job_share,
+            "time_share": found.time_share,
             "operations_share": found.operations_share,
             "operations": found.operations,
             "bytes": float(found.bytes),
         },
-        seconds_at_stake=found.time,
-        title=f"Bottleneck at {where}: {found.job_share:.0%} of the I/O time for "
-        f"{found.operations_share:.0%} of the calls",
-        details=tuple({**record, "why": reason} for reason in reasons),
+        seconds_at_stake=found.excess_seconds,
+        title=found.title.partition(": ")[0],
+        details=tuple({**record, "why": reason} for reason in reasons) or (record,),
     )
-
-
-def _named(key: str, value: object) -> str:
-    if key == "time" and isinstance(value, int | float):
-        return f"second {value:g}"
-    text = printable(str(value))
-    return text if key == "process" else f"{key} {text}"
 
 
 def _of_rhythm(rhythm: Rhythm | None, direction: str) -> Iterator[Finding]:

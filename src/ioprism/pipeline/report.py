@@ -11,8 +11,8 @@ from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
-from ioprism.analyses.periodicity.detect import rhythm
 from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
 from ioprism.analyses.storage_path import by_host, by_target, system_targets
@@ -24,8 +24,8 @@ from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
 from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
-from ioprism.pipeline.ranking import ranked
-from ioprism.rules.registry import judge
+from ioprism.pipeline.insights import judged_trace
+from ioprism.pipeline.ranking import COSTLY, ranked
 from ioprism.settings import Thresholds
 from ioprism.views.picture.timeline import MOST_MARKS, timeline
 from ioprism.views.time.bandwidth import bandwidth
@@ -38,7 +38,7 @@ class ReportSettings:
     """What a report looks at."""
 
     thresholds: Thresholds = field(default_factory=Thresholds)
-    views: tuple[str, ...] = ("process", "file", "time")
+    views: tuple[str, ...] = ()  # perspectives on bottlenecks; empty: the default ones
     top: int = 50  # bottlenecks of each view
     most_marks: int = MOST_MARKS  # on the page; more calls are drawn as runs
 
@@ -51,7 +51,7 @@ def document_of(
     held = in_memory(trace)
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
-    insights = judge(evidence)
+    insights = judged_trace(evidence, held, engine)
     rhythmic, direction = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     return Document(
@@ -62,9 +62,10 @@ def document_of(
             bottlenecks,
             rhythmic,
             direction=direction,
-            floor=_negligible(trace, chosen.thresholds),
+            floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
         ),
         not_checked=insights.not_checked,
+        slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
         bottlenecks=bottlenecks,
         rhythm=rhythmic,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,7 +36,6 @@ from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.pipeline.ingest import Outcome, Progress
 from ioprism.pipeline.ingest import ingest as bring_in
-from ioprism.storage.atomic import atomic_write
 from ioprism.storage.counter_store import CounterStore, open_store, read_table
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load import simulate as make
@@ -172,24 +171,6 @@ def validate(
         measured = jobs(store, progress=progress)
         native = jobs(store, Question(grid="native"))
     return compare(measured, made, native)
-
-
-def export_table(table: pl.DataFrame, path: Path, *, force: bool = False) -> None:
-    """Write the job table as CSV or Parquet, by the name's ending.
-
-    Raises:
-        UsageError: the name ends otherwise.
-    """
-    writers: dict[str, Callable[[Path], object]] = {
-        ".csv": table.write_csv,
-        ".parquet": table.write_parquet,
-    }
-    if path.suffix not in writers:
-        raise UsageError(
-            f"{path} is neither a .csv nor a .parquet file.\nHint: let the name end in one of them."
-        )
-    with atomic_write(path, replace=force) as aside:
-        writers[path.suffix](aside)
 
 
 def _settings(source: CounterStore, question: Question) -> MetricSettings:

@@ -19,7 +19,7 @@ from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
     from ioprism.analyses.site.summary import Chosen, SiteTables
-    from ioprism.engine.dask import DaskEngine
+    from ioprism.engine.cluster import Session
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 CHUNK = 4  # logs that a process takes at a time
@@ -60,7 +60,7 @@ def add_logs(
     *,
     options: SiteOptions | None = None,
     progress: Callable[[int], None] = lambda _: None,
-    cluster: DaskEngine | None = None,
+    cluster: Session | None = None,
 ) -> Added:
     """Diagnose the logs that are new, and keep the results, batch by batch.
 
@@ -85,7 +85,9 @@ def add_logs(
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            _mapped(work, todo, chosen.processes) if cluster is None else cluster.mapped(work, todo)
+            _mapped(work, todo, chosen.processes)
+            if cluster is None
+            else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )
         while batch := list(islice(results, AT_ONCE)):
             good = [rows for rows in batch if isinstance(rows, dict)]
@@ -181,6 +183,11 @@ def _described(
     except (IoprismError, OSError) as error:
         return _why(path, error)
     return rows if options.key is None else anonymous(rows, options.key)
+
+
+def _batched(logs: list[tuple[str, Path]]) -> Iterator[list[tuple[str, Path]]]:
+    """Cut a list into what is kept at once."""
+    return (logs[first : first + AT_ONCE] for first in range(0, len(logs), AT_ONCE))
 
 
 def _why(path: Path, error: Exception) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from ioprism.analyses.compare import Comparison, Metric
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
-TITLES = {"io_time": "time in I/O calls", "runtime": "run time"}
+TITLES = {
+    "io_time": "time in I/O calls, all ranks",
+    "library_time": "of it above the system calls (MPI-IO, libraries)",
+    "read_time": "of it reading",
+    "write_time": "of it writing",
+    "metadata_time": "of it in metadata calls",
+    "runtime": "run time",
+}
+MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
 def metric_row(metric: Metric) -> tuple[str, str, str, str]:
@@ -32,14 +40,20 @@ def shown(name: str, value: float | None) -> str:
 
 
 def change(metric: Metric) -> str:
-    """Return `2.50 times`, `−40 %` or `same`."""
+    """Return `2.5 times as much`, `−40 %`, `a 4th` or `same`."""
     ratio = metric.ratio
     if ratio is None:
         return ""
     if abs(ratio - 1) < 0.005:
         return "same"
+    if ratio >= MANY_TIMES:
+        return f"over {MANY_TIMES:,} times as much"
     if ratio >= 2:
-        return f"{ratio:.3g} times"
+        return f"{ratio:.2g} times as much" if ratio < 100 else f"{ratio:.0f} times as much"
+    if 0 < ratio <= 1 / MANY_TIMES:
+        return f"less than 1/{MANY_TIMES:,}"
+    if 0 < ratio <= 0.5:
+        return f"1/{1 / ratio:.2g}" if ratio > 0.01 else f"1/{1 / ratio:.0f}"
     return f"{ratio - 1:+.0%}".replace("-", "−")
 
 

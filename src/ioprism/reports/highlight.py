@@ -103,9 +103,11 @@ def _places(finding: Finding, files: Mapping[str, int]) -> Show:
 def _record(finding: Finding, files: Mapping[str, int]) -> Show:
     record = finding.details[0]
     show: Show = {}
-    name = str(record.get("file", ""))
+    name, folder = str(record.get("file", "")), record.get("directory")
     if name in files:
         show["files"] = [files[name]]
+    elif folder:
+        show["files"] = [row for path, row in files.items() if path.rpartition("/")[0] == folder]
     rank = re.match(r"rank (\d+)", str(record.get("process", "")))
     if rank:
         show["ranks"] = [int(rank[1])]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
@@ -23,6 +24,7 @@ _SECONDS = frozenset(
 )  # fmt: skip
 _SHARES = frozenset({"imbalance", "negligible_share"})
 _NUMBERS = frozenset({"rank", "target", "process", "file"})
+NEXT_TO_NOTHING = 0.0005  # of the run time
 NAMES = {"bytes": "moved", "of": "out of", "next_start": "next phase at"}
 
 
@@ -43,7 +45,7 @@ def verdict(document: Document) -> Verdict:
         return Verdict("No I/O was recorded.", None)
     if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
         return _diagnosed(document.diagnosis)
-    opening = _share(found)
+    opening = held_up(document.slowest, found.job.runtime) or _in_calls(found)
     serious = document.serious
     if not serious:
         return Verdict(f"{opening}; nothing costs noticeable time.", None)
@@ -52,19 +54,26 @@ def verdict(document: Document) -> Verdict:
     return Verdict(f"{opening}. What costs most: {_lower(costly)}.", advice)
 
 
+def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
+    """Say how long I/O holds the job up, by the rank that is longest in it."""
+    if slowest is None or not runtime:
+        return None
+    if slowest.seconds < NEXT_TO_NOTHING * runtime:
+        return "I/O holds the job up for next to none of its run time"
+    who = "" if slowest.rank is None else f" (rank {slowest.rank}, the slowest)"
+    return (
+        f"I/O holds the job up for {format_seconds(slowest.seconds)} of "
+        f"{format_seconds(runtime)}{who}"
+    )
+
+
+def _in_calls(found: Characteristics) -> str:
+    return f"{format_seconds(found.io_time)} in I/O calls over all ranks"
+
+
 def _diagnosed(found: Diagnosis) -> Verdict:
     advice = found.causes[0].advice if found.causes else ()
     return Verdict(answer(found), advice[0].text if advice else None)
-
-
-def _share(found: Characteristics) -> str:
-    share = io_share(found)
-    if share is None:
-        return f"{format_seconds(found.io_time)} in I/O calls"
-    if share < 0.0005:
-        return "I/O takes next to none of the run time"
-    shown = f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
-    return f"I/O takes {shown} of the run time"
 
 
 def _lower(title: str) -> str:

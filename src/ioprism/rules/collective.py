@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.rank_balance import writers
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE, Moves, Usage
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_details, share
@@ -51,6 +53,7 @@ def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
         evidence.held_up(usage, times),
         details,
         files=rows,
+        of_calls=True,
     )  # fmt: skip
 
 
@@ -59,14 +62,13 @@ def collective_calls(evidence: Evidence, *, direction: str) -> Answer:
     found = _mpiio(evidence, direction)
     if found is None:
         return None
-    usage, moves = found
+    _, moves = found
     if moves.collective is None:
         return Unknown(KINDS)
     part = share(sum(moves.collective), sum(moves.operations))
     if part < evidence.thresholds.collective_operations or not any(moves.collective):
         return None
-    numbers = {"collective": sum(moves.collective), "share": min(1.0, part)}
-    return Hit(numbers, evidence.held_up(usage, moves.seconds))
+    return Hit({"collective": sum(moves.collective), "share": min(1.0, part)}, None)
 
 
 def blocking_calls(evidence: Evidence, *, direction: str) -> Answer:
@@ -87,30 +89,28 @@ def blocking_calls(evidence: Evidence, *, direction: str) -> Answer:
 
 
 def single_aggregator(evidence: Evidence) -> Answer:
-    """All data of a collective file pass through one rank."""
+    """All data of a file that many ranks opened through MPI-IO pass through one rank."""
     usage = evidence.usages.get("posix")
     if usage is None or "mpiio" not in evidence.usages or evidence.ranks < 2:
         return None
-    collective = _collective_files(evidence)
-    limit = evidence.thresholds.aggregator_share
+    limits = evidence.thresholds
     found: dict[int, float] = {}
-    seconds: dict[int, float] = {}
-    spent = by_file(usage, usage.seconds)
-    for file, (parts, times) in _parts(usage, collective).items():
-        whole = sum(parts)
-        alone = max(parts) >= limit * whole and 2 * max(times) >= spent.get(file, 0.0)
-        if whole >= evidence.thresholds.imbalance_bytes and alone:
-            found[file] = max(parts)
-            seconds[file] = max(times)
+    seconds = 0.0
+    for file, part in _largest_parts(evidence, usage).items():
+        if part.of >= limits.imbalance_bytes and part.bytes >= limits.aggregator_share * part.of:
+            found[file] = part.bytes
+            seconds += part.seconds
     if not found:
         return None
     details, rows = file_details(evidence, found, by_file(usage, usage.bytes))
-    return Hit(
-        {"files": len(found), "bytes": sum(found.values())},
-        sum(seconds.values()),
-        details,
-        files=rows,
-    )
+    numbers = {"files": len(found), "bytes": sum(found.values())}
+    return Hit(numbers, seconds, details, files=rows)
+
+
+def _opened_by_many(evidence: Evidence) -> set[int]:
+    """Files that several ranks opened through MPI-IO, or that have collective calls."""
+    users = evidence.usages["mpiio"].users()
+    return {file for file, ranks in users.items() if ranks > 1} | _collective_files(evidence)
 
 
 def _collective_files(evidence: Evidence) -> set[int]:
@@ -121,22 +121,36 @@ def _collective_files(evidence: Evidence) -> set[int]:
     return found
 
 
-def _parts(usage: Usage, files: set[int]) -> dict[int, tuple[list[int], list[float]]]:
-    """Bytes and seconds of each rank in these files; of the slowest where ranks are joined."""
-    found: dict[int, tuple[list[int], list[float]]] = {}
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the busiest rank has of a file."""
+
+    bytes: float
+    of: int  # bytes of all ranks
+    seconds: float
+
+
+def _largest_parts(evidence: Evidence, usage: Usage) -> dict[int, _Part]:
+    files = _opened_by_many(evidence)
     sizes, times = usage.bytes, usage.seconds
+    own: dict[int, list[int]] = {}
+    found: dict[int, _Part] = {}
     for place, file in enumerate(usage.file):
         if file not in files:
             continue
-        parts, spent = found.setdefault(file, ([], []))
         if usage.rank[place] != EVERYONE:
-            parts.append(sizes[place])
-            spent.append(times[place])
-        elif usage.spread is not None:
-            first = min(usage.spread.slowest_bytes[place], sizes[place])
-            parts += [first, sizes[place] - first]
-            spent += [usage.spread.slowest_seconds[place]]
-    return {file: (parts, spent) for file, (parts, spent) in found.items() if parts and spent}
+            own.setdefault(file, []).append(place)
+        elif usage.spread is not None and sizes[place]:
+            # Who is slowest may be one that waits: how much ranks deviate tells how many write.
+            deviation = usage.spread.deviation_bytes[place]
+            count = max(1.0, writers(sizes[place], deviation, evidence.ranks))
+            alone = max(usage.spread.slowest_bytes[place], sizes[place] / count if deviation else 0)
+            seconds = usage.spread.slowest_seconds[place]
+            found[file] = _Part(min(alone, sizes[place]), sizes[place], seconds)
+    for file, places in own.items():
+        busiest = max(places, key=lambda place: sizes[place])
+        found[file] = _Part(sizes[busiest], sum(sizes[p] for p in places), times[busiest])
+    return found
 
 
 def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
@@ -208,7 +222,7 @@ def _rule(direction: str, kind: str, level: Severity, aliases: tuple[str, str]) 
 RULES = (
     *both(partial(_rule, kind="independent", level=Severity.HIGH, aliases=("M02", "M03"))),
     *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
-    *both(partial(_rule, kind="blocking", level=Severity.WARN, aliases=("M06", "M07"))),
+    *both(partial(_rule, kind="blocking", level=Severity.INFO, aliases=("M06", "M07"))),
     Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
          ("aggregator_share", "imbalance_bytes")),
     Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",

@@ -17,6 +17,7 @@ class CallKind:
     operations: tuple[str, ...] = OPERATIONS
     small: bool = False  # only those below the limit `small_bytes`
     misaligned: bool = False  # only those that do not begin at a multiple of `alignment`
+    backward: bool = False  # only those that begin before the end of the one before
     collective: bool | None = None  # only those that are, or are not, where the trace tells
     whole_job: bool = False  # the finding is about the job as such: no call stands out
 
@@ -33,6 +34,7 @@ KINDS = {
     "read-after-write": CallKind(("read",)),
     "hdf5-independent-access": CallKind(DIRECTIONS, collective=False),
     "pnetcdf-independent-access": CallKind(DIRECTIONS, collective=False),
+    **{f"random-{way}s": CallKind((way,), backward=True) for way in DIRECTIONS},
     **{f"independent-{way}s": CallKind((way,), collective=False) for way in DIRECTIONS},
     **{f"collective-{way}s": CallKind((way,), collective=True) for way in DIRECTIONS},
     **{
@@ -41,8 +43,8 @@ KINDS = {
         for library, shared in (("", ""), ("", "-shared"), ("hdf5-", ""), ("pnetcdf-", ""))
     },
     **dict.fromkeys(
-        ("single-process", "incomplete-data", "many-phases", "no-parallel-interface",
-         "file-system-weather", "small-total-data", "periodic-io"),
+        ("single-process", "incomplete-data", "many-phases", "file-system-weather",
+         "small-total-data", "periodic-io"),
         _WHOLE_JOB,
     ),
 }  # fmt: skip

@@ -7,7 +7,7 @@ from collections import Counter
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.rank_balance import application_entries, shared_files
+from ioprism.analyses.rank_balance import aggregates, application_entries, shared_files
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst, worst_first
@@ -24,7 +24,7 @@ def shared_data(evidence: Evidence) -> Answer:
     seconds: dict[int, float] = {}
     for shared in shared_files(evidence):
         mean = shared.bytes / evidence.ranks
-        if shared.bytes < limits.imbalance_bytes:
+        if shared.bytes < limits.imbalance_bytes or shared.aggregated:
             continue
         variation = shared.deviation_bytes / mean
         if variation > limits.file_imbalance:
@@ -42,7 +42,7 @@ def shared_time(evidence: Evidence) -> Answer:
     seconds: dict[int, float] = {}
     for shared in shared_files(evidence):
         behind = shared.spread.most - shared.spread.mean
-        even = shared.spread.imbalance <= limits.rank_time_imbalance
+        even = shared.spread.imbalance <= limits.rank_time_imbalance or shared.aggregated
         if not even and behind >= limits.imbalance_seconds:
             found[shared.file] = shared.spread.imbalance
             seconds[shared.file] = behind
@@ -69,6 +69,8 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
         for file, places in ranks.items():
             sizes = [moves.bytes[place] for place in places]
             if len(sizes) < 2 or sum(sizes) < limits.imbalance_bytes:
+                continue
+            if aggregates(sizes, len(sizes)):
                 continue
             variation = _variation(sizes)
             if variation > limits.file_imbalance:

@@ -25,18 +25,32 @@ def stdio_share(evidence: Evidence) -> Answer:
     sizes = by_file(usage, usage.bytes)
     details, rows = file_details(evidence, sizes, dict.fromkeys(sizes, own))
     seconds = evidence.held_up(usage, usage.seconds)
-    return Hit({"bytes": own, "share": part}, seconds, details, files=rows)
+    return Hit({"bytes": own, "share": part}, seconds, details, files=rows, of_calls=True)
 
 
 def no_parallel_interface(evidence: Evidence) -> Answer:
-    """Several ranks move data, none through a parallel interface."""
+    """Several ranks write the same files in small requests, without a parallel interface.
+
+    A file of its own for every rank needs none, and large requests gain nothing from one.
+    """
     if evidence.ranks < 2 or not any(evidence.moved.values()):
         return None
     if any(any(evidence.usages[layer].opens) for layer in PARALLEL if layer in evidence.usages):
         return None
-    usages = [evidence.usages[layer] for layer in evidence.base_layers]
-    seconds = sum(evidence.held_up(usage, usage.seconds) for usage in usages)
-    return Hit({"ranks": evidence.ranks, "bytes": sum(evidence.moved.values())}, seconds)
+    found: Answer = None
+    for usage in (evidence.usages[layer] for layer in evidence.request_layers):
+        writes = usage.moves["write"]
+        shared = {file for file, ranks in usage.users(writes.operations).items() if ranks > 1}
+        sizes = by_file(usage, writes.bytes, only=shared)
+        calls = by_file(usage, writes.operations, only=shared)
+        moved, requests = sum(sizes.values()), sum(calls.values())
+        if not requests or moved / requests >= evidence.thresholds.small_bytes:
+            continue
+        times = [t if f in shared else 0.0 for t, f in zip(writes.seconds, usage.file, strict=True)]
+        details, rows = file_details(evidence, sizes, dict.fromkeys(sizes, moved))
+        numbers = {"ranks": evidence.ranks, "bytes": moved, "mean_size": moved / requests}
+        found = Hit(numbers, evidence.held_up(usage, times), details, files=rows, of_calls=True)
+    return found
 
 
 def more_of(evidence: Evidence, *, direction: str, unit: str) -> Answer:
@@ -138,7 +152,7 @@ RULES = (
     Rule("stdio-data", Severity.HIGH, "stdio", stdio_share, "stdio-data", ("stdio_bytes",),
          ("drishti:S01",)),
     Rule("no-parallel-interface", Severity.WARN, "posix", no_parallel_interface,
-         "no-parallel-interface", (), ("drishti:M01",)),
+         "no-parallel-interface", ("small_bytes",), ("drishti:M01",), "write"),
     *both(partial(_more, unit="calls")),
     *both(partial(_more, unit="bytes")),
     Rule("single-process", Severity.INFO, "posix", single_process, "single-process"),

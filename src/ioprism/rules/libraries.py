@@ -41,6 +41,7 @@ def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:
         evidence.held_up(usage, portions(moves.seconds, moves.small, moves.operations)),
         details,
         files=rows,
+        of_calls=True,
     )
 
 

@@ -27,7 +27,33 @@ def _usages(evidence: Evidence) -> list[Usage]:
 
 
 def metadata_load(evidence: Evidence) -> Answer:
-    """A rank spends long in metadata calls, or much of the run."""
+    """A rank spends long in metadata calls, or much of the run; or most of the I/O is metadata."""
+    if not evidence.usages and not evidence.loads:
+        return None
+    own, shared = _metadata_times(evidence)
+    most = _cost(evidence, own, shared)
+    limits = evidence.thresholds
+    part = share(most, evidence.runtime or 0.0)
+    of_io = _share_of_io(evidence)
+    heavy = of_io > limits.metadata_of_io and part > limits.metadata_share / 2
+    if most <= limits.metadata_seconds and part <= limits.metadata_share and not heavy:
+        if not any(any(u.opens) for u in _usages(evidence)) and evidence.loads:
+            return Unknown("metadata calls, or counters: extended tracing alone has none")
+        return None
+    over = sum(1 for seconds in own.values() if seconds + shared > limits.metadata_seconds)
+    details = [{"rank": rank, "time": own[rank] + shared} for rank in worst(own)]
+    opens = sum(sum(usage.opens) for usage in _usages(evidence))
+    return Hit(
+        {"seconds": most, "share": part, "io_share": of_io, "ranks_over_limit": over,
+         "opens": opens},
+        most,
+        details,
+        files=_longest(evidence),
+    )  # fmt: skip
+
+
+def _metadata_times(evidence: Evidence) -> tuple[dict[int, float], float]:
+    """Seconds of each rank, and what every rank has in records of all of them, on average."""
     own: dict[int, float] = {}
     shared = 0.0
     for usage in _usages(evidence):
@@ -36,24 +62,21 @@ def metadata_load(evidence: Evidence) -> Answer:
                 shared += seconds / evidence.ranks
             elif seconds:
                 own[rank] = own.get(rank, 0.0) + seconds
+    return own, shared
+
+
+def _cost(evidence: Evidence, own: dict[int, float], shared: float) -> float:
+    """Seconds of the run: of the rank most concerned, or of processes that follow each other."""
     most = max(own.values(), default=0.0) + shared
-    limits = evidence.thresholds
-    part = share(most, evidence.runtime or 0.0)
-    if not evidence.usages and not evidence.loads:
-        return None
-    if most <= limits.metadata_seconds and part <= limits.metadata_share:
-        if not any(any(u.opens) for u in _usages(evidence)) and evidence.loads:
-            return Unknown("metadata calls, or counters: extended tracing alone has none")
-        return None
-    over = sum(1 for seconds in own.values() if seconds + shared > limits.metadata_seconds)
-    details = [{"rank": rank, "time": own[rank] + shared} for rank in worst(own)]
-    opens = sum(sum(usage.opens) for usage in _usages(evidence))
-    return Hit(
-        {"seconds": most, "share": part, "ranks_over_limit": over, "opens": opens},
-        most,
-        details,
-        files=_longest(evidence),
-    )
+    if evidence.concurrency is not None:
+        most = max(most, sum(own.values()) / evidence.concurrency)
+    return min(most, evidence.runtime or most)
+
+
+def _share_of_io(evidence: Evidence) -> float:
+    usages = _usages(evidence)
+    whole = sum(sum(usage.seconds) for usage in usages)
+    return share(sum(sum(usage.metadata_seconds) for usage in usages), whole)
 
 
 def _longest(evidence: Evidence) -> list[int]:
@@ -81,6 +104,7 @@ def tiny_files(evidence: Evidence) -> Answer:
         seconds * share(len(tiny), len(moved)),
         _folders(evidence, tiny),
         files=tiny,
+        of_calls=True,
     )
 
 
@@ -107,7 +131,7 @@ def many_seeks(evidence: Evidence) -> Answer:
             evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
         )
         evidence_of = {"seeks": seeks, "requests": calls, "ratio": ratio}
-        found = Hit(evidence_of, seconds, details, interface=usage.layer, files=rows)
+        found = Hit(evidence_of, seconds, details, interface=usage.layer, files=rows, of_calls=True)
     return found
 
 
@@ -136,13 +160,14 @@ def sync_storm(evidence: Evidence) -> Answer:
             details,
             interface=usage.layer,
             files=rows,
+            of_calls=True,
         )
     return found
 
 
 RULES = (
     Rule("metadata-heavy", Severity.HIGH, "posix", metadata_load, "metadata-heavy",
-         ("metadata_seconds", "metadata_share"), ("drishti:P17",)),
+         ("metadata_seconds", "metadata_share", "metadata_of_io"), ("drishti:P17",)),
     Rule("tiny-files", Severity.WARN, "posix", tiny_files, "tiny-files",
          ("tiny_files", "tiny_file_bytes")),
     Rule("many-seeks", Severity.WARN, "posix", many_seeks, "many-seeks", ("seeks",)),

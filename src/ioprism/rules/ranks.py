@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import (
     RankTable,
+    SharedFile,
     Spread,
+    aggregates,
     data_spread,
     heavy_rank_zero,
     rank_table,
@@ -76,6 +78,8 @@ def unbalanced(evidence: Evidence) -> Answer:
         return table
     if table.operations is None or table.seconds is None:
         return Unknown(NEEDS_TIME)
+    if aggregates(table.all_bytes(), table.ranks):
+        return None
     found = unbalanced_ranks(table, beyond=evidence.thresholds.rank_data_imbalance)
     if not found or (found == [0] and _explained(evidence, 0)):
         return None
@@ -100,6 +104,8 @@ def data_imbalance(evidence: Evidence) -> Answer:
     limits = evidence.thresholds
     if spread is None or spread.most < limits.imbalance_bytes:
         return None
+    if aggregates(table.all_bytes(), table.ranks):
+        return None
     if spread.imbalance <= limits.rank_data_imbalance or _explained(evidence, spread.rank):
         return None
     ordered = worst({rank: table.total_bytes(rank) for rank in table.bytes})
@@ -113,16 +119,16 @@ def data_imbalance(evidence: Evidence) -> Answer:
 
 def time_imbalance(evidence: Evidence) -> Answer:
     """The slowest rank is longer in calls than the mean one."""
-    spread = _slowest(evidence)
-    if not isinstance(spread, Spread):
-        return spread
-    limits = evidence.thresholds
+    found = _slowest(evidence)
+    if not isinstance(found, _Slow):
+        return found
+    spread, limits = found.spread, evidence.thresholds
     behind = spread.most - spread.mean
     if spread.imbalance <= limits.rank_time_imbalance or behind < limits.imbalance_seconds:
         return None
     if _explained(evidence, spread.rank):
         return None
-    slow = _slow(evidence)
+    slow = found.beyond(0.0)
     return Hit(
         {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
         behind,
@@ -134,15 +140,17 @@ def time_imbalance(evidence: Evidence) -> Answer:
 
 def stragglers(evidence: Evidence) -> Answer:
     """A few ranks are far longer in calls than the middle one."""
-    spread = _slowest(evidence)
-    if not isinstance(spread, Spread) or spread.middle is None:
-        return spread if isinstance(spread, Unknown) else None
-    limits = evidence.thresholds
+    found = _slowest(evidence)
+    if not isinstance(found, _Slow) or found.spread.middle is None:
+        return found if isinstance(found, Unknown) else None
+    spread, limits = found.spread, evidence.thresholds
+    if spread.middle is None:
+        return None
     behind = spread.most - spread.middle
     far = spread.most >= limits.straggler_factor * spread.middle
     if not far or behind < limits.imbalance_seconds or _explained(evidence, spread.rank):
         return None
-    slow = _slow(evidence, beyond=limits.straggler_factor * spread.middle)
+    slow = found.beyond(limits.straggler_factor * spread.middle)
     return Hit(
         {"slowest": spread.most, "middle": spread.middle, "factor": _ratio(spread),
          "stragglers": len(slow.ranks or slow.files)},
@@ -158,21 +166,8 @@ def _ratio(spread: Spread) -> float:
     return spread.most / spread.middle if spread.middle else float("inf")
 
 
-def _slowest(evidence: Evidence) -> Spread | Unknown | None:
-    """How far the slowest rank stands out, over the whole job or in the worst shared file."""
-    if evidence.ranks < 2 or not evidence.usages:
-        return None
-    table = rank_table(evidence)
-    found = [shared.spread for shared in shared_files(evidence)]
-    if table is not None and (whole := time_spread(table)) is not None:
-        found.append(whole)
-    if not found:
-        return None if table is not None else Unknown(NEEDS_TIME)
-    return max(found, key=lambda spread: spread.most - (spread.middle or 0.0))
-
-
 @dataclass(frozen=True, slots=True)
-class _Slow:
+class _Rows:
     """Who takes long: ranks, or files that all ranks share where only these tell."""
 
     details: list[dict[str, object]]  # the worst
@@ -180,27 +175,58 @@ class _Slow:
     files: Sequence[int] = ()
 
 
-def _slow(evidence: Evidence, *, beyond: float = 0.0) -> _Slow:
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """The rank that stands out, and the rows it stands out from: of ranks, or of shared files."""
+
+    spread: Spread
+    table: RankTable | None  # where the spread is that of the ranks
+    shared: Sequence[tuple[SharedFile, str | None]] = ()  # where it is that of one of these
+
+    def beyond(self, seconds: float) -> _Rows:
+        """The rows with so much time, longest first."""
+        if self.table is not None:
+            slow = {rank: t for rank, t in (self.table.seconds or {}).items() if t >= seconds}
+            return _Rows(_rank_details(self.table, worst(slow)), ranks=worst_first(slow))
+        named = {one.file: (one, path) for one, path in self.shared if one.spread.most >= seconds}
+        longest = {file: one.spread.most for file, (one, _) in named.items()}
+        details = [_shared_row(*named[file]) for file in worst(longest)]
+        return _Rows(details, files=worst_first(longest))
+
+
+def _slowest(evidence: Evidence) -> _Slow | Unknown | None:
+    """How far the slowest rank stands out, over the whole job or in the worst shared file."""
+    if evidence.ranks < 2 or not evidence.usages:
+        return None
     table = rank_table(evidence)
-    if table is not None and table.seconds:
-        slow = {rank: t for rank, t in table.seconds.items() if t >= beyond}
-        if slow:
-            return _Slow(_rank_details(table, worst(slow)), ranks=worst_first(slow))
-    times = {
-        shared.file: shared for shared in shared_files(evidence) if shared.spread.most >= beyond
+    files = [one for one in shared_files(evidence) if not one.aggregated]
+    listed = [(one, evidence.files.path(one.file)) for one in files]
+    found = [_Slow(one.spread, None, listed) for one in files]
+    if table is not None and (whole := _spread_of_active(table)) is not None:
+        found.append(_Slow(whole, table))
+    if not found:
+        return None if table is not None else Unknown(NEEDS_TIME)
+    return max(found, key=lambda slow: slow.spread.most - (slow.spread.middle or 0.0))
+
+
+def _spread_of_active(table: RankTable) -> Spread | None:
+    """The spread of times; of aggregators only, where these do the I/O of all."""
+    spread = time_spread(table)
+    if spread is None or not aggregates(table.all_bytes(), table.ranks):
+        return spread
+    most = max(map(table.total_bytes, table.bytes))
+    busy = {r: t for r, t in (table.seconds or {}).items() if 2 * table.total_bytes(r) > most}
+    return time_spread(replace(table, ranks=len(busy), seconds=busy))
+
+
+def _shared_row(shared: SharedFile, path: str | None) -> dict[str, object]:
+    return {
+        "rank": shared.spread.rank,
+        "time": shared.spread.most,
+        "mean": shared.spread.mean,
+        "bytes": shared.slowest_bytes,
+        "file": path,
     }
-    longest = {file: shared.spread.most for file, shared in times.items()}
-    details: list[dict[str, object]] = [
-        {
-            "rank": times[file].spread.rank,
-            "time": times[file].spread.most,
-            "mean": times[file].spread.mean,
-            "bytes": times[file].slowest_bytes,
-            "file": evidence.files.path(file),
-        }
-        for file in worst(longest)
-    ]
-    return _Slow(details, files=worst_first(longest))
 
 
 def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
 from ioprism.rules import (
@@ -48,6 +49,7 @@ class Insights(Result):
 
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
+    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
 
     def at_least(self, level: Severity) -> tuple[Finding, ...]:
         """The findings of this level and worse ones."""
@@ -59,6 +61,9 @@ class Insights(Result):
         return {
             "findings": [finding.to_dict() for finding in self.findings],
             "not_checked": [{"code": n.code, "needs": n.needs} for n in self.not_checked],
+            "slowest_rank": None
+            if self.slowest is None
+            else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -88,30 +93,49 @@ class Insights(Result):
         return f"{len(self.findings)} findings, {len(serious)} that cost time{first}"
 
 
-def judge(evidence: Evidence, rules: Iterable[Rule] = RULES) -> Insights:
-    """Ask every rule; findings are ranked by level, then by the seconds at stake."""
-    findings: list[Finding] = []
+Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
+
+
+def judge(
+    evidence: Evidence, rules: Iterable[Rule] = RULES, *, measure: Measure | None = None
+) -> Insights:
+    """Ask every rule; findings are ranked by level, then by the seconds at stake.
+
+    Args:
+        evidence: what is known of the job.
+        rules: what to ask.
+        measure: adds up the calls that findings are about, where the trace has single calls.
+    """
+    hits: dict[str, tuple[Rule, Hit]] = {}
     unchecked: list[NotChecked] = []
     for rule in rules:
         answer = rule.check(evidence)
         if isinstance(answer, Unknown):
             unchecked.append(NotChecked(rule.code, answer.needs))
         elif answer is not None:
-            findings.append(finding_of(rule, answer, evidence))
+            hits[rule.code] = (rule, answer)
+    measured = measure(hits) if measure is not None else {}
+    findings = [
+        finding_of(rule, hit, evidence, measured.get(code)) for code, (rule, hit) in hits.items()
+    ]
     findings.sort(key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0), f.code))
-    return Insights(tuple(findings), tuple(unchecked))
+    return Insights(tuple(findings), tuple(unchecked), slowest_rank(evidence))
 
 
-def finding_of(rule: Rule, hit: Hit, evidence: Evidence) -> Finding:
-    """Say what a rule has found."""
+def finding_of(rule: Rule, hit: Hit, evidence: Evidence, measured: float | None = None) -> Finding:
+    """Say what a rule has found; `measured` is the time of its calls, where they are known."""
     limits = {name: float(getattr(evidence.thresholds, name)) for name in rule.thresholds}
     numbers = {**limits, **hit.evidence}
+    estimated = {"estimated": 1.0} if hit.of_calls and measured is None else {}
+    if measured is not None:
+        hit = replace(hit, seconds=measured)
+    hit = replace(hit, seconds=_at_stake(rule, hit, evidence))
     level = _level(rule, hit, evidence)
     return Finding(
         rule.code,
         level,
         hit.subject,
-        dict(hit.evidence),
+        {**hit.evidence, **(estimated if hit.seconds else {})},
         _with_floor(limits, rule, hit, evidence),
         hit.seconds,
         hit.interface or rule.interface,
@@ -120,6 +144,14 @@ def finding_of(rule: Rule, hit: Hit, evidence: Evidence) -> Finding:
         tuple(hit.details),
         wording.recommendations(rule.advice, evidence, hit.files, direction=rule.direction),
     )
+
+
+def _at_stake(rule: Rule, hit: Hit, evidence: Evidence) -> float | None:
+    """What is fine costs nothing, and nothing costs more than the slowest rank's I/O."""
+    if rule.level is Severity.OK or hit.seconds is None:
+        return None
+    slowest = slowest_rank(evidence)
+    return hit.seconds if slowest is None else min(hit.seconds, slowest.seconds)
 
 
 def _level(rule: Rule, hit: Hit, evidence: Evidence) -> Severity:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import DIRECTIONS, Counts, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Usage
 from ioprism.rules.rule import (
     Answer,
     Hit,
@@ -28,9 +28,20 @@ def _usages(evidence: Evidence) -> list[Usage]:
 
 
 def _moves(evidence: Evidence, direction: str) -> Iterator[tuple[Usage, Moves]]:
+    """The requests of one direction that the program is to blame for.
+
+    Reads of files that MPI-IO only writes are its own: it fills the holes of strided writes
+    (data sieving), and the program never asked for them.
+    """
+    sieved = evidence.sieved if direction == "read" else frozenset()
     for usage in _usages(evidence):
-        if any(usage.moves[direction].operations):
-            yield usage, usage.moves[direction]
+        chosen = _without(usage, sieved) if usage.layer == "posix" else usage
+        if any(chosen.moves[direction].operations):
+            yield chosen, chosen.moves[direction]
+
+
+def _without(usage: Usage, files: frozenset[int]) -> Usage:
+    return usage.without_reads_of(files) if files else usage
 
 
 def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answer:
@@ -55,6 +66,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
             details,
             interface=usage.layer,
             files=rows,
+            of_calls=True,
         )
     return found
 
@@ -85,6 +97,7 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
             details,
             interface=usage.layer,
             files=rows,
+            of_calls=True,
         )
     return found
 
@@ -99,15 +112,13 @@ def _backward(moves: Moves) -> list[int] | None:
 def sequential_requests(evidence: Evidence, *, direction: str) -> Answer:
     """Nearly all requests go forward in the file."""
     operations = forward = consecutive = 0
-    seconds = 0.0
-    for usage, moves in _moves(evidence, direction):
+    for _, moves in _moves(evidence, direction):
         backward = _backward(moves)
         if backward is None:
             return Unknown(OFFSETS)
         operations += sum(moves.operations)
         forward += sum(moves.operations) - sum(backward)
         consecutive += sum(moves.consecutive or ())
-        seconds = max(seconds, evidence.held_up(usage, moves.seconds))
     part = share(forward, operations)
     if part <= evidence.thresholds.sequential_operations:
         return None
@@ -117,7 +128,7 @@ def sequential_requests(evidence: Evidence, *, direction: str) -> Answer:
             "share": part,
             "consecutive_share": share(consecutive, operations),
         },
-        seconds,
+        None,
     )
 
 
@@ -125,7 +136,8 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
     """More than a share of the requests is off the alignment of the file or of memory."""
     missing = {"file": OFFSETS, "memory": "POSIX counters: calls do not show where memory lies"}
     found: Answer = None
-    for usage in _usages(evidence):
+    for whole in _usages(evidence):
+        usage = _without(whole, evidence.sieved) if whole.layer == "posix" else whole
         off = usage.misaligned if what == "file" else usage.misaligned_memory
         if off is None:
             found = found or Unknown(missing[what])
@@ -141,13 +153,25 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
             for r, w in zip(usage.moves["read"].seconds, usage.moves["write"].seconds, strict=True)
         ]
         found = Hit(
-            {"requests": sum(usage.operations), "misaligned": sum(off), "share": min(1.0, part)},
+            {
+                "requests": sum(usage.operations),
+                "misaligned": sum(off),
+                "share": min(1.0, part),
+                "alignment": _block(evidence, rows),
+            },
             evidence.held_up(usage, portions(data, off, usage.operations)),
             details,
             interface=usage.layer,
             files=rows,
+            of_calls=what == "file",
         )
     return found
+
+
+def _block(evidence: Evidence, files: Sequence[int]) -> float:
+    """The stripe size of the worst file, or what offsets are measured against otherwise."""
+    layout = evidence.files.striping.get(files[0]) if files else None
+    return layout.size if layout and layout.size > 0 else evidence.thresholds.alignment
 
 
 def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
@@ -161,6 +185,9 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         for file, size in zip(usage.file, moves.extent, strict=True):
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
+        if direction == "write":  # a file that is opened anew may be written anew
+            times_opened = _times_opened(evidence, usage)
+            extent = {file: size * times_opened.get(file, 1) for file, size in extent.items()}
         again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
         part = share(sum(again.values()), sum(moved.values()))
         if part <= evidence.thresholds.redundant_bytes:
@@ -173,8 +200,42 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             details,
             interface=usage.layer,
             files=rows,
+            of_calls=True,
+            part=part,
         )
     return found
+
+
+def _times_opened(evidence: Evidence, usage: Usage) -> dict[int, int]:
+    """How often each of its ranks opened a file, at least once; by file."""
+    opens = by_file(usage, usage.opens)
+    ranks: dict[int, int] = {}
+    for file, rank in zip(usage.file, usage.rank, strict=True):
+        ranks[file] = ranks.get(file, 0) + (evidence.ranks if rank == EVERYONE else 1)
+    return {file: max(1, round(count / ranks[file])) for file, count in opens.items()}
+
+
+def data_sieving(evidence: Evidence) -> Answer:
+    """MPI-IO reads what it is to write, to fill the holes between the pieces of a write."""
+    usage = evidence.usages.get("posix")
+    if usage is None or not evidence.sieved:
+        return None
+    read = usage.moves["read"]
+    inside = [file in evidence.sieved for file in usage.file]
+    sizes = by_file(usage, read.bytes, only=set(evidence.sieved))
+    written = by_file(usage, usage.moves["write"].bytes, only=set(evidence.sieved))
+    part = share(sum(sizes.values()), sum(written.values()))
+    if part <= evidence.thresholds.sieved_bytes:
+        return None
+    times = [t if chosen else 0.0 for t, chosen in zip(read.seconds, inside, strict=True)]
+    details, rows = file_details(evidence, sizes, written)
+    return Hit(
+        {"bytes": sum(sizes.values()), "written": sum(written.values()), "share": min(1.0, part)},
+        evidence.held_up(usage, times),
+        details,
+        files=rows,
+        of_calls=True,
+    )
 
 
 def _each_way(
@@ -243,6 +304,16 @@ RULES = (
         ("P09", "P10"),
     ),
     Rule(
+        "data-sieving",
+        Severity.HIGH,
+        "posix",
+        data_sieving,
+        "data-sieving",
+        ("sieved_bytes",),
+        (),
+        "read",
+    ),
+    Rule(
         "misaligned-file",
         Severity.HIGH,
         "posix",
@@ -253,7 +324,7 @@ RULES = (
     ),
     Rule(
         "misaligned-memory",
-        Severity.HIGH,
+        Severity.INFO,  # it costs a copy in memory, or nothing at all
         "posix",
         partial(misaligned_requests, what="memory"),
         "misaligned-memory",

@@ -28,6 +28,10 @@ class Hit:
     files: Sequence[int] = ()
     ranks: Sequence[int] = ()  # all that are concerned; empty: it is not about single ranks
     words: Mapping[str, str] = field(default_factory=dict)  # for the title
+    # `seconds` are those of all calls concerned (see `concerns.py`): single calls tell them
+    # exactly, counters share them out by numbers of calls.
+    of_calls: bool = False
+    part: float = 1.0  # of the time of the calls concerned that is at stake
 
 
 @dataclass(frozen=True, slots=True)

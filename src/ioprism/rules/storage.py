@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.storage_targets import TargetUse, target_use
+from ioprism.analyses.storage_targets import TargetUse, slow_target, target_use
 from ioprism.model.finding import Severity, Subject
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, share, worst
 
@@ -62,11 +62,37 @@ def target_imbalance(evidence: Evidence) -> Answer:
     return Hit(numbers, use.seconds * imbalance, _details(use), files=use.files)
 
 
+def slow(evidence: Evidence) -> Answer:
+    """One storage target takes far longer than the others for the same work."""
+    use = _use(evidence)
+    if not isinstance(use, TargetUse) or evidence.ranks < 2:
+        return use if isinstance(use, Unknown) else None
+    limits = evidence.thresholds
+    found = slow_target(evidence, factor=limits.slow_target_factor)
+    if found is None or found.excess < limits.imbalance_seconds:
+        return None
+    numbers = {
+        "target": found.target,
+        "others": found.peers,
+        "factor": found.peers_rate / found.rate,
+        "rate": found.rate,
+        "peers_rate": found.peers_rate,
+    }
+    subject = Subject("target", str(found.target))
+    words = {"target": str(found.target)}
+    return Hit(numbers, found.excess, _details(use), subject, files=found.files, words=words)
+
+
 def contention(evidence: Evidence) -> Answer:
-    """Very many ranks of the job itself share each storage target."""
+    """Very many ranks of the job itself share each storage target, and none of these is slow.
+
+    Wider stripes would only spread the harm of a slow one.
+    """
     use = _use(evidence)
     if not isinstance(use, TargetUse):
         return use
+    if slow_target(evidence, factor=evidence.thresholds.slow_target_factor) is not None:
+        return None
     crowd = max(use.ranks.values(), default=0)
     if crowd <= evidence.thresholds.target_ranks:
         return None
@@ -120,6 +146,8 @@ def _details(use: TargetUse) -> list[dict[str, object]]:
 RULES = (
     Rule("single-target", Severity.WARN, "posix", single_target, "single-target",
          ("target_share", "imbalance_bytes")),
+    Rule("slow-target", Severity.HIGH, "posix", slow, "slow-target",
+         ("slow_target_factor", "imbalance_seconds")),
     Rule("target-imbalance", Severity.WARN, "posix", target_imbalance, "target-imbalance",
          ("target_imbalance", "imbalance_bytes")),
     Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",

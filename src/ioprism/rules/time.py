@@ -11,6 +11,7 @@ from ioprism.rules.rule import Answer, Hit, Rule, Unknown, share
 if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.analyses.phases import LayerPhases, Phase
 
+FEWEST_PHASES = 3  # fewer show the ranks of the job, not what its phases have in common
 NEEDS = "single calls: extended tracing (DXT_ENABLE_IO_TRACE=1)"
 
 
@@ -49,6 +50,8 @@ def phase_stragglers(evidence: Evidence) -> Answer:
     layer, phases = found
     limits = evidence.thresholds
     waiting = [p for p in phases.phases if _waits(p, limits.straggler_factor)]
+    if len(phases.phases) < FEWEST_PHASES:
+        return None
     part = share(len(waiting), len(phases.phases))
     lost = sum(phase.slowest.time - phase.typical for phase in waiting)
     if part <= limits.phase_stragglers or lost < limits.imbalance_seconds:
@@ -91,6 +94,8 @@ def hideable(evidence: Evidence) -> Answer:
     if not isinstance(found, tuple):
         return found
     layer, phases = found
+    if len(phases.phases) < 2:
+        return None
     pairs = list(zip(phases.phases, phases.gaps, strict=False))
     hidden = sum(min(phase.slowest.time, gap) for phase, gap in pairs)
     part = share(hidden, evidence.runtime or 0.0)
@@ -105,6 +110,6 @@ RULES = (
     Rule("many-phases", Severity.WARN, "application", many_phases, "many-phases", ("phases",)),
     Rule("phase-stragglers", Severity.WARN, "application", phase_stragglers, "phase-stragglers",
          ("phase_stragglers", "straggler_factor", "imbalance_seconds")),
-    Rule("hideable-io", Severity.WARN, "application", hideable, "hideable-io",
+    Rule("hideable-io", Severity.INFO, "application", hideable, "hideable-io",
          ("hideable_share",)),
 )  # fmt: skip

@@ -10,19 +10,21 @@ from typing import Any
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Recommendation
+from ioprism.rules.circumstances import circumstances, log_values
 from ioprism.units import format_bytes, format_count, format_seconds
 
 FOLDER = Path(__file__).parent / "advice"
 SNIPPETS = FOLDER / "snippets"
+# What the list of rules says where findings have values of their log.
+USUAL = {"request_size": "1 MiB", "mean_request": "less"}
 
-_SHARES = frozenset({"share", "imbalance", "consecutive_share"})
+_SHARES = frozenset({"share", "imbalance", "consecutive_share", "io_share"})
 _SECONDS = frozenset({"seconds", "slowest", "middle", "mean_seconds", "mean_gap"})
 _BYTES = frozenset(
     {"bytes", "others_bytes", "own_bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes",
      "bytes_per_rank", "bytes_per_phase", "mean_size", "small_bytes", "small_total",
-     "tiny_file_bytes"}
+     "tiny_file_bytes", "written", "alignment"}
 )  # fmt: skip
-LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 
 
 @cache
@@ -39,7 +41,8 @@ def question(name: str, direction: str | None) -> str:
 def advice_lines(name: str, direction: str | None) -> list[str]:
     """Return the first line of everything a rule may recommend, each once."""
     entries = texts(name).get("recommendation", ())
-    filled = (_filled(entry["text"], {"direction": direction or ""}) for entry in entries)
+    usual = {**USUAL, "direction": direction or ""}
+    filled = (_filled(entry["text"], usual) for entry in entries)
     return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
 
@@ -75,39 +78,25 @@ def recommendations(
 ) -> tuple[Recommendation, ...]:
     """Return what fits the job: no advice for a file system or an interface it does not use."""
     present = circumstances(evidence, files)
-    return tuple(
-        Recommendation(
-            _filled(entry["text"], {"direction": direction or ""}), _snippet(entry, direction)
-        )
+    fitting = [
+        entry
         for entry in texts(name).get("recommendation", ())
-        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
+        if present >= set(entry.get("when", ()))
+        and not present & set(entry.get("unless", ()))
+        and entry.get("direction", direction) == direction
+    ]
+    filled = {**log_values(evidence, files, direction), "direction": direction or ""}
+    return tuple(
+        Recommendation(_filled(entry["text"], filled), _snippet(entry, filled)) for entry in fitting
     )
 
 
-def _snippet(entry: Mapping[str, Any], direction: str | None) -> str | None:
+def _snippet(entry: Mapping[str, Any], values: Mapping[str, str]) -> str | None:
     if "snippet" not in entry:
         return None
-    return _code(_filled(entry["snippet"], {"direction": direction or ""}))
+    return _filled(_code(_filled(entry["snippet"], values)), values)
 
 
 @cache
 def _code(name: str) -> str:
     return (SNIPPETS / name).read_text(encoding="utf-8").rstrip()
-
-
-def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
-    """Name what the job and the files concerned are: conditions that advice can ask for."""
-    used = {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
-    found = {"parallel" if evidence.ranks > 1 else "serial", *used}
-    kinds = {(evidence.files.filesystem(file) or "").lower() for file in files[:20]}
-    striped = any(file in evidence.files.striping for file in files[:20])
-    if striped or any(kind in LUSTRE for kind in kinds):
-        found.add("lustre")
-    if any(kind in GPFS for kind in kinds):
-        found.add("gpfs")
-    names = [evidence.files.path(file) or "" for file in files[:20]]
-    if any(name.endswith((".h5", ".hdf5", ".nc", ".nc4", ".he5")) for name in names):
-        found.add("hdf5")
-    if "python" in (evidence.job.executable or "").lower():
-        found.add("python")
-    return found

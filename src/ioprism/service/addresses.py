@@ -28,6 +28,20 @@ def endpoint(text: str) -> str:
     return text
 
 
+def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
+    """Refuse an endpoint that any user of the machine, or of others, could use.
+
+    Raises:
+        UsageError: it is TCP, there are no keys, and nobody said that this is wanted.
+    """
+    if address.startswith("tcp://") and not has_keys and not unprotected:
+        raise UsageError(
+            f"{address} would be open to every user of this machine.\n"
+            "Hint: say --keys FOLDER (`ioprism watch --keygen FOLDER` makes them), listen on "
+            "ipc://FILE, which is yours alone, or say --unprotected."
+        )
+
+
 def is_exposed(address: str) -> bool:
     """Whether other machines can reach an endpoint."""
     scheme, _, rest = address.partition("://")

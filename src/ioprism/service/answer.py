@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ioprism.analyses.periodicity.online import Prediction
+from ioprism.analyses.periodicity.live.online import Prediction
 from ioprism.reports.to_json import live
 
 

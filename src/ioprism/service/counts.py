@@ -26,7 +26,9 @@ class Counts:
     restarted: int = 0  # signals begun anew, as their clock had been
     jobs_created: int = 0  # jobs heard of for the first time
     jobs_expired: int = 0  # jobs forgotten after silence
-    jobs_evicted: int = 0  # jobs forgotten because there were too many
+    jobs_evicted: int = 0  # silent jobs forgotten because there were too many
+    refused: int = 0  # pieces dropped: one job too many, or too long a name
+    unsaved: int = 0  # times that the state could not be saved
     files_replaced: int = 0  # followed files replaced, rotated or truncated
     listeners_lagging: int = 0  # events dropped for listeners that read too slowly
 
@@ -42,7 +44,14 @@ class Counts:
     @property
     def dropped(self) -> int:
         """Messages and intervals that did not count."""
-        return self.malformed + self.oversized + self.duplicates + self.unsound + self.out_of_range
+        return (
+            self.malformed
+            + self.oversized
+            + self.duplicates
+            + self.unsound
+            + self.out_of_range
+            + self.refused
+        )
 
 
 @dataclass(slots=True)

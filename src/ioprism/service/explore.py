@@ -125,12 +125,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer, or refuse."""
+        status = 200
         try:
             kind, content = self._answered()
-            status = 200
         except RefusedError as refusal:
             status, kind = refusal.status, "text/plain; charset=utf-8"
             content = refusal.reason.encode("utf-8")
+        except ValueError:  # an address that is none, a number that is none
+            status, kind, content = 400, "text/plain; charset=utf-8", b"malformed request"
         self._send(status, kind, content)
 
     def _send(self, status: int, kind: str, content: bytes) -> None:
@@ -183,6 +185,9 @@ class ExploreServer(ThreadingHTTPServer):
         self.exploration = exploration
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that breaks off, or talks nonsense, is no news."""
 
     @property
     def address(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -14,9 +15,11 @@ from ioprism.reports.to_html import live as page_form
 from ioprism.reports.to_json import live as json_form
 from ioprism.service import metrics
 from ioprism.service.addresses import is_loopback
+from ioprism.service.fleet import fleet
 from ioprism.service.jobs import Job
 from ioprism.service.watch import Watch
 
+LAGGING = 1.0  # seconds that an analysis waits, above which the service says that it lags
 KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
 JSON = "application/json"
 
@@ -27,9 +30,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, watch: Watch, host: str, port: int) -> None:
+    def __init__(self, watch: Watch, host: str, port: int, *, token: str | None = None) -> None:
         self.watch = watch
         self.host = host
+        self.token = token or secrets.token_urlsafe(24)
         try:
             super().__init__((host, port), Handler)
         except (OSError, OverflowError) as error:
@@ -37,7 +41,7 @@ class Server(ThreadingHTTPServer):
                 f"cannot serve on {host}:{port}: {error}.\n"
                 "Hint: choose another --http port; 0 takes any."
             ) from error
-        self.url = f"http://{host}:{self.server_address[1]}"
+        self.url = f"http://{host}:{self.server_address[1]}/{self.token}"
         threading.Thread(target=self.serve_forever, args=(1.0,), name="http", daemon=True).start()
 
     def close(self) -> None:
@@ -63,8 +67,16 @@ class Handler(BaseHTTPRequestHandler):
         if not self._is_for_us():
             self._send(403, JSON, to_json.line({"error": "this name is not served here"}))
             return
-        asked = urlsplit(self.path)
-        answer = self.PATHS.get(asked.path)
+        try:
+            asked = urlsplit(self.path)
+        except ValueError:
+            self._send(400, JSON, to_json.line({"error": "this is no address"}))
+            return
+        path = self._path_behind_token(asked.path)
+        if path is None:
+            self._send(403, JSON, to_json.line({"error": "the token is missing or wrong"}))
+            return
+        answer = self.PATHS.get(path)
         if answer is None:
             known = ", ".join(self.PATHS)
             self._send(404, JSON, to_json.line({"error": f"there are {known}"}))
@@ -74,6 +86,15 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own signature
         """Requests are not logged."""
 
+    def _path_behind_token(self, path: str) -> str | None:
+        """The path that is asked for; None without the token, in the address or as a header."""
+        token = self.server.token.encode()
+        _, first, *rest = path.split("/", 2)
+        if secrets.compare_digest(first.encode(), token):
+            return "/" + "".join(rest)
+        said = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return path if secrets.compare_digest(said.encode(), token) else None
+
     def _is_for_us(self) -> bool:
         """A page elsewhere may not read this through a name that it makes point here."""
         if not is_loopback(self.server.host):
@@ -82,6 +103,9 @@ class Handler(BaseHTTPRequestHandler):
         return is_loopback(host)
 
     def _page(self, _: dict[str, str]) -> None:
+        if urlsplit(self.path).path == f"/{self.server.token}":
+            self._redirect(f"/{self.server.token}/")  # the page asks for what is beside it
+            return
         self._send(200, "text/html; charset=utf-8", page_form.page())
 
     def _jobs(self, _: dict[str, str]) -> None:
@@ -111,11 +135,25 @@ class Handler(BaseHTTPRequestHandler):
     def _metrics(self, _: dict[str, str]) -> None:
         watch = self.server.watch
         with watch.lock:
-            text = metrics.exposition(watch.counts, watch.latency, watch.jobs)
+            backlog = metrics.Backlog(watch.analyses_waiting, watch.lag)
+            text = metrics.exposition(watch.counts, watch.latency, watch.jobs, backlog)
         self._send(200, metrics.CONTENT_TYPE, text)
 
     def _health(self, _: dict[str, str]) -> None:
-        self._send(200, JSON, to_json.line({"ok": True, **self.server.watch.counts.state()}))
+        self._send(200, JSON, to_json.line(_health(self.server.watch)))
+
+    def _fleet_page(self, _: dict[str, str]) -> None:
+        self._send(200, "text/html; charset=utf-8", page_form.fleet_page())
+
+    def _fleet(self, asked: dict[str, str]) -> None:
+        try:
+            horizon = float(asked["horizon"]) if "horizon" in asked else None
+        except ValueError:
+            self._send(400, JSON, to_json.line({"error": "horizon is not a number of seconds"}))
+            return
+        with self.server.watch.lock:
+            body = fleet(self.server.watch, horizon=horizon)
+        self._send(200, JSON, to_json.line(body))
 
     def _events(self, asked: dict[str, str]) -> None:
         with self.server.watch.broker.listening(asked.get("job")) as waiting:
@@ -136,6 +174,12 @@ class Handler(BaseHTTPRequestHandler):
                     return
                 self.wfile.write(f"data: {event}\n\n".encode())
 
+    def _redirect(self, place: str) -> None:
+        self.send_response(308)
+        self.send_header("Location", place)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def _send(self, code: int, kind: str, text: str) -> None:
         body = text.encode()
         self._head(code, kind, len(body))
@@ -145,6 +189,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")  # the address holds the secret
         self.send_header("X-Content-Type-Options", "nosniff")
         if length is None:
             self.send_header("Connection", "close")
@@ -158,10 +203,20 @@ class Handler(BaseHTTPRequestHandler):
         "/job": _job,
         "/next-phase": _next_phase,
         "/signal": _signal,
+        "/machine": _fleet_page,
+        "/fleet": _fleet,
         "/events": _events,
         "/metrics": _metrics,
         "/health": _health,
     }
+
+
+def _health(watch: Watch) -> dict[str, Any]:
+    saving = None if watch.settings.save_to is None else watch.saving
+    with watch.lock:
+        lag = watch.lag
+    behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
+    return {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
 
 
 def _body(job: Job) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from itertools import groupby
+from typing import NamedTuple
 
 from ioprism.formats.signals.messages import (
+    MOST_NAME,
     MalformedMessageError,
     Piece,
     parse_alike,
@@ -20,7 +22,13 @@ from ioprism.service.jobs import Job, Jobs
 REMEMBERED = 2**16  # messages among which duplicates are found
 DIGEST = 12  # bytes
 
-Message = tuple[str, bytes]  # the job it belongs to, if it does not say, and its content
+
+class Message(NamedTuple):
+    """What came over the network."""
+
+    job: str  # that it belongs to, if it does not say
+    raw: bytes
+    sender: str = ""  # as far as it is known
 
 
 class Intake:
@@ -77,23 +85,35 @@ class Intake:
     def _take(self, alike: list[Message], arrived: float) -> list[Message]:
         """Take messages that look alike, together if they are; return those that counted."""
         try:
-            pieces = parse_alike([raw for _, raw in alike])
+            pieces = parse_alike([message.raw for message in alike])
         except MalformedMessageError:
             if len(alike) > 1:
                 return [one for single in alike for one in self._take([single], arrived)]
             self.counts.malformed += 1
             return []
-        self._sort(pieces, alike[0][0], arrived=arrived, messages=len(alike))
+        first = alike[0]
+        self._sort(pieces, first.job, arrived=arrived, messages=len(alike), sender=first.sender)
         return alike
 
     def _sort(
-        self, pieces: list[Piece], default: str, *, arrived: float, messages: int = 1
+        self,
+        pieces: list[Piece],
+        default: str,
+        *,
+        arrived: float,
+        messages: int = 1,
+        sender: str = "",
     ) -> None:
         heard: set[str] = set()
         for piece in pieces:
             if self._direction != "both" and piece.direction not in (None, self._direction):
                 continue
-            job = self._jobs.hear(piece.job or default, time.monotonic())
+            name = piece.job or default
+            known = len(name) <= MOST_NAME
+            job = self._jobs.hear(name, time.monotonic(), sender=sender) if known else None
+            if job is None:
+                self.counts.refused += 1
+                continue
             job.take(piece)
             self.changed[job.name] = job
             if job.name not in heard:
@@ -102,7 +122,7 @@ class Intake:
                 job.waiting[arrived] += messages
 
     def _is_wanted(self, message: Message) -> bool:
-        counts, raw = self.counts, message[1]
+        counts, raw = self.counts, message.raw
         counts.messages += 1
         counts.received_bytes += len(raw)
         if len(raw) > self.largest:
@@ -124,12 +144,10 @@ class Intake:
 
 
 def _digest(message: Message) -> bytes:
-    job, raw = message
-    made = hashlib.blake2b(raw, digest_size=DIGEST)
-    made.update(b"\xff" + job.encode("utf-8", "replace"))  # a byte that no name has
+    made = hashlib.blake2b(message.raw, digest_size=DIGEST)
+    made.update(b"\xff" + message.job.encode("utf-8", "replace"))  # a byte that no name has
     return made.digest()
 
 
-def _look(message: Message) -> tuple[str, int]:
-    job, raw = message
-    return job, len(raw)
+def _look(message: Message) -> tuple[str, str, int]:
+    return message.job, message.sender, len(message.raw)

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Prediction, Settings, Tracker
-from ioprism.analyses.periodicity.segments import median
+from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
+from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
 from ioprism.service.counts import Counts
 
 FURTHEST = 30 * 86400.0  # seconds; what lies further from the signal is taken for a slip
 LATEST = 1e11  # seconds, beyond any clock
+USUAL_GAP = 20.0  # seconds between messages; a job that sends more rarely is waited for longer
+LOOK_AGAIN = 1.0  # seconds until one more look for a job that can go
 FAR_IN_A_ROW = 8  # batches that are far off, after which the clock was set anew
 
 
@@ -29,7 +31,10 @@ class Job:
         self.messages = 0
         self.ranks: int | None = None
         self.heard = 0.0  # monotonic seconds
+        self.longest_gap = 0.0  # seconds between two messages
+        self.sender = ""  # who was the first to speak of it
         self.answered = -math.inf  # monotonic seconds
+        self.postponed: float | None = None  # monotonic seconds, since when its analysis waits
         self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
         self._pieces: list[Piece] = []
         self._far = 0
@@ -94,6 +99,7 @@ class Job:
             "name": self.name,
             "messages": self.messages,
             "ranks": self.ranks,
+            "sender": self.sender,
             "tracker": self.tracker.state(),
         }
 
@@ -101,11 +107,24 @@ class Job:
 class Jobs:
     """All jobs by name, those heard of longest ago first."""
 
-    def __init__(self, *, settings: Settings, counts: Counts, most: int, expire: float) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        counts: Counts,
+        most: int,
+        expire: float,
+        most_of_sender: int | None = None,
+        still_sends: float = 60.0,
+    ) -> None:
         self._settings = settings
         self._counts = counts
         self._most = most
         self._expire = expire  # seconds of silence
+        self._most_of_sender = most if most_of_sender is None else most_of_sender
+        self._still_sends = still_sends  # seconds in which a job is not taken for silent
+        self._senders: Counter[str] = Counter()  # how many jobs each has
+        self._full_until = -math.inf  # monotonic seconds
         self._jobs: OrderedDict[str, Job] = OrderedDict()
 
     def __iter__(self) -> Iterator[Job]:
@@ -118,18 +137,50 @@ class Jobs:
         """The job of this name, if it was heard of."""
         return self._jobs.get(name)
 
-    def hear(self, name: str, now: float) -> Job:
-        """The job of this name, new if need be, which was heard of now (monotonic seconds)."""
+    def hear(self, name: str, now: float, *, sender: str = "") -> Job | None:
+        """The job of this name, new if need be, which was heard of now (monotonic seconds).
+
+        None if it is new and there is no room for it: others still send, or its sender has
+        as many as it may have.
+        """
         job = self._jobs.get(name)
         if job is None:
+            if not self._has_room(sender, now):
+                return None
             job = self._jobs[name] = Job(name, Tracker(self._settings))
+            job.sender = sender
+            self._senders[sender] += 1
             self._counts.jobs_created += 1
-            if len(self._jobs) > self._most:
-                self._jobs.popitem(last=False)
-                self._counts.jobs_evicted += 1
+        else:
+            job.longest_gap = max(job.longest_gap, now - job.heard)
         job.heard = now
         self._jobs.move_to_end(name)
         return job
+
+    def _has_room(self, sender: str, now: float) -> bool:
+        if sender and self._senders[sender] >= self._most_of_sender:
+            return False
+        if len(self._jobs) < self._most:
+            return True
+        if now < self._full_until:
+            return False
+        silent = next((job for job in self._jobs.values() if self._is_silent(job, now)), None)
+        if silent is None:
+            self._full_until = now + LOOK_AGAIN * bool(self._still_sends)
+            return False
+        self._forget(silent.name)
+        self._counts.jobs_evicted += 1
+        return True
+
+    def _is_silent(self, job: Job, now: float) -> bool:
+        """Whether a job no longer sends, by its own habit."""
+        return now - job.heard >= self._still_sends * max(1.0, job.longest_gap / USUAL_GAP)
+
+    def _forget(self, name: str) -> None:
+        job = self._jobs.pop(name)
+        self._senders[job.sender] -= 1
+        if not self._senders[job.sender]:
+            del self._senders[job.sender]
 
     def expire(self, now: float) -> list[str]:
         """Forget the jobs that were silent for too long; return their names."""
@@ -139,7 +190,7 @@ class Jobs:
                 break
             gone.append(name)
         for name in gone:
-            del self._jobs[name]
+            self._forget(name)
         self._counts.jobs_expired += len(gone)
         return gone
 
@@ -152,4 +203,6 @@ class Jobs:
         for saved in state:
             job = Job(str(saved["name"]), Tracker.restored(saved["tracker"], self._settings))
             job.messages, job.ranks, job.heard = int(saved["messages"]), saved["ranks"], now
+            job.sender = str(saved.get("sender", ""))
+            self._senders[job.sender] += 1
             self._jobs[job.name] = job

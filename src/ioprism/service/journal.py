@@ -37,10 +37,22 @@ class Journal:
             return
         data = memoryview(b"".join(self._pending))
         self._pending.clear()
-        while data:
-            written = os.write(self._file, data)
-            self.size += written
-            data = data[written:]
+        size = self.size
+        try:
+            while data:
+                written = os.write(self._file, data)
+                size += written
+                data = data[written:]
+        except OSError:
+            os.ftruncate(self._file, self.size)  # half a record would hide all after it
+            os.lseek(self._file, self.size, os.SEEK_SET)
+            raise
+        self.size = size
+
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        self.close()
+        self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the file; it stays where it is."""

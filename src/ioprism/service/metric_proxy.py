@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.detect import Options, rhythm
+from ioprism.analyses.periodicity.detect import Options
 from ioprism.analyses.periodicity.results import Component
+from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.errors import IoprismError
 from ioprism.formats.signals.messages import MalformedMessageError, Problem, unpack
@@ -18,6 +19,7 @@ from ioprism.model.signal import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.service.addresses import is_exposed, zeromq
 from ioprism.service.counts import Counts
+from ioprism.service.keys import ServerKeys
 from ioprism.service.pull import bound
 
 POLL_MS = 500
@@ -29,12 +31,21 @@ COMPONENT_FLAGS = ("-n", "--n_freq")
 class ReplyServer(threading.Thread):
     """A REP socket in a thread of its own, so that no watched job waits for it."""
 
-    def __init__(self, context: Any, address: str, *, largest: int, counts: Counts) -> None:  # noqa: ANN401 - zmq is loaded late
+    def __init__(
+        self,
+        context: Any,  # noqa: ANN401 - zmq is loaded late
+        address: str,
+        *,
+        largest: int,
+        counts: Counts,
+        keys: ServerKeys | None = None,
+    ) -> None:
         super().__init__(name="metric-proxy", daemon=True)
         self._zmq = zeromq("ioprism watch --metric-proxy")
         self._context = context
         self._largest = largest
         self._counts = counts
+        self._keys = keys
         self._stop = threading.Event()
         self._socket = self._listen(address)
         self.start()
@@ -43,7 +54,7 @@ class ReplyServer(threading.Thread):
         socket = self._context.socket(self._zmq.REP)
         socket.setsockopt(self._zmq.LINGER, 0)
         socket.setsockopt(self._zmq.MAXMSGSIZE, self._largest)
-        self.address = bound(socket, address, self._zmq)
+        self.address = bound(socket, address, self._zmq, self._keys)
         return socket
 
     def run(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 
 from ioprism.service import counts as counts_module
@@ -15,10 +15,23 @@ from ioprism.service.jobs import Job
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def exposition(counts: Counts, latency: Latency, jobs: Iterable[Job]) -> str:
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the service is behind with."""
+
+    analyses: int  # jobs whose analysis was put off
+    seconds: float  # for how long the first of them waits
+
+
+def exposition(
+    counts: Counts, latency: Latency, jobs: Iterable[Job], backlog: Backlog | None = None
+) -> str:
     """Return all metrics in Prometheus' text format."""
     listed = list(jobs)
     lines = [*_totals(counts), *_gauge("jobs", "Jobs watched now.", [("", len(listed))])]
+    backlog = backlog or Backlog(0, 0.0)
+    lines += _gauge("backlog_jobs", "Jobs that wait for an analysis.", [("", backlog.analyses)])
+    lines += _gauge("backlog_seconds", "How long the first waits.", [("", backlog.seconds)])
     lines += _latency(latency)
     lines += _of_jobs(listed)
     return "\n".join(lines) + "\n"

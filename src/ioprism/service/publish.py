@@ -8,6 +8,7 @@ from typing import Any
 
 from ioprism.service.addresses import zeromq
 from ioprism.service.answer import Answer
+from ioprism.service.keys import ServerKeys
 from ioprism.service.pull import bound
 
 QUEUE = 1000  # messages; a subscriber that is slower loses the oldest
@@ -17,12 +18,12 @@ PAIR = struct.Struct("dd")  # as a C program on this machine has it: frequency i
 class Publisher:
     """Binds; every message is the job's name and the prediction as JSON."""
 
-    def __init__(self, context: Any, address: str) -> None:  # noqa: ANN401 - zmq is loaded late
+    def __init__(self, context: Any, address: str, *, keys: ServerKeys | None = None) -> None:  # noqa: ANN401 - zmq is loaded late
         self._zmq = zeromq("ioprism watch --publish")
         self._socket = context.socket(self._zmq.PUB)
         self._socket.setsockopt(self._zmq.LINGER, 200)
         self._socket.setsockopt(self._zmq.SNDHWM, QUEUE)
-        self.address = bound(self._socket, address, self._zmq)
+        self.address = bound(self._socket, address, self._zmq, keys)
 
     def hear(self, answer: Answer) -> None:
         """Send one prediction to all subscribers."""

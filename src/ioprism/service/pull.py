@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from ioprism.errors import UsageError
 from ioprism.service.addresses import zeromq
 from ioprism.service.intake import Intake, Message
 from ioprism.service.journal import Journal
+from ioprism.service.keys import ServerKeys
 
 QUEUE = 10_000  # messages of a sender, whatever their size; then it waits
 AT_ONCE = 1000  # messages taken before an answer is given
@@ -20,7 +22,15 @@ PATIENCE = 0.01  # seconds of taking in before an answer is given
 class PullSource:
     """A socket that binds; senders connect and push."""
 
-    def __init__(self, context: Any, address: str, *, job: str, largest: int) -> None:  # noqa: ANN401 - zmq is loaded late
+    def __init__(
+        self,
+        context: Any,  # noqa: ANN401 - zmq is loaded late
+        address: str,
+        *,
+        job: str,
+        largest: int,
+        keys: ServerKeys | None = None,
+    ) -> None:
         self._zmq = zeromq("ioprism watch --zmq")
         self.job = job
         self.socket = context.socket(self._zmq.PULL)
@@ -28,7 +38,9 @@ class PullSource:
         self.socket.setsockopt(self._zmq.RCVHWM, QUEUE)
         # A message much above the limit never reaches memory: its sender is cut off.
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
-        self.address = bound(self.socket, address, self._zmq)
+        self.address = bound(self.socket, address, self._zmq, keys)
+        tcp = self.address.startswith("tcp://")  # elsewhere, nobody but our own user sends
+        self._known_by = ("Peer-Address" if keys is None else "User-Id") if tcp else None
         self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
         self._taken = 0  # messages
         self._reads: deque[tuple[int, float]] = deque()  # since then: what was taken before, when
@@ -38,8 +50,8 @@ class PullSource:
         empty_at, arrived = self.empty_at, self._earliest_arrival()
         counted = intake.receive(self._waiting(intake.largest), arrived=arrived)
         if journal is not None:
-            for job, raw in counted:
-                journal.append(job, raw)
+            for message in counted:
+                journal.append(message.job, message.raw)
         return self.empty_at == empty_at
 
     def _earliest_arrival(self) -> float:
@@ -61,15 +73,15 @@ class PullSource:
         until, size = time.monotonic() + PATIENCE, 0
         for _ in range(AT_ONCE):
             try:
-                frames = self.socket.recv_multipart(self._zmq.NOBLOCK)
+                frames = self.socket.recv_multipart(self._zmq.NOBLOCK, copy=False)
             except self._zmq.Again:
                 self.empty_at = time.monotonic()
                 self._reads.clear()
                 return
             self._taken += 1
-            job, raw = self._named(frames)
-            yield job, raw
-            size += len(raw)
+            message = self._message(frames)
+            yield message
+            size += len(message.raw)
             if size > most_bytes or time.monotonic() > until:
                 return
 
@@ -77,19 +89,32 @@ class PullSource:
         """Stop listening."""
         self.socket.close()
 
-    def _named(self, frames: list[bytes]) -> Message:
+    def _message(self, frames: list[Any]) -> Message:
         """A message of two parts begins with the name of its job."""
-        if len(frames) != 2:
-            return self.job, frames[-1]
-        return frames[0][:200].decode("utf-8", "replace") or self.job, frames[1]
+        name = frames[0].bytes.decode("utf-8", "replace") if len(frames) == 2 else ""
+        return Message(name or self.job, frames[-1].bytes, self._sender(frames[-1]))
+
+    def _sender(self, frame: Any) -> str:  # noqa: ANN401 - zmq is loaded late
+        """Whose message it is; empty if it is our own user's."""
+        if self._known_by is None:
+            return ""
+        try:
+            return str(frame.get(self._known_by))
+        except self._zmq.ZMQError:
+            return ""
 
 
-def bound(socket: Any, address: str, zmq: Any) -> str:  # noqa: ANN401 - zmq is loaded late
+def bound(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -> str:  # noqa: ANN401 - zmq is loaded late
     """Bind a socket; return where it really listens.
+
+    A file that it listens on is for our own user alone; on TCP, keys say who is heard.
 
     Raises:
         UsageError: the address cannot be listened on.
     """
+    if keys is not None and address.startswith("tcp://"):
+        keys.protect(socket)
+    before = os.umask(0o177)  # until the file is there: whoever may write to it may connect
     try:
         socket.bind(address)
     except zmq.ZMQError as error:
@@ -98,4 +123,6 @@ def bound(socket: Any, address: str, zmq: Any) -> str:  # noqa: ANN401 - zmq is 
             f"cannot listen on {address}: {error}.\n"
             "Hint: choose another port; tcp://127.0.0.1:* takes any that is free."
         ) from error
+    finally:
+        os.umask(before)
     return str(socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())

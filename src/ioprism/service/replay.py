@@ -15,6 +15,7 @@ from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
 from ioprism.service.addresses import zeromq
+from ioprism.service.keys import ClientKeys
 
 SHORTEST = 1e-6  # seconds
 PATIENCE_MS = 10_000  # for somebody to listen
@@ -118,7 +119,7 @@ def replay(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -
 class PushSink:
     """Pushes to a service that listens."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, keys: ClientKeys | None = None) -> None:
         self._zmq = zeromq("ioprism replay --zmq")
         self._address = address
         self._context: Any = self._zmq.Context()
@@ -126,6 +127,8 @@ class PushSink:
         self._socket.setsockopt(self._zmq.SNDTIMEO, PATIENCE_MS)
         self._socket.setsockopt(self._zmq.LINGER, PATIENCE_MS)
         self._socket.setsockopt(self._zmq.IMMEDIATE, 1)
+        if keys is not None:
+            keys.use(self._socket)
         self._socket.connect(address)
 
     def send(self, message: bytes) -> None:
@@ -136,7 +139,7 @@ class PushSink:
             self._context.destroy(linger=0)
             raise OutputError(
                 f"nobody takes messages at {self._address}.\n"
-                f"Hint: start `ioprism watch --zmq {self._address}` first."
+                f"Hint: start `ioprism watch --zmq {self._address}` first; it may want --keys."
             ) from error
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,8 @@ def save(path: Path, state: Mapping[str, Any]) -> int:
     import msgpack
 
     packed: bytes = msgpack.packb({"format": MARK, "version": VERSION, **state})
-    with atomic_write(path, replace=True) as aside, aside.open("wb") as file:
-        file.write(packed)
-        file.flush()
-        os.fsync(file.fileno())
+    with atomic_write(path, replace=True, private=True) as aside:
+        aside.write_bytes(packed)
     return len(packed)
 
 

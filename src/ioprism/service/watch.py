@@ -19,14 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.online import Settings, Tracker
+from ioprism.analyses.periodicity.live.online import Settings, Tracker
+from ioprism.errors import OutputError
 from ioprism.service import state
 from ioprism.service.addresses import zeromq
 from ioprism.service.answer import Answer, Listener
 from ioprism.service.broker import Broker
 from ioprism.service.counts import Counts, Latency
 from ioprism.service.follow import Follower
-from ioprism.service.intake import Intake
+from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Job, Jobs
 from ioprism.service.journal import Journal, recorded
 from ioprism.service.pull import PullSource
@@ -36,6 +37,7 @@ HOUSEKEEPING = 1.0  # seconds
 BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
+TRY_AGAIN = 5.0  # seconds after the state could not be saved
 STATE_SHARE = 4  # or when the journal is this many times as large as the state
 
 
@@ -48,6 +50,8 @@ class WatchSettings:
     every: float = 0.0  # seconds between predictions of a job; 0: with every batch
     expire: float = 600.0  # seconds of silence after which a job is forgotten
     most_jobs: int = 2000
+    most_jobs_of_sender: int | None = None
+    still_sends: float = 60.0  # seconds in which a job is not taken for silent
     largest_message: int = 16 * 2**20  # bytes
     save_to: Path | None = None
 
@@ -55,8 +59,15 @@ class WatchSettings:
 class Watch:
     """The service: sources, jobs, listeners."""
 
-    def __init__(self, settings: WatchSettings, listeners: Iterable[Listener] = ()) -> None:
+    def __init__(
+        self,
+        settings: WatchSettings,
+        listeners: Iterable[Listener] = (),
+        *,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.settings = settings
+        self.notify = notify  # hears what whoever runs the service should know
         self.counts = Counts()
         self.latency = Latency()
         self.lock = threading.RLock()  # whoever reads jobs from another thread holds it
@@ -65,6 +76,8 @@ class Watch:
             counts=self.counts,
             most=settings.most_jobs,
             expire=settings.expire,
+            most_of_sender=settings.most_jobs_of_sender,
+            still_sends=settings.still_sends,
         )
         self.intake = Intake(
             self.jobs,
@@ -81,6 +94,7 @@ class Watch:
         self._delayed: dict[str, Job] = {}  # answered a moment ago
         self._journal: Journal | None = None
         self._generation = 0
+        self._unsaved_since: float | None = None  # monotonic seconds of the last failure
         self._state_bytes = 0
         self._tidied = time.monotonic()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -94,6 +108,17 @@ class Watch:
             return self.jobs.find(name)
         every = list(self.jobs)
         return every[0] if len(every) == 1 else None
+
+    @property
+    def analyses_waiting(self) -> int:
+        """How many jobs wait for their analysis, each once and in the order of their turns."""
+        return len(self._postponed)
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the analysis put off longest has waited; 0 if none waits."""
+        since = [job.postponed for job in self._postponed.values() if job.postponed is not None]
+        return time.monotonic() - min(since) if since else 0.0
 
     def stop(self) -> None:
         """End `run`; safe in a signal handler and from any thread."""
@@ -118,8 +143,7 @@ class Watch:
         received, replaced = self.counts.messages, self.counts.files_replaced
         more = [source.read(self.intake, self._journal) for source in self.pulls]
         more += [follower.read(self.intake) for follower in self.followers]
-        if self._journal is not None:
-            self._journal.flush()
+        self._flush()
         if self.counts.messages > received:
             self.last_arrival = time.monotonic()
         self._answer(self.intake.finalize())
@@ -147,22 +171,61 @@ class Watch:
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise state.unusable(path, str(error)[:200]) from error
             for message in recorded(self._journal_path(path)):
-                self.intake.receive([message], arrived=time.monotonic())
+                self.intake.receive([Message(*message)], arrived=time.monotonic())
             self._answer(self.intake.finalize())
-        self.save()
+        self._save(path)
+
+    @property
+    def saving(self) -> bool:
+        """Whether a restart would lose nothing that was answered."""
+        return self.settings.save_to is not None and self._unsaved_since is None
 
     def save(self) -> None:
-        """Save the state and begin a new journal; the old ones stay until the new are there."""
+        """Save the state; where that cannot be, say so, go on answering, and try again soon."""
         path = self.settings.save_to
         if path is None:
             return
+        try:
+            self._save(path)
+        except (OSError, OutputError) as error:
+            self._note_unsaved(error)
+        else:
+            if self._unsaved_since is not None:
+                self.notify("the state is saved again")
+            self._unsaved_since = None
+
+    def _save(self, path: Path) -> None:
+        """Save the state and begin a new journal; the old ones stay until the new are there."""
         old, old_path = self._journal, self._journal_path(path)
         self._generation += 1
-        self._journal = Journal(self._journal_path(path))
-        self._state_bytes = state.save(path, self._state())
+        fresh: Journal | None = None
+        try:
+            fresh = Journal(self._journal_path(path))
+            self._state_bytes = state.save(path, self._state())
+        except BaseException:
+            self._generation -= 1
+            if fresh is not None:
+                fresh.discard()
+            raise
+        self._journal = fresh
         if old is not None:
             old.close()
         old_path.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        """Bring what was taken in to the journal before it is answered."""
+        if self._journal is not None:
+            try:
+                self._journal.flush()
+            except OSError as error:
+                self._note_unsaved(error)
+
+    def _note_unsaved(self, error: Exception) -> None:
+        self.counts.unsaved += 1
+        if self._unsaved_since is None:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self.notify(f"warning: the state cannot be saved ({why}); answers go on")
+        self._unsaved_since = time.monotonic()
 
     def close(self) -> None:
         """Save, and let go of everything."""
@@ -171,9 +234,8 @@ class Watch:
                 follower.read(self.intake)
             self._answer(self.intake.finalize(), budget=1.0)
             self.save()
-            if self._journal is not None:  # all of it is in the state now
-                self._journal.close()
-                self._journal.path.unlink(missing_ok=True)
+            if self._journal is not None and self._unsaved_since is None:
+                self._journal.discard()  # all of it is in the state now
         self.broker.close()
         for pull in self.pulls:
             pull.close()
@@ -222,7 +284,8 @@ class Watch:
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
             if put_off:
-                self._postponed[name] = job
+                self._postponed.setdefault(name, job)
+                job.postponed = job.postponed or now
             if not put_off or not self.settings.every:
                 self._predict(job, analyse=not put_off)
         self._catch_up(until)
@@ -231,6 +294,7 @@ class Watch:
         """Make analyses that were put off, at least one, however slow the machine."""
         for name in list(self._postponed):
             job = self._postponed.pop(name)
+            job.postponed = None
             if self.jobs.find(name) is not job:
                 continue
             self._predict(job, analyse=True)
@@ -255,7 +319,9 @@ class Watch:
     def _tidy(self, now: float) -> None:
         self.jobs.expire(now)
         size = 0 if self._journal is None else self._journal.size
-        if size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes):
+        large = size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes)
+        failed = self._unsaved_since is not None and now - self._unsaved_since > TRY_AGAIN
+        if large or failed:
             self.save()
 
     def _journal_path(self, path: Path) -> Path:

@@ -1,45 +1,258 @@
-"""Write a file or folder so that it is there whole or not at all."""
+"""Write a file or folder so that it is there whole or not at all, and the old one until then.
+
+Everything is written beside its target, forced to storage, and then takes the target's place in
+one step. Whatever fails before that step leaves the target as it was. What a killed run left
+beside a target is removed by the next write to it.
+
+Only what ioprism made is ever replaced: a folder has to carry the marker of its kind. Links,
+devices and pipes are refused, so that nothing is written where the target only points to.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import hashlib
+import os
 import secrets
 import shutil
+import socket
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ioprism.errors import OutputError
+from ioprism.text import printable
+
+NEW, OLD = ".new", ".old"
+LONGEST_NAME = 120  # bytes of a target's name that fit into the name of what is beside it
+FORGOTTEN = 86400.0  # seconds after which what another machine left beside a target is removed
+AT_FDCWD = -100
+EXCHANGE = 2  # renameat2: both names swap what they name, in one step
+UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+_PRIVATE, _SHARED = 0o600, 0o666
 
 
 @contextmanager
-def atomic_write(target: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield a path beside `target` to write to; it takes `target`'s place at the end.
+def atomic_write(target: Path, *, replace: bool = False, private: bool = False) -> Iterator[Path]:
+    """Yield an empty file beside `target` to write to; it takes `target`'s place at the end.
+
+    Args:
+        target: the file to write.
+        replace: whether a file of this name may be replaced.
+        private: whether nobody but its owner may read it.
 
     Raises:
-        OutputError: the target exists and is not to be replaced.
+        OutputError: the target exists and is not to be replaced, or is no plain file.
     """
-    if target.exists() and not replace:
+    refuse_unless_file(target, replace=replace)
+    beside = _prepared(target)
+    try:
+        mode = _PRIVATE if private else _SHARED
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+        if replace and not private:
+            with suppress(FileNotFoundError):
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        yield beside
+        _sync(beside)
+        refuse_unless_file(target, replace=replace)  # it may have appeared in the meantime
+        beside.replace(target)
+        _sync(target.parent)
+    finally:
+        _remove(beside)
+
+
+@contextmanager
+def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterator[Path]:
+    """Yield an empty folder beside `target` to fill; it takes `target`'s place at the end.
+
+    Args:
+        target: the folder to write.
+        marker: the name of the file that every folder of this kind holds.
+        replace: whether a folder of this kind may be replaced.
+
+    Raises:
+        OutputError: the target exists and is not to be replaced, or ioprism did not make it.
+    """
+    refuse_unless_ours(target, marker=marker, replace=replace)
+    beside = _prepared(target)
+    try:
+        beside.mkdir()
+        yield beside
+        _sync_tree(beside)
+        refuse_unless_ours(target, marker=marker, replace=replace)
+        _put_in_place(beside, target)
+        _sync(target.parent)
+    finally:
+        _remove(beside)
+
+
+def refuse_unless_file(target: Path, *, replace: bool) -> None:
+    """Check that a file may be written under this name.
+
+    Raises:
+        OutputError: it may not, and why.
+    """
+    kind = _kind(target)
+    if kind is None:
+        return
+    if stat.S_ISDIR(kind):
         raise OutputError(
-            f"{target} exists already and is left as it is.\n"
+            f"{printable(str(target))} is a folder, and a file is to be written.\n"
+            "Hint: give the name of a file in it."
+        )
+    _refuse_special(target, kind)
+    _refuse_existing(target, replace=replace)
+
+
+def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
+    """Check that a folder may be written under this name.
+
+    Raises:
+        OutputError: it may not, and why.
+    """
+    kind = _kind(target)
+    if kind is None:
+        return
+    _refuse_special(target, kind)
+    _refuse_existing(target, replace=replace)
+    if not stat.S_ISDIR(kind) or not (target / marker).is_file():
+        raise OutputError(
+            f"{printable(str(target))} was not made by ioprism (it has no {marker}), so it is not "
+            "replaced.\nHint: choose another name."
+        )
+
+
+def _kind(target: Path) -> int | None:
+    try:
+        return os.lstat(target).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_special(target: Path, kind: int) -> None:
+    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
+        return
+    what = "a symbolic link" if stat.S_ISLNK(kind) else "a device or pipe"
+    raise OutputError(
+        f"{printable(str(target))} is {what}; nothing is written through it.\n"
+        "Hint: give the name of a plain file."
+    )
+
+
+def _refuse_existing(target: Path, *, replace: bool) -> None:
+    if not replace:
+        raise OutputError(
+            f"{printable(str(target))} exists already and is left as it is.\n"
             "Hint: choose another name, or say --force to replace it."
         )
+
+
+def _prepared(target: Path) -> Path:
+    """Make the folder above, remove leftovers, and return the name to write under."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    mark = secrets.token_hex(4)
-    aside = target.with_name(f".{target.name}.{mark}.new")
-    old = target.with_name(f".{target.name}.{mark}.old")
+    stem = _stem(target)
+    for left in target.parent.glob(f"{_escaped(stem)}.*-*-*"):
+        _tidy(left, target)
+    return target.with_name(f"{stem}.{_here()}-{os.getpid()}-{secrets.token_hex(4)}{NEW}")
+
+
+def _stem(target: Path) -> str:
+    name = target.name
+    if len(name.encode("utf-8", "surrogateescape")) > LONGEST_NAME:
+        digest = hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=12)
+        name = digest.hexdigest()
+    return f".{name}"
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _here() -> str:
+    return hashlib.blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
+
+
+def _tidy(left: Path, target: Path) -> None:
+    """Remove what a dead run left; what it had moved away goes back if nothing replaced it."""
+    host, _, rest = left.name.rpartition(".")[0].rpartition(".")[2].partition("-")
+    if left.suffix not in (NEW, OLD) or not _is_abandoned(left, host, rest.partition("-")[0]):
+        return
+    if left.suffix == OLD and not os.path.lexists(target):
+        left.rename(target)
+    else:
+        _remove(left)
+
+
+def _is_abandoned(left: Path, host: str, process: str) -> bool:
     try:
-        yield aside
-        if target.is_dir():
-            # A folder cannot be replaced in one step: the old one stays until the new is there.
-            target.rename(old)
-        aside.rename(target)
+        if host != _here():
+            return time.time() - os.lstat(left).st_mtime > FORGOTTEN
+        os.kill(int(process), 0)
+    except (ProcessLookupError, FileNotFoundError):
+        return True
+    except (PermissionError, ValueError, OverflowError):
+        return False
+    return False
+
+
+def _put_in_place(beside: Path, target: Path) -> None:
+    if not target.exists():
+        beside.rename(target)
+    elif not _exchanged(beside, target):
+        _replaced_in_two_steps(beside, target)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Swap two names in one step; False where the file system cannot."""
+    try:
+        swap = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    if swap(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in UNSUPPORTED:
+        return False
+    raise OSError(code, os.strerror(code), str(other))
+
+
+def _replaced_in_two_steps(beside: Path, target: Path) -> None:
+    """The old folder comes back if the new one cannot take its place."""
+    old = beside.with_suffix(OLD)
+    target.rename(old)
+    try:
+        beside.rename(target)
+    except BaseException:
+        old.rename(target)
+        raise
+    _remove(old)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
     finally:
-        _remove(aside)
-        _remove(old)
+        os.close(handle)
+
+
+def _sync_tree(folder: Path) -> None:
+    for place, _, files in os.walk(folder):
+        for name in files:
+            _sync(Path(place, name))
+        _sync(Path(place))
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+    """Remove without following links; what cannot be removed is left to the next write."""
+    with suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

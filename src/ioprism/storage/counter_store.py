@@ -4,6 +4,9 @@ A partition is a sorted set of records, so it is the same file whatever order it
 in. It is written aside and renamed; a file is entered in the ledger only after its records are
 in place. A run that is killed leaves at most a file aside, which the next run removes, and raw
 files that are not in the ledger, which the next run reads again.
+
+Every file carries a digest of its content and the manifest names every partition, so that
+neither a changed byte nor a missing file changes an answer unnoticed.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,8 +28,16 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.checked_parquet import (
+    UNREADABLE,
+    ChangedContentError,
+    check,
+    read_checked,
+    write_checked,
+)
+from ioprism.text import printable
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "ioprism-servers.json"
 LEDGER = "ledger.json"
 JOBS_FILE = "jobs.parquet"
@@ -33,6 +45,7 @@ PER_SERVER = "counters.parquet"
 PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
 LEDGER_BYTES = 256 * 2**20
+CHECKSUM = "checksum"  # of everything else in a JSON document
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +110,14 @@ class CounterStore:
         if not files:
             return COUNTERS.empty()
         try:
+            for path in files:
+                check(path)
             return (
                 pl.scan_parquet(files, hive_partitioning=False, glob=False)
                 .filter(pl.col("time_us").is_between(start_us, end_us))
                 .collect()
             )
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (*UNREADABLE, ChangedContentError) as error:
             raise _damaged_of(files) from error
 
     def jobs(self) -> pl.DataFrame:
@@ -137,13 +152,17 @@ def open_store(folder: Path) -> CounterStore:
             f"Hint: make one with `ioprism servers ingest RAW... --store {folder}`.",
             source=folder,
         )
-    version = _read_json(folder / MANIFEST).get("ioprism_server_store")
+    manifest = _read_json(folder / MANIFEST)
+    version = manifest.get("ioprism_server_store")
     if version != VERSION:
         raise BrokenTraceError(
             f"this store has version {version}; this ioprism reads version {VERSION}.\n"
             "Hint: ingest the raw files into a new store.",
             source=folder,
         )
+    for name in manifest.get("partitions", ()):
+        if not (folder / "counters" / str(name)).is_file():
+            raise _broken(folder, f"{printable(str(name))} is missing")
     return CounterStore(folder)
 
 
@@ -168,7 +187,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             ) from error
         _remove_leftovers(folder)
         if not (folder / MANIFEST).is_file():
-            _write_json({"ioprism_server_store": VERSION}, folder / MANIFEST)
+            _write_manifest(folder)
         yield open_store(folder)
 
 
@@ -204,6 +223,15 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
     for (server, name, file), rows in sorted(by_partition.items()):
         place = store.folder / "counters" / f"server={file_name(str(server))}" / f"month={name}"
         _add_to_partition(place / str(file), rows.drop("month", "kind"))
+    _write_manifest(store.folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    place = folder / "counters"
+    names = sorted(
+        str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
+    )
+    _write_json({"ioprism_server_store": VERSION, "partitions": names}, folder / MANIFEST)
 
 
 def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
@@ -211,7 +239,7 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
     merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
     if merged.height != known.height or not merged.equals(known):
         with _writing(path) as aside:
-            merged.write_parquet(aside, compression="zstd", compression_level=3)
+            write_checked(merged, aside)
 
 
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
@@ -224,7 +252,7 @@ def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
     with _writing(store.folder / JOBS_FILE) as aside:
-        merged.write_parquet(aside, compression="zstd")
+        write_checked(merged, aside)
 
 
 def enter_in_ledger(store: CounterStore, entries: Mapping[str, Ingested]) -> None:
@@ -266,9 +294,9 @@ def read_table(path: Path) -> pl.DataFrame:
     """
     wanted = JOBS if path.name == JOBS_FILE else COUNTERS
     try:
-        return wanted.conform(pl.read_parquet(path, hive_partitioning=False, glob=False))
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise _broken(path, "it is no readable Parquet file") from error
+        return wanted.conform(read_checked(path))
+    except (ChangedContentError, pl.exceptions.PolarsError) as error:
+        raise _broken(path, str(error)) from error
 
 
 def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
@@ -297,16 +325,26 @@ def _writing(path: Path) -> Iterator[Path]:
 
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
     with _writing(path) as aside:
-        aside.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+        checked = {**document, CHECKSUM: _checksum(document)}
+        aside.write_text(json.dumps(checked, indent=1, sort_keys=True), encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LEDGER_BYTES:
             raise _broken(path, "it is implausibly large")
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        document = dict(json.loads(path.read_text(encoding="utf-8")))
+        told = document.pop(CHECKSUM, None)
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise _broken(path, f"it cannot be read ({error})") from error
+    old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
+    if told != _checksum(document) and not old:
+        raise _broken(path, "its content was changed")
+    return document
+
+
+def _checksum(document: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, sort_keys=True).encode())
 
 
 def _broken(path: Path, why: str) -> BrokenTraceError:

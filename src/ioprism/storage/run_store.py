@@ -21,7 +21,8 @@ from ioprism.model.samples import (
 )
 
 APPLICATION = 0x494F5057  # marks the file as ours
-VERSION = 1
+VERSION = 2
+UNSEALED = 1  # the version whose stores do not notice damage; they are sealed when written to
 PATIENCE = 30.0  # seconds to wait for another process that writes
 
 SCHEMA = """
@@ -50,7 +51,9 @@ CREATE TABLE run (
     details TEXT
 );
 CREATE INDEX run_of_pattern ON run (pattern, state);
+CREATE TABLE seal (digest TEXT NOT NULL);
 """
+SEALED = ("system", "source", "pattern", "run")  # tables whose content the seal names
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class RunStore:
 
     def add_plan(self, patterns: Iterable[WritePattern]) -> int:
         """Add patterns to sample; return how many are new."""
-        with self._connection:
+        with self._sealing():
             before = self._count("pattern")
             for pattern in patterns:
                 self._pattern_number(pattern, planned=True)
@@ -89,7 +92,7 @@ class RunStore:
             TraceError: the same content was imported before.
         """
         digest = hashlib.sha256(content).hexdigest()
-        with self._connection:
+        with self._sealing():
             known = self._connection.execute(
                 "SELECT path FROM source WHERE digest = ?", (digest,)
             ).fetchone()
@@ -120,7 +123,7 @@ class RunStore:
     def place(self, planned: Planned, node_list: tuple[int, ...]) -> WritePattern:
         """Note on which nodes a pattern without a node list is sampled from now on."""
         placed = replace(planned.pattern, node_list=node_list)
-        with self._connection:
+        with self._sealing():
             self._connection.execute(
                 "UPDATE pattern SET key = ?, node_list = ? WHERE id = ?",
                 (_key(placed), format_node_list(node_list), planned.number),
@@ -129,7 +132,7 @@ class RunStore:
 
     def begin(self, number: int) -> int:
         """Note that a run of this pattern starts; return the run's number."""
-        with self._connection:
+        with self._sealing():
             cursor = self._connection.execute(
                 "INSERT INTO run (pattern, state, began) VALUES (?, 'running', ?)",
                 (number, time.time()),
@@ -138,7 +141,7 @@ class RunStore:
 
     def finish(self, run: int, *, seconds: float, details: Mapping[str, object]) -> None:
         """Note how long a run took."""
-        with self._connection:
+        with self._sealing():
             self._connection.execute(
                 "UPDATE run SET state = 'done', seconds = ?, details = ? WHERE id = ?",
                 (seconds, json.dumps(details), run),
@@ -154,7 +157,7 @@ class RunStore:
 
     def discard_unfinished(self) -> list[int]:
         """Mark runs that never finished, and return their numbers."""
-        with self._connection:
+        with self._sealing():
             found = self._connection.execute("SELECT id FROM run WHERE state = 'running'")
             numbers = [int(number) for (number,) in found]
             self._connection.execute("UPDATE run SET state = 'discarded' WHERE state = 'running'")
@@ -167,6 +170,13 @@ class RunStore:
             " JOIN pattern ON pattern.id = run.pattern WHERE state = 'done'"
         ).fetchone()
         return float(row[0]) / float(row[1]) if row[1] else None
+
+    @contextmanager
+    def _sealing(self) -> Iterator[None]:
+        """Write in one transaction, and seal the new content with it."""
+        with self._connection:
+            yield
+            seal(self._connection)
 
     def _count(self, table: str) -> int:
         query = f"SELECT COUNT(*) FROM {table}"  # noqa: S608 - our own table names
@@ -230,13 +240,21 @@ def _prepare(
     empty = not connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
     if empty and create_for is not None:
         _create(connection, create_for)
-    elif application != APPLICATION or version != VERSION:
+    elif application != APPLICATION or version not in (UNSEALED, VERSION):
         raise TraceError(
             f"this is not a store of runs of version {VERSION}, it is left as it is.\n"
             "Hint: give another --store.",
             source=path,
         )
-    elif create_for is not None:
+    else:
+        _check(connection, path, sealed=version == VERSION)
+        _check_system(connection, path, create_for)
+
+
+def _check_system(
+    connection: sqlite3.Connection, path: Path, create_for: tuple[str, str] | None
+) -> None:
+    if create_for is not None:
         name, text = connection.execute("SELECT name, description FROM system").fetchone()
         if text != create_for[1]:
             raise TraceError(
@@ -244,6 +262,41 @@ def _prepare(
                 "Hint: give another --store, or the description the store was made with.",
                 source=path,
             )
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Keep a digest of all content, as part of the transaction that changed it."""
+    connection.execute("CREATE TABLE IF NOT EXISTS seal (digest TEXT NOT NULL)")
+    connection.execute("DELETE FROM seal")
+    connection.execute("INSERT INTO seal VALUES (?)", (_digest(connection),))
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _digest(connection: sqlite3.Connection) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for table in SEALED:
+        query = f"SELECT * FROM {table} ORDER BY rowid"  # noqa: S608 - our own table names
+        for row in connection.execute(query):
+            digest.update(f"{table}{row!r}".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _check(connection: sqlite3.Connection, path: Path, *, sealed: bool) -> None:
+    """SQLite does not notice a changed byte of a value, and would tell another number."""
+    try:
+        with connection:
+            connection.execute("BEGIN")  # the content and its seal are of the same moment
+            told = connection.execute("SELECT digest FROM seal").fetchone() if sealed else None
+            sound = not sealed or (told is not None and told[0] == _digest(connection))
+            problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
+        sound, problem = False, str(error)
+    if not sound or problem != "ok":
+        raise TraceError(
+            "the store is damaged: its content was changed.\n"
+            "Hint: restore a copy, or import the runs into a new store.",
+            source=path,
+        )
 
 
 def _create(connection: sqlite3.Connection, system: tuple[str, str]) -> None:
@@ -254,7 +307,7 @@ def _create(connection: sqlite3.Connection, system: tuple[str, str]) -> None:
             connection.execute(statement)
         connection.execute("INSERT INTO system VALUES (?, ?)", system)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+        seal(connection)
 
 
 def _key(pattern: WritePattern) -> str:

@@ -19,6 +19,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.checked_parquet import ChangedContentError, read_checked, write_checked
 
 MANIFEST = "ioprism-site.json"
 LOCK = ".lock"
@@ -44,8 +45,8 @@ class SiteStore:
         if not kept:
             return schema.empty()
         try:
-            return pl.concat([schema.conform(pl.read_parquet(part, glob=False)) for part in kept])
-        except (OSError, pl.exceptions.PolarsError) as error:
+            return pl.concat([schema.conform(read_checked(part)) for part in kept])
+        except (ChangedContentError, pl.exceptions.PolarsError) as error:
             raise BrokenTraceError(
                 "the table cannot be read, or is damaged.\nHint: add the logs to a new store.",
                 source=self.folder / name,
@@ -53,11 +54,7 @@ class SiteStore:
 
     def known(self) -> frozenset[str]:
         """Return the jobs that are here, by the digest of their logs."""
-        parts = sorted((self.folder / "jobs").glob("*.parquet"))
-        if not parts:
-            return frozenset()
-        found = pl.concat([pl.read_parquet(part, columns=["job"], glob=False) for part in parts])
-        return frozenset(found["job"])
+        return frozenset(self.table(SITE_JOBS.name)["job"])
 
     def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
         """Add a batch; whoever adds holds the lock."""
@@ -68,7 +65,7 @@ class SiteStore:
             table = SITE_TABLES[name].conform(tables[name])
             place = self.folder / name / f"{number:08d}.parquet"
             with atomic_write(place, replace=True) as aside:
-                table.write_parquet(aside, compression="zstd")
+                write_checked(table, aside)
 
     @contextmanager
     def adding(self) -> Iterator[SiteStore]:

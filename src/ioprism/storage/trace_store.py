@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from isal import isal_zlib
 
-from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.errors import BrokenTraceError, OutputError, TraceError
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import (
     Completeness,
@@ -23,11 +23,12 @@ from ioprism.model.trace import (
     Trace,
     Warn,
 )
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_folder
+from ioprism.storage.remote import address_of, at_hand, is_file
 
 VERSION = 2
 MANIFEST = "ioprism-trace.json"
-EVENTS_PER_FILE = 2_000_000  # about half a gigabyte while they are sorted and written
+EVENTS_PER_FILE = 1_000_000  # a partition each: a quarter of a gigabyte while it is sorted
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
 WINDOW = 2**20  # bytes read at once
@@ -42,11 +43,12 @@ class ParquetPartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
         """Yield the file once, lazily: polars reads only what is asked for."""
-        _verify(self.path, self.checksum)
-        events = pl.scan_parquet(self.path, glob=False)
-        if events.collect_schema() != EVENTS.schema:
-            raise _broken(self.path, "its columns are not those of events")
-        yield events
+        with at_hand(self.path) as path:
+            _verify(path, self.checksum)
+            events = pl.scan_parquet(path, glob=False)
+            if events.collect_schema() != EVENTS.schema:
+                raise _broken(self.path, "its columns are not those of events")
+            yield events
 
 
 def write_store(
@@ -57,21 +59,36 @@ def write_store(
     Raises:
         OutputError: the folder exists and is not to be replaced, or is no store.
     """
+    with atomic_folder(folder, marker=MANIFEST, replace=replace) as aside:
+        events = write_events(trace.batches(), aside, "events", progress)
+        write_tables(trace, aside, events)
+
+
+def check_target(folder: Path, *, replace: bool) -> None:
+    """Refuse to replace a folder that is no store.
+
+    Raises:
+        OutputError: the folder exists and is no store.
+    """
     if folder.exists() and replace and not (folder / MANIFEST).is_file():
         raise OutputError(
             f"{folder} exists and is not an ioprism store, so it is not replaced.\n"
             "Hint: choose another name."
         )
-    with atomic_write(folder, replace=replace) as aside:
-        aside.mkdir()
-        _write_tables(trace, aside, progress)
 
 
-def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None:
-    events = [
-        _write_parquet(table.sort("start"), folder / f"events-{number:05d}.parquet")
-        for number, table in enumerate(_blocks(trace, progress))
+def write_events(
+    batches: Iterable[pl.LazyFrame], folder: Path, name: str, progress: Progress | None = None
+) -> list[str]:
+    """Write events as Parquet files of bounded size, and return their names."""
+    return [
+        _write_parquet(table.sort("start"), folder / f"{name}-{number:05d}.parquet")
+        for number, table in enumerate(_blocks(batches, progress))
     ]
+
+
+def write_tables(trace: Trace, folder: Path, events: Sequence[str]) -> None:
+    """Write all that is no event, and the manifest, which makes the folder a store."""
     counters = {
         name: _write_parquet(table, folder / f"counters-{number:02d}.parquet")
         for number, (name, table) in enumerate(trace.counters.items())
@@ -84,18 +101,18 @@ def _write_tables(trace: Trace, folder: Path, progress: Progress | None) -> None
         "paths": [str(path) for path in trace.paths],
         "job": asdict(trace.job),
         "warnings": trace.completeness.warnings,
-        "events": events,
+        "events": list(events),
         "counters": counters,
-        "checksums": {path.name: _checksum(path) for path in sorted(folder.iterdir())},
+        "checksums": {path.name: _checksum(path) for path in sorted(folder.glob("*.parquet"))},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def _blocks(trace: Trace, progress: Progress | None) -> Iterator[pl.DataFrame]:
+def _blocks(batches: Iterable[pl.LazyFrame], progress: Progress | None) -> Iterator[pl.DataFrame]:
     """Collect batches into tables of about `EVENTS_PER_FILE` rows."""
     held: list[pl.DataFrame] = []
     rows = 0
-    for number, batch in enumerate(trace.batches(), start=1):
+    for number, batch in enumerate(batches, start=1):
         table = batch.collect()
         if progress is not None:
             progress(number)
@@ -144,8 +161,8 @@ class StoreReader:
     def recognises(self, source: Path) -> bool:
         """Whether the folder has a store's manifest. Never raises."""
         try:
-            return (source / MANIFEST).is_file()
-        except OSError:
+            return is_file(source / MANIFEST)
+        except (OSError, TraceError):
             return False
 
     def read(self, source: Path) -> Trace:
@@ -183,11 +200,11 @@ class StoreReader:
 
 
 def _manifest(source: Path) -> dict[str, Any]:
-    path = source / MANIFEST
     try:
-        if path.stat().st_size > MANIFEST_BYTES:
-            raise _broken(source, "its manifest is implausibly large")
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        with at_hand(source / MANIFEST) as path:
+            if path.stat().st_size > MANIFEST_BYTES:
+                raise _broken(source, "its manifest is implausibly large")
+            manifest = json.loads(path.read_text(encoding="utf-8"))
         version = manifest["ioprism_store"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _broken(source, f"its manifest cannot be read ({error})") from error
@@ -210,15 +227,17 @@ def _inside(folder: Path, name: str) -> Path:
     if Path(name).name != name:
         raise ValueError(f"{name!r} is not a plain file name")
     path = folder / name
-    if not path.is_file():
+    # Asking object storage for each of thousands of files takes long; reading one will tell.
+    if address_of(path) is None and not path.is_file():
         raise _broken(folder, f"{name} is missing")
     return path
 
 
 def _read_table(path: Path, checksum: int) -> pl.DataFrame:
-    _verify(path, checksum)
     try:
-        return pl.read_parquet(path, glob=False)
+        with at_hand(path) as copy:
+            _verify(copy, checksum)
+            return pl.read_parquet(copy, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is no readable Parquet file") from error
 

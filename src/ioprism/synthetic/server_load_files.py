@@ -12,9 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import DIRECTIONS, SECOND, VALUES
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_folder
 from ioprism.synthetic.server_load import EPOCH, REQUEST, Simulation, moved_until
 
+TRUTH = "truth.json"  # also what marks the folder as ours
 Writer = Callable[[Simulation, Path], None]
 Floats = NDArray[np.float64]
 FORGOTTEN = 600.0  # seconds without I/O after which a Lustre server drops a job's counters
@@ -28,11 +29,11 @@ def write_simulation(
     Raises:
         OutputError: the folder exists and is not to be replaced.
     """
-    with atomic_write(folder, replace=replace) as aside:
+    with atomic_folder(folder, marker=TRUTH, replace=replace) as aside:
         (aside / "counters").mkdir(parents=True)
         WRITERS[format_name](simulation, aside / "counters")
         _write_jobs(simulation, aside / "jobs.sacct")
-        _write_truth(simulation, aside / "truth.json")
+        _write_truth(simulation, aside / TRUTH)
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

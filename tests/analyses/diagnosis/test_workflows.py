@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ioprism.analyses.diagnosis.diagnose import diagnose
@@ -11,7 +13,8 @@ from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
+from ioprism.model.schema import Operation
+from ioprism.model.trace import MemoryPartition, Trace
 from ioprism.synthetic.machine.cases import make
 from ioprism.synthetic.machine.logs import write_workflow
 from ioprism.synthetic.machine.scenario import Truth
@@ -85,3 +88,20 @@ def test_nothing_is_wrong_with_even_tasks_and_with_long_computing(
     found = of(trace)
 
     assert sum(cause.saving.seconds for cause in found.causes) <= 0.03 * found.runtime
+
+
+def test_waiting_for_a_child_process_is_no_io(tmp_path: Path) -> None:
+    trace, _ = case("workflow-healthy", tmp_path, seed=25)
+    events = trace.events()
+    waiting = events.head(1).with_columns(
+        start=pl.lit(0.0),
+        end=pl.lit(trace.job.runtime),
+        operation=pl.lit("other", dtype=Operation),
+        function=pl.lit("waitpid", dtype=pl.Categorical()),
+        file=pl.lit(None, dtype=pl.UInt32),
+        offset=pl.lit(None, dtype=pl.Int64),
+        bytes=pl.lit(None, dtype=pl.Int64),
+    )
+    longer = replace(trace, partitions=(MemoryPartition(pl.concat([events, waiting])),))
+
+    assert of(longer).held_up.seconds == pytest.approx(of(trace).held_up.seconds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism.analyses.periodicity import auto
-from ioprism.analyses.periodicity.chance import log_regular_gaps, probability
+from ioprism.analyses.periodicity.testing.chance import log_regular, probability
 from ioprism.model.signal import FloatArray, Signal
 
 
@@ -69,5 +69,5 @@ def test_the_chance_of_regular_gaps_is_never_much_too_small(gaps: int) -> None:
 
     for level in (0.01, 0.05, 0.1):
         observed = float(np.quantile(variation, level))
-        claimed = probability(log_regular_gaps(gaps=gaps, variation=observed))
+        claimed = probability(log_regular(waits=gaps, variation=observed))
         assert claimed >= 0.8 * level

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.change import change_point, relative_difference
-from ioprism.analyses.periodicity.probabilities import frequency_ranges
+from ioprism.analyses.periodicity.live.change import change_point, relative_difference
+from ioprism.analyses.periodicity.live.probabilities import frequency_ranges
 
 
 def starts_at(*distances: float) -> np.ndarray:

@@ -16,8 +16,9 @@ from ioprism.analyses.periodicity.describe import (
     predict_next_phase,
     synthesise,
 )
-from ioprism.analyses.periodicity.detect import Options, detect, rhythm
-from ioprism.analyses.periodicity.fit import fit, mean_square_error
+from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.rhythm import rhythm
+from ioprism.analyses.periodicity.spectral.fit import fit, mean_square_error
 from ioprism.errors import UsageError
 from ioprism.model.signal import Signal
 

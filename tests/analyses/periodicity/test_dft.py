@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.dft import candidates, dominant, find_period, stand_out
-from ioprism.analyses.periodicity.outliers import OUTLIERS
+from ioprism.analyses.periodicity.spectral.dft import candidates, dominant, find_period, stand_out
+from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.filters import Filter, apply, parse_filter
+from ioprism.analyses.periodicity.spectral.filters import Filter, apply, parse_filter
 from ioprism.errors import UsageError
 from ioprism.model.signal import Signal
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.hybrid import analyse
-from ioprism.analyses.periodicity.ranges import sliding_correlation, valid_ranges
+from ioprism.analyses.periodicity.spectral.hybrid import analyse
+from ioprism.analyses.periodicity.spectral.ranges import sliding_correlation, valid_ranges
 from ioprism.model.signal import Signal
 
 

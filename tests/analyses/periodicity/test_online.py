@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.online import Prediction, Tracker
+from ioprism.analyses.periodicity.live.online import Prediction, Tracker
 from ioprism.model.signal import FloatArray
 
 RANKS = 4

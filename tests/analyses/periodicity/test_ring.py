@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.analyses.periodicity.ring import MOST_SAMPLES, SIZE, Ring
+from ioprism.analyses.periodicity.live.ring import MOST_SAMPLES, SIZE, Ring
 
 
 def volume(ring: Ring, **options: float) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity import autocorrelation, harmonic
-from ioprism.analyses.periodicity.spectrum import cosine_at, power_spectrum, refine
-from ioprism.analyses.periodicity.stft import period_over_time
-from ioprism.analyses.periodicity.wavelet import (
+from ioprism.analyses.periodicity.spectral import autocorrelation, harmonic
+from ioprism.analyses.periodicity.spectral.spectrum import cosine_at, power_spectrum, refine
+from ioprism.analyses.periodicity.spectral.stft import period_over_time
+from ioprism.analyses.periodicity.spectral.wavelet import (
     approximate,
     choose_level,
     decompose,

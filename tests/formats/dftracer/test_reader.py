@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import time
 from dataclasses import replace
 from functools import partial
@@ -14,9 +15,8 @@ import polars as pl
 import pytest
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.dftracer import events
-from ioprism.formats.dftracer.columns import Columns, parse
-from ioprism.formats.dftracer.digits import MARGIN
+from ioprism.formats.dftracer import events, ranges, reader, survey
+from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
@@ -77,11 +77,11 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
 def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(events, "WORKERS", workers)
     whole = DATA / "v2.2.0-md1-plain.pfw"
-    columns = parse(MARGIN + whole.read_bytes() + MARGIN)
+    parsed = parse(whole.read_bytes())
 
-    def task(number: int) -> list[Columns]:
+    def task(number: int) -> list[Parsed]:
         time.sleep(0.01 * (7 - number))
-        return [replace(columns, damaged=number)]
+        return [replace(parsed, damaged=number)]
 
     found = events.in_order(partial(task, number) for number in range(7))
     assert [one.damaged for one in found] == list(range(7))
@@ -240,3 +240,125 @@ def test_a_trace_without_calls_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(BrokenTraceError, match="no call could be read"):
         DftracerReader().read(path)
+
+
+@pytest.fixture
+def numbered() -> list[bytes]:
+    """The lines of a real trace whose lines are numbered."""
+    return (DATA / "v2.2.0-md1-plain.pfw").read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("lost", [(40, 41), (30, 60), (0, 30)])
+def test_lines_that_were_lost_are_noticed_by_their_numbers(
+    tmp_path: Path, numbered: list[bytes], lost: tuple[int, int]
+) -> None:
+    gone = numbered[slice(*lost)]
+    (tmp_path / "a.pfw").write_bytes(b"".join(line for line in numbered if line not in gone))
+    trace = read_trace(tmp_path / "a.pfw")
+    missing = sum(line.startswith(b'{"id"') for line in gone)
+
+    assert f"a.pfw: {missing} lines are missing, as their numbers tell" in (
+        trace.completeness.warnings
+    )
+
+
+def test_a_trace_that_ends_early_is_noticed(tmp_path: Path, numbered: list[bytes]) -> None:
+    (tmp_path / "a.pfw").write_bytes(b"".join(numbered[:-10]))
+
+    assert any(
+        "end mark is missing" in w for w in read_trace(tmp_path / "a.pfw").completeness.warnings
+    )
+
+
+def test_a_whole_trace_is_said_to_be_whole() -> None:
+    for path in WITH_CALLS:
+        trace = read_trace(path)
+        trace.events()
+
+        assert not [w for w in trace.completeness.warnings if "missing" in w]
+
+
+def many_calls(count: int) -> bytes:
+    """One file, opened once and read on and on: offsets depend on all calls before."""
+    head = [metadata("FH", "/f", "f"), event("open64", fhash="f", flags=0, ret=3)]
+    reads = [event("read", fhash="f", ret=10) for _ in range(count)]
+    lines = (
+        json.dumps(one | {"id": n}, separators=(",", ":")) for n, one in enumerate(head + reads)
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.fixture
+def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "PLAIN", 20_000)
+    monkeypatch.setattr(ranges, "COMPRESSED", 400)
+    monkeypatch.setattr(reader, "PARTITION", 20_000)
+    monkeypatch.setattr(survey, "SEGMENT", 10_000)
+
+
+def compressed_in_members(text: bytes) -> bytes:
+    lines = text.splitlines(keepends=True)
+    return b"".join(gzip.compress(b"".join(lines[n : n + 100])) for n in range(0, len(lines), 100))
+
+
+@pytest.mark.usefixtures("small_ranges")
+@pytest.mark.parametrize("name", ["a.pfw", "a.pfw.gz"])
+def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, name: str) -> None:
+    text = many_calls(2000)
+    path = tmp_path / name
+    path.write_bytes(compressed_in_members(text) if name.endswith("gz") else text)
+    trace = read_trace(path)
+    in_order = trace.events().filter(pl.col("operation") == "read")["offset"]
+    alone = [
+        pl.concat(pl.collect_all(list(pickle.loads(pickle.dumps(one)).batches(print))))
+        for one in reversed(trace.partitions)
+    ]
+    anywhere = pl.concat(reversed(alone)).filter(pl.col("operation") == "read")["offset"]
+    ready = [one.prepared() for one in trace.partitions]  # type: ignore[attr-defined]
+    told = [
+        batch.collect()
+        for number, one in enumerate(ready)
+        for batch in one.continued([other.moves for other in ready[:number]], print)
+    ]
+    told_of = pl.concat(told).filter(pl.col("operation") == "read")["offset"]
+
+    assert len(trace.partitions) >= 4
+    assert in_order.to_list() == list(range(0, 20_000, 10))
+    assert anywhere.to_list() == in_order.to_list()
+    assert told_of.to_list() == in_order.to_list()
+    assert trace.completeness.whole
+
+
+@pytest.mark.parametrize(("name", "functions"), [("preload.pfw.gz", 0), ("python.pfw", 2)])
+def test_a_program_traced_by_the_package_is_read_to_the_byte(name: str, functions: int) -> None:
+    trace = read_trace(ROOT / "tests/data/dftracer-traced" / name)
+    events = trace.events()
+    posix = events.filter(layer="posix")
+    moved = {
+        operation: (posix.filter(operation=operation).height,
+                    posix.filter(operation=operation)["bytes"].sum())
+        for operation in ("read", "write")
+    }  # fmt: skip
+
+    assert moved == {"read": (10, 30_000), "write": (10, 77_824)}
+    assert posix.filter(operation="sync").height == 1
+    assert events.filter(layer="application").height == functions
+    assert trace.processes["tid"].n_unique() == 3
+    assert trace.files["path"].to_list().count("/scratch/steps.dat") == 1
+    assert trace.completeness.whole
+
+
+def test_all_programs_of_a_workflow_are_named(tmp_path: Path) -> None:
+    for number in range(6):
+        written(
+            tmp_path / f"{number}.pfw",
+            metadata("SH", f"simulate;--part;{number % 5}", f"c{number}"),
+            event("start", cmd_hash=f"c{number}") | {"cat": "dftracer", "pid": number},
+            event("end") | {"cat": "dftracer", "pid": number},
+            event("close") | {"pid": number},
+        )
+    trace = read_trace(tmp_path)
+
+    assert trace.job.executable == (
+        "simulate --part 0 + simulate --part 1 + simulate --part 2 + simulate --part 3 and 1 more"
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from ioprism.errors import BrokenTraceError, UnknownFormatError, UsageError
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
+from ioprism.formats.jobs.pbs import PbsReader
 from ioprism.formats.jobs.registry import read_jobs
 from ioprism.formats.jobs.server_map import read_server_map, through_map
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
@@ -142,6 +143,22 @@ def test_short_lists_of_hosts_are_expanded(text: str, hosts: list[str]) -> None:
 def test_impossible_lists_of_hosts_are_refused_before_memory_is_taken(text: str) -> None:
     with pytest.raises(HostlistError):
         expand_hosts(text)
+
+
+def test_pbs_tells_how_a_job_ended(tmp_path: Path) -> None:
+    path = tmp_path / "20261001"
+    ended = [("0", "COMPLETED"), ("271", "FAILED (271)"), (None, None)]
+    lines = [
+        f"10/01/2026 12:00:00;E;{number}.head;user=a start=100 end=200 exec_host=n1/0"
+        + ("" if status is None else f" Exit_status={status}")
+        for number, (status, _) in enumerate(ended)
+    ]
+    path.write_text("\n".join([*lines, ""]))
+    jobs = PbsReader().read(path, ReadingOptions(), Tally())
+
+    assert dict(zip(jobs["job"], jobs["state"], strict=True)) == {
+        f"{number}.head": state for number, (_, state) in enumerate(ended)
+    }
 
 
 def test_a_star_stands_for_the_nodes_of_every_job(tmp_path: Path) -> None:

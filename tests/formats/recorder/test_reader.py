@@ -7,6 +7,7 @@ import re
 import shutil
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def decoded(layout: Layout, rank: int) -> list[Call]:
     return [(a, b, signatures[n].function, signatures[n].arguments) for n, a, b in rows]
 
 
-def signatures_of(layout: Layout, rank: int) -> dict[int, Signature]:
+def signatures_of(layout: Layout, rank: int) -> Mapping[int, Signature]:
     section = layout.section(ALL_SIGNATURES) if layout.shared else layout.section(SIGNATURES, rank)
     data = read_section(section)
     if layout.generation != "B":

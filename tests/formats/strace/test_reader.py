@@ -119,3 +119,30 @@ def test_a_text_without_calls_on_files_is_an_error(tmp_path: Path) -> None:
     assert StraceReader().recognises(path)
     with pytest.raises(BrokenTraceError, match="strace -f -ttt -T -yy"):
         read_trace(path)
+
+
+def test_damaged_lines_are_counted(tmp_path: Path) -> None:
+    whole = (DATA / "randread_np2.strace").read_text()
+    trace = read_text(tmp_path, whole + "no call at all\n\x00\x01\n")
+    trace.events()
+
+    assert "a.strace: 2 damaged lines left out" in trace.completeness.warnings
+
+
+def test_sockets_and_events_are_no_files(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        """7 1700000000.000000 socketpair(AF_UNIX, SOCK_STREAM, 0, [3, 4]) = 0 <0.000010>
+7 1700000000.100000 write(4, "x"..., 100) = 100 <0.000010>
+7 1700000000.200000 eventfd2(0, EFD_CLOEXEC) = 5 <0.000001>
+7 1700000000.300000 read(5, "x", 8) = 8 <0.000010>
+7 1700000000.400000 connect(9, {sa_family=AF_INET, sin_port=htons(80)}, 16) = 0 <0.000001>
+7 1700000000.500000 read(9, "x", 10) = 10 <0.000010>
+7 1700000000.600000 read(6<TCP:[10.0.0.1:4000->10.0.0.2:80]>, "x", 10) = 10 <0.000010>
+7 1700000000.700000 openat(AT_FDCWD, "/data/a", O_RDONLY) = 10 <0.000010>
+7 1700000000.800000 read(10, "x", 10) = 10 <0.000010>
+""",
+    )
+
+    assert moves(trace) == [("/data/a", 0, 10)]
+    assert trace.files["path"].to_list() == ["/data/a"]

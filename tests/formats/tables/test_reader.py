@@ -9,7 +9,7 @@ import pytest
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.writer import write_csv
+from ioprism.formats.tables.export import write_events
 from tests.conftest import ROOT
 
 SAMPLE = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
@@ -29,7 +29,7 @@ def write_table(table: pl.DataFrame, path: Path, suffix: str) -> None:
 def test_events_written_as_a_table_come_back(tmp_path: Path, suffix: str) -> None:
     trace = read_trace(SAMPLE)
     csv, path = tmp_path / "a.csv", tmp_path / f"b[1].{suffix}"
-    write_csv(trace, csv)
+    write_events(trace, csv)
     table = pl.read_csv(csv)
     write_table(table, path, suffix)
     again = read_trace(path)
@@ -101,7 +101,10 @@ def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
 
     assert events["bytes"].to_list() == [4, None]
     assert events["operation"].to_list() == ["read", "write"]
-    assert trace.completeness.warnings == ("a.csv: 2 rows without sound times left out",)
+    assert trace.completeness.warnings == (
+        "a.csv: 2 calls with impossible times left out",
+        "a.csv: 1 calls have a size that cannot be true; it is left out",
+    )
 
 
 def test_times_since_1970_begin_at_zero(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from ioprism.analyses.periodicity.detect import rhythm
 from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.signal import Signal
 from ioprism.model.trace import Job, Trace
+from ioprism.pipeline.period import RhythmSettings
 from ioprism.reports.to_html.period import page
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>.darshan"
@@ -41,7 +42,9 @@ def noise() -> Rhythm:
 
 def opened(screen: Page, tmp_path: Path, found: Rhythm, name: str = "run.darshan") -> Page:
     path = tmp_path / "page.html"
-    path.write_text(page(found, trace_named(name), direction="write"), encoding="utf-8")
+    path.write_text(
+        page(found, trace_named(name), RhythmSettings(direction="write")), encoding="utf-8"
+    )
     screen.goto(path.as_uri())
     screen.wait_for_function("document.querySelector('#signal canvas').width > 300")
     return screen
@@ -107,7 +110,7 @@ def test_a_hostile_name_is_text(screen: Page, tmp_path: Path, bursts: Rhythm) ->
 
 
 def test_the_policy_allows_our_script_alone(bursts: Rhythm) -> None:
-    text = page(bursts, trace_named("x"), direction="both")
+    text = page(bursts, trace_named("x"), RhythmSettings())
 
     assert "default-src &#x27;none&#x27;" in text
     assert "unsafe-inline" not in text

@@ -88,7 +88,7 @@ def span(screen: Page) -> float:
 def test_the_page_tells_the_story(screen: Page, demo_page: Path) -> None:
     page = opened(screen, demo_page)
 
-    assert page.inner_text("h1").startswith("I/O takes 10% of the run time")
+    assert page.inner_text("h1").startswith("I/O holds the job up for 2 min 1")
     assert page.inner_text("#next-step")
     assert "10 min 00 s" in page.inner_text("#facts")
     assert page.locator(".finding").count() >= 6
@@ -121,6 +121,7 @@ def test_showing_a_finding_lights_its_calls_and_fades_the_rest(
     screen: Page, demo_page: Path
 ) -> None:
     page = opened(screen, demo_page)
+    page.evaluate("() => document.querySelectorAll('details').forEach(d => { d.open = true })")
     button = page.locator("#finding-stragglers button[data-show]")
     button.click()
     hidden, faded, bright = lit(page)

@@ -104,11 +104,13 @@ def test_pages_hold_all_bottlenecks_once() -> None:
     rows = [{"start": n, "seconds": 0.1 + n / 1000, "file": n} for n in range(30)]
     rows += [{"start": 40, "seconds": 1e-6, "file": 31} for _ in range(500)]
     trace = trace_of(calls(rows))
-    whole = ioprism.bottlenecks(trace, views=("file",))
+    whole = ioprism.bottlenecks(trace, views=("file",), method="slope")
     pages = [
         bottleneck.id
         for page in (1, 2, 3, 4)
-        for bottleneck in ioprism.bottlenecks(trace, views=("file",), top=8, page=page).bottlenecks
+        for bottleneck in ioprism.bottlenecks(
+            trace, views=("file",), method="slope", top=8, page=page
+        ).bottlenecks
     ]
 
     assert len(whole.bottlenecks) == 30

@@ -59,7 +59,7 @@ class ViewRecords:
 
 def classified(rows: Rows, settings: Settings) -> Iterator[ViewRecords]:
     """Yield every view of the settings, in order, with its bottlenecks."""
-    walk = _Walk(rows, settings, io_time(rows, settings))
+    walk = Walk(rows, settings, io_time(rows, settings))
     if settings.combine == "cross":
         yield from walk.crossed()
     else:
@@ -76,12 +76,15 @@ def io_time(rows: Rows, settings: Settings) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
+    """Goes through the views of the rows."""
+
     rows: Rows
     settings: Settings
     io_time: float
 
     def crossed(self) -> Iterator[ViewRecords]:
+        """Yield every combination, with a record for each pair, triple and so on."""
         views = self.settings.views
         for size in range(1, len(views) + 1):
             for view in combinations(views, size):
@@ -90,6 +93,7 @@ class _Walk:
     def drilled(
         self, prefix: tuple[str, ...], cells: pl.DataFrame, filters: tuple[Filter, ...]
     ) -> Iterator[ViewRecords]:
+        """Yield every order of the views, each of what the bottlenecks before it did."""
         for name in self.settings.views:
             if name in prefix:
                 continue
@@ -116,7 +120,7 @@ class _Walk:
     ) -> ViewRecords:
         records = summed_records(cells, by=by)
         if self.settings.work is not None:
-            fields = self._fields(records, by, cells, filters)
+            fields = self.fields(records, by, cells, filters)
             records = records.with_columns(_work(fields, self.settings.work))
         critical = rated(records, self.settings, io_time=self.io_time).filter("critical")
         share = critical["time"] / self.io_time if self.io_time else critical["time"]
@@ -148,15 +152,16 @@ class _Walk:
             "count_share", "size_share", "job_share", at_stake="time",
             slowest_process_time="slowest_process",
         )  # fmt: skip
-        return rating.hstack(self._fields(kept, by, cells, filters))
+        return rating.hstack(self.fields(kept, by, cells, filters))
 
-    def _fields(
+    def fields(
         self,
         records: pl.DataFrame,
         by: tuple[str, ...],
         cells: pl.DataFrame,
         filters: tuple[Filter, ...],
     ) -> pl.DataFrame:
+        """Return every field of these records, whose codes of `by` are given."""
         numbering = _Numbering(records, by, self.rows)
         rows, height = numbering.numbered(self.rows.coded, filters), records.height
         functions = longest_functions(rows, self.rows.functions, records=height)

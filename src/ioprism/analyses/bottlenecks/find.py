@@ -9,6 +9,7 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
 from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view
+from ioprism.analyses.bottlenecks.cross_view import PREFIX, cross_view
 from ioprism.analyses.bottlenecks.names import record_names
 from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
 from ioprism.analyses.bottlenecks.settings import Settings
@@ -16,8 +17,6 @@ from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace, population_of
 from ioprism.views.perspectives.records import Rows, all_fields
-
-PREFIX = "record_"  # columns of the table that name a record, one per view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +28,7 @@ class Found:
     table: pl.DataFrame  # id, view, record_…, …_code, label, severity and every field; sorted
     rows: Rows
     filters: Mapping[str, tuple[Filter, ...]]  # of every view, what the views before it leave
+    one_list: bool = False  # over all views, rather than view by view
 
 
 def find_bottlenecks(trace: Trace, engine: Engine, settings: Settings) -> Found:
@@ -39,6 +39,8 @@ def find_bottlenecks(trace: Trace, engine: Engine, settings: Settings) -> Found:
 def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
     """Look for bottlenecks in a main view, which may be a stored one."""
     found = io_rows(main, trace, settings)
+    if settings.method == "excess" and settings.work is None and settings.percentile is None:
+        return _one_list(found, trace, settings)
     views = list(classified(found.rows, _with_views(settings, found.rows.views)))
     totals = _totals(found, trace, settings)
     tables = [_named(view, found.rows, settings) for view in views]
@@ -47,6 +49,17 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
     )
     filters = {".".join(view.view): view.filters for view in views}
     return Found(totals, tuple(map(_summary, views)), table, found.rows, filters)
+
+
+def _one_list(found: IoRows, trace: Trace, settings: Settings) -> Found:
+    ranks = trace.job.ranks or 1
+    views, listed = cross_view(found.rows, _with_views(settings, found.rows.views), ranks=ranks)
+    totals = _totals(found, trace, settings)
+    table = listed.with_columns(
+        job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
+    )
+    filters: dict[str, tuple[Filter, ...]] = dict.fromkeys(table["view"].to_list(), ())
+    return Found(totals, views, table, found.rows, filters, one_list=True)
 
 
 def _with_views(settings: Settings, views: tuple[str, ...]) -> Settings:

@@ -41,7 +41,11 @@ class Bottleneck:
     bytes: int
     bytes_share: float
     function: str | None  # the call that takes most of the time
+    excess_seconds: float  # of the run, above what peers cost
+    views: tuple[str, ...]  # the perspectives in which it stands out
     fields: Mapping[str, float]  # everything that rules may speak of
+    peers: Mapping[str, Any] = field(default_factory=dict)  # what it is compared with
+    title: str = ""  # one sentence: who, where, when, and how it compares
     reasons: tuple[Reason, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,6 +53,8 @@ class Bottleneck:
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         plain["view"] = list(self.view)
         plain["record"] = dict(self.record)
+        plain["views"] = [view.split("+") for view in self.views]
+        plain["peers"] = dict(self.peers)
         plain["fields"] = dict(self.fields)
         plain["reasons"] = [asdict(reason) for reason in self.reasons]
         return plain

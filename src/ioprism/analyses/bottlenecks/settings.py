@@ -13,6 +13,12 @@ from ioprism.views.perspectives.codes import check_views
 from ioprism.views.perspectives.main_view import Assignment, MainView
 
 METRICS = ("operations", "bytes", "time")
+# The share of the job's I/O time below which a record is not told.
+FLOOR_OF_METHOD = {"excess": 0.02, "slope": 0.001}
+VIEWS_OF_METHOD = {
+    "excess": ("application", "directory", "file", "process", "time"),
+    "slope": ("process", "file", "time"),  # the paper's three
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,8 @@ class Settings:
     """How to look for bottlenecks. Defaults are those of the WisIO paper, and a floor."""
 
     views: tuple[str, ...] = ("process", "file", "time")  # the paper's three
+    # slope: the paper's angles, view by view; excess: one list by seconds above peers
+    method: Literal["excess", "slope"] = "slope"
     metric: str = "operations"  # the paper's; one of METRICS, or the text behind `work`
     work: pl.Expr | None = None  # of a metric of one's own: what the time is compared with
     threshold: float = 45.0  # degrees: more than its share of time (paper)
@@ -57,6 +65,7 @@ class Settings:
         """Return what was chosen, for the report."""
         return {
             "views": list(self.views),
+            "method": self.method,
             "metric": self.metric,
             "threshold": self.threshold,
             "percentile": self.percentile,
@@ -77,6 +86,7 @@ class Settings:
         middle = trace_format == "recorder-parquet"
         return replace(
             self,
+            method="slope",
             floor=0.0,
             combine="drill",
             across="max" if "process" in self.views else "sum",

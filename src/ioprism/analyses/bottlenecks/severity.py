@@ -76,14 +76,15 @@ def _as_paper(records: pl.DataFrame, settings: Settings, io_time: float) -> pl.D
         critical = severity > settings.threshold + TOLERANCE
     else:
         critical = _percentile(severity) >= settings.percentile
-    return found.with_columns(label=_label(severity), critical=critical & (pl.col("time") > 0))
+    return found.with_columns(label=labelled(severity), critical=critical & (pl.col("time") > 0))
 
 
 def _percentile(column: pl.Expr) -> pl.Expr:
     return column.rank("average") / pl.len()
 
 
-def _label(severity: pl.Expr) -> pl.Expr:
+def labelled(severity: pl.Expr) -> pl.Expr:
+    """The paper's name for an angle."""
     label = pl.lit("trivial")
     for name, edge in reversed(PAPER):
         label = pl.when(severity > edge + TOLERANCE).then(pl.lit(name)).otherwise(label)

@@ -12,6 +12,7 @@ from ioprism.analyses.diagnosis.result import Cause, LedgerLine, Saving
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT
 from ioprism.analyses.diagnosis.situation import Candidate
 
+LEAST = 1e-12  # seconds: less is rounding
 WORTH = 0.01  # of the run time: less is no cause
 DOUBT = 0.07  # no saving is known better than this: the next run has its own noise
 
@@ -35,7 +36,7 @@ def attributed(candidates: Iterable[Candidate], held: Floats, runtime: float) ->
     for candidate in candidates:
         if candidate.p_value > SIGNIFICANT:
             continue
-        part = np.divide(candidate.seconds, held, out=np.zeros_like(held), where=held > 0)
+        part = np.divide(candidate.seconds, held, out=np.zeros_like(held), where=held > LEAST)
         taken = left * np.clip(part, 0.0, 1.0)
         seconds = float(taken.sum())
         if seconds <= WORTH * runtime:

@@ -77,7 +77,8 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
     loads = np.array([at.records.moved[some & (target == name)].sum() for name in names])
     levels = np.array([np.median(level[some & (target == name)]) for name in names])
     # More work on a target makes its calls wait: that is no slowness of the target.
-    waits = np.log(np.maximum(1.0, loads / np.median(loads)))
+    others = np.array([np.median(np.delete(loads, place)) for place in range(len(loads))])
+    waits = np.log(np.maximum(1.0, loads / np.maximum(others, 1.0)))
     slow = int(np.argmax(levels - waits))
     others = np.delete(levels - waits, slow)
     excess = float(levels[slow] - waits[slow] - np.median(others))

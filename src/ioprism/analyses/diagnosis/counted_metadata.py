@@ -29,6 +29,7 @@ def counted_times(
     calls: Calls,
     *,
     share: float,
+    runtime: float | None,
 ) -> CountedTimes:
     """Return what the POSIX counters tell beyond the traced calls.
 
@@ -40,6 +41,8 @@ def counted_times(
     if "POSIX" not in counters or (calls.kind == METADATA).any():
         return CountedTimes(_no_calls(), nothing, nothing, nothing, nothing)
     table = counters["POSIX"].filter(pl.col("file").is_not_null())
+    if not believable_metadata(table.filter(pl.col("rank") >= 0), "POSIX_F_META_TIME", runtime):
+        return CountedTimes(_no_calls(), nothing, nothing, nothing, nothing)
     places = {int(number): place for place, number in enumerate(numbers)}
     own = table.filter(pl.col("rank").is_in(list(places)))
     shared = table.filter(pl.col("rank") < 0)
@@ -58,6 +61,14 @@ def counted_times(
     opens = np.full(len(numbers), float(shared["POSIX_OPENS"].sum()) / everyone)
     np.add.at(opens, rows, own["POSIX_OPENS"].to_numpy())
     return CountedTimes(exact, metadata * share, sync, syncs * share, opens * share)
+
+
+def believable_metadata(own: pl.DataFrame, column: str, runtime: float | None) -> bool:
+    """Whether no rank spends more time in metadata calls than the run lasts."""
+    if not runtime or not own.height:
+        return True
+    most = own.group_by("rank").agg(pl.col(column).sum())[column].max()
+    return float(most or 0.0) <= runtime * 1.01  # type: ignore[arg-type]
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:

@@ -157,9 +157,9 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
     files = found.file[some]
     culprit: dict[str, object] = {"operation": "open"}
     if len(np.unique(files)) > 2 * found.ranks:
-        culprit["directory"] = common_directory(
-            found.files["path"].gather(np.unique(files).tolist()).to_list()
-        )
+        names = found.files["path"].gather(np.unique(files).tolist()).to_list()
+        directory = common_directory(names)
+        culprit |= {"directory": directory} if directory not in ("", "/") else {}
     yield at.candidate(
         "metadata", culprit, (left[0] + kept, left[1] + kept, left[2] + kept), some,
         files=len(np.unique(files)), calls=float(found["opens"].sum() + found["stats"].sum()),

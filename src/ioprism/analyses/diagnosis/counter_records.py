@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
+from ioprism.analyses.diagnosis.counted_metadata import believable_metadata
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.model.trace import Trace
 
@@ -108,6 +109,7 @@ def counter_records(trace: Trace) -> CounterRecords | None:
     table = with_file_rows(pl.concat(parts), files).filter(
         pl.col("file").is_not_null() & ~pl.col("file").is_in(console.cast(pl.Int64).to_list())
     )
+    table = _believed(table, trace.job.runtime)
     layout = files.select("stripe_size", "targets")[table["file"].to_list()]
     ranks = max(trace.job.ranks or 1, int(table["rank"].max() or 0) + 1)  # type: ignore[arg-type]
     return CounterRecords(
@@ -117,6 +119,16 @@ def counter_records(trace: Trace) -> CounterRecords | None:
         layout["stripe_size"].fill_null(0).to_numpy(),
         tuple(tuple(names or ()) for names in layout["targets"].to_list()),
     )
+
+
+def _believed(table: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
+    """Drop metadata times that cannot be: more of a rank's own than the run lasts.
+
+    Darshan versions exist that count from the first open to the last.
+    """
+    if not believable_metadata(table.filter(pl.col("rank") >= 0), "meta_time", runtime):
+        return table.with_columns(meta_time=pl.lit(0.0))
+    return table
 
 
 def _columns(table: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:

@@ -20,12 +20,12 @@ from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
+from ioprism.analyses.diagnosis.process_control import without_process_control
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
-from ioprism.analyses.diagnosis.workflow import applications, located
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
@@ -40,6 +40,7 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
     """Return what holds the job up, largest saving first."""
     if not trace.partitions:
         return diagnose_counters(trace)
+    trace = without_process_control(trace)
     run = training(trace)
     seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
     if not seen.has_calls:
@@ -49,9 +50,7 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
         found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
         missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
         return replace(found, stages=stages(run.stages), not_checked=missing)
-    found = of_situation(at, how="phases" if seen.waits else "ranks")
-    names = applications(trace)
-    return located(found, at, names) if names else found
+    return of_situation(at, how="phases" if seen.waits else "ranks")
 
 
 def of_situation(
@@ -66,8 +65,10 @@ def of_situation(
     if share < WORTH:
         whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    others = (one for family in FAMILIES for one in family.find(at))
-    candidates = [*first, *_slow(at), *others]
+    others = [one for family in FAMILIES for one in family.find(at)]
+    busy_target = any(one.code == "hot-target" for one in others)
+    slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
+    candidates = [*first, *slow, *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
     whole = Diagnosis(

@@ -9,14 +9,16 @@ MOST_PATHS = 20_000  # that are looked at
 NEARLY_ALL, HALF = 0.9, 0.5
 
 
-def common_directory(paths: Sequence[str]) -> str:
+def common_directory(paths: Sequence[str], seconds: Sequence[float] | None = None) -> str:
     """Return the deepest directory that nine of ten paths lie below; empty if there is none.
 
-    Where that is the root, the deepest one that half of them lie below.
+    Where that is the root, the deepest one that half of them lie below. Paths count by the
+    seconds that are spent on them, where these are given.
     """
     parents = [_parent(path) for path in paths[:MOST_PATHS]]
-    found = _deepest(parents, NEARLY_ALL)
-    return found if found not in ("", "/") else _deepest(parents, HALF)
+    weights = [1.0] * len(parents) if seconds is None else list(seconds[:MOST_PATHS])
+    found = _deepest(parents, weights, NEARLY_ALL)
+    return found if found not in ("", "/") else _deepest(parents, weights, HALF)
 
 
 def _parent(path: str) -> str:
@@ -26,22 +28,24 @@ def _parent(path: str) -> str:
     return "" if name == "." else name
 
 
-def _deepest(parents: Sequence[str], share: float) -> str:
+def _deepest(parents: Sequence[str], weights: Sequence[float], share: float) -> str:
     best = "/" if parents and all(parent.startswith("/") for parent in parents) else ""
     while True:
-        below = _children(parents, best)
+        below = _children(parents, weights, best)
         name = max(below, key=lambda child: below[child], default=None)
-        if name is None or below[name] < share * len(parents):
+        if name is None or below[name] < share * sum(weights):
             return best
         best = name
 
 
-def _children(directories: Sequence[str], parent: str) -> dict[str, int]:
-    """How many lie below each sub-directory of a directory."""
-    found: dict[str, int] = {}
+def _children(
+    directories: Sequence[str], weights: Sequence[float], parent: str
+) -> dict[str, float]:
+    """How much lies below each sub-directory of a directory."""
+    found: dict[str, float] = {}
     prefix = parent.rstrip("/") + "/" if parent else ""
-    for name in directories:
+    for name, weight in zip(directories, weights, strict=True):
         below = name[len(prefix) :].split("/", 1)[0] if name.startswith(prefix) else ""
         if below:
-            found[prefix + below] = found.get(prefix + below, 0) + 1
+            found[prefix + below] = found.get(prefix + below, 0.0) + weight
     return found

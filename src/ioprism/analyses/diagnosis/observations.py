@@ -48,6 +48,7 @@ class Observations:
     opens: Floats  # number of opens of each rank
     unplaced: Floats  # metadata seconds of each rank that no moment is known of
     filesystem: str | None = None
+    applications: tuple[str, ...] = ()  # by rank that does I/O; empty where the trace has none
     share: float = 1.0  # of the job's I/O time that the calls stand for
     waits: bool = True  # whether ranks wait for each other between phases
 
@@ -70,7 +71,14 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     below, above = events.filter(is_low), events.filter(~is_low)
     calls = _calls(below)
     counters = {name: with_file_rows(table, files) for name, table in _records(trace)}
-    counted = counted_times(counters, trace.job.ranks or 1, numbers, calls, share=sample.share)
+    counted = counted_times(
+        counters,
+        trace.job.ranks or 1,
+        numbers,
+        calls,
+        share=sample.share,
+        runtime=trace.job.runtime,
+    )
     calls = joined(calls, counted.exact)
     phases = io_phases(
         np.concatenate((calls.start, above["start"].to_numpy())),
@@ -98,6 +106,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         opens=counted.opens + _number(below, "open", len(numbers)),
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
+        applications=_applications(trace, numbers),
         share=sample.share,
         waits=waits,
     )
@@ -235,6 +244,14 @@ def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:
     places = {name: place for place, name in enumerate(names)}
     host_of = [places.get(of_rank.get(int(number), ""), UNKNOWN) for number in numbers]
     return tuple(names), np.array(host_of, np.int64)
+
+
+def _applications(trace: Trace, numbers: Ints) -> tuple[str, ...]:
+    known = trace.processes.filter(pl.col("application").is_not_null())
+    of_rank = dict(zip(known["rank"].to_list(), known["application"].to_list(), strict=True))
+    if len(set(of_rank.values())) < 2:
+        return ()
+    return tuple(str(of_rank.get(int(number), "")) for number in numbers)
 
 
 def _runtime(trace: Trace, phases: IoPhases) -> float:

@@ -10,6 +10,7 @@ from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags,
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.views.time.cover import Cover
 
 LIBRARY = 2**26  # bytes: larger files are data rather than programs
 MANY_FILES = 10  # that all ranks load, to be called a start
@@ -25,15 +26,15 @@ def find(at: Situation) -> Iterator[Candidate]:
 
 
 def without(
-    at: Situation, some: Flags, kept: Floats, *, relieved: Flags | None = None
+    at: Situation, some: Flags, kept: Floats, *, waited: Floats | None = None
 ) -> tuple[Floats, float, float]:
     """Savings by phase, low and high, when only `kept` of these calls' seconds remain.
 
     Calls that move data then come faster after each other: they may have to wait for targets.
-    Those `relieved` no longer wait behind the calls that go.
+    For at most so many seconds each call has `waited` behind those that go.
     """
     quick = np.minimum(at.own, at.queues.lone)
-    rest = at.own if relieved is None else np.where(relieved, quick, at.own)
+    rest = at.own if waited is None else np.maximum(quick, at.own - waited)
     chain = at.busiest_rank(np.where(some, at.own * kept, rest))
     work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
@@ -50,7 +51,7 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     kept = _needed(at, at.calls.kind == WRITE, at.seen.syncs)[at.calls.rank]
     if float(np.median(kept[syncs])) > 0.5:
         return
-    saved, low, high = without(at, syncs, kept, relieved=at.calls.moves_data)
+    saved, low, high = without(at, syncs, kept, waited=_behind(at, syncs))
     files = at.calls.file[syncs & (at.calls.file >= 0)]
     culprit = {"operation": "sync"}
     if len(files):
@@ -60,6 +61,12 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
         {"syncs": int(at.seen.syncs.sum())},
     )  # fmt: skip
+
+
+def _behind(at: Situation, some: Flags) -> Floats:
+    """Seconds of each write in which any of some other calls is under way."""
+    busy = Cover(at.calls.start[some], at.calls.end[some])
+    return np.where(at.calls.kind == WRITE, busy.within(at.calls.start, at.calls.end), 0.0)
 
 
 def _needed(at: Situation, some: Flags, made: Floats) -> Floats:
@@ -84,8 +91,9 @@ def library_calls(at: Situation) -> Flags:
         for kind in (READ, WRITE)
     )  # fmt: skip
     each = reads / np.maximum(users, 1)
-    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (reads > 0) & (each < LIBRARY)
-    if wanted.sum() < MANY_FILES:
+    # What all ranks look up without reading is the search for the files that they do read.
+    wanted = (users >= max(2, 0.5 * at.ranks)) & (writes == 0) & (each < LIBRARY)
+    if (wanted & (reads > 0)).sum() < MANY_FILES:
         return np.zeros(len(at.calls), np.bool_)
     return np.asarray(known & wanted[np.maximum(at.calls.file, 0)])
 
@@ -96,12 +104,13 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
         return
     files = np.unique(at.calls.file[some])
     nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    if nodes == 1:
+        return  # its memory keeps what the first rank has read
     per_node = max(1.0, at.ranks / nodes)
     kept = np.full(len(at.calls), 1 / per_node)
     saved, low, high = without(at, some, kept)
-    names = at.seen.files["path"].gather(files.tolist()).to_list()
     yield Candidate(
-        "library-start", {"directory": common_directory(names)}, saved, 0.8 * low, high, 0.0,
+        "library-start", {"directory": _directory(at, some)}, saved, 0.8 * low, high, 0.0,
         contrast_of(at, some, None, "library-start"),
         {"files": len(files), "ranks": at.ranks, "nodes": nodes},
     )  # fmt: skip
@@ -119,14 +128,24 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        names = at.seen.files["path"].gather(files.tolist()).to_list()
-        culprit["directory"] = common_directory(names)
+        directory = _directory(at, some)
+        culprit |= {"directory": directory} if directory not in ("", "/") else {}
+    culprit |= at.task_of(some)
     yield Candidate(
         "metadata", culprit, saved, low, high, 0.0,
         contrast_of(at, some, at.calls.moves_data, "metadata"),
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _directory(at: Situation, some: Flags) -> str:
+    """The directory in which most of the seconds of some calls are spent."""
+    known = some & (at.calls.file >= 0)
+    seconds = np.bincount(at.calls.file[known], at.own[known])
+    files = np.flatnonzero(seconds)
+    names = at.seen.files["path"].gather(files.tolist()).to_list()
+    return common_directory(names, seconds[files].tolist())
 
 
 def _tiny(at: Situation) -> Flags:

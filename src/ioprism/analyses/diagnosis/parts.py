@@ -13,6 +13,7 @@ from ioprism.analyses.diagnosis.cells import Cells
 from ioprism.analyses.diagnosis.situation import Situation, medians_by
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
+ENOUGH_WORK = 0.2  # of a target's largest share of work, for a set of targets to tell of it
 SUSPECTS = 8  # parts of each kind that are looked at closely: the slowest
 
 
@@ -119,17 +120,22 @@ def busy_levels(at: Situation) -> Floats:
     """How long each target is busy for what it has to do, as logarithm.
 
     Work is conserved whatever the order in which a target serves: the time that it is busy over
-    what it does then tells its speed, and does not depend on how many calls wait.
+    what it does then tells its speed, and does not depend on how many calls wait. A call is as
+    slow as its slowest target: of the sets of targets that it is used in, the quickest counts.
     """
     pieces, count = at.pieces, len(at.pieces.targets)
+    groups = int(pieces.group.max()) + 1
     order = np.lexsort((at.calls.end[pieces.call], pieces.target))
     call, target = pieces.call[order], pieces.target[order]
     before = np.concatenate(([-np.inf], at.calls.end[call][:-1]))
     before[np.concatenate(([True], target[1:] != target[:-1]))] = -np.inf
     busy = np.maximum(0.0, at.calls.end[call] - np.maximum(at.calls.start[call], before))
-    seconds = np.bincount(target, busy, minlength=count)
-    expected = np.bincount(target, at.queues.held[call], minlength=count)
-    return np.log(np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9))
+    pair, size = target * groups + pieces.group[call], count * groups
+    seconds = np.bincount(pair, busy, minlength=size).reshape(count, groups)
+    expected = np.bincount(pair, at.queues.held[call], minlength=size).reshape(count, groups)
+    enough = expected >= ENOUGH_WORK * expected.max(axis=1, keepdims=True)
+    ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
+    return np.asarray(np.log(ratio.min(axis=1)), np.float64)
 
 
 def holder(at: Situation, node: Part) -> Part:

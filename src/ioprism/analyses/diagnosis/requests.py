@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -56,19 +55,11 @@ def _of_direction(at: Situation, some: Flags, kind: int) -> Iterator[Candidate]:
         yield small
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _After:
-    """What calls would take and hold."""
-
-    lone: Floats
-    held: Floats
-
-
-def _savings(at: Situation, after: _After, factor: float = 1.0) -> Floats:
-    chain = at.busiest_rank(np.where(at.calls.moves_data, np.minimum(after.lone, at.own), at.own))
-    work = at.busiest_target(after.held)
-    bound = np.maximum(chain, work * factor) + at.waiting
-    return np.maximum(0.0, at.held - bound)
+def _savings(at: Situation, some: Flags, lone: Floats, held: Floats) -> Floats:
+    """What phases save when these calls take and hold other seconds; others stay as they are."""
+    chain = at.busiest_rank(np.where(some, np.minimum(lone, at.own), at.own))
+    work = at.busiest_target(np.where(some, held, at.queues.held))
+    return np.maximum(0.0, at.held - np.maximum(chain, work) - at.waiting)
 
 
 def stripe_sizes(at: Situation) -> Ints:
@@ -137,14 +128,14 @@ def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None
     quick, test = cost
     held = np.where(some, np.minimum(at.queues.held, quick), at.queues.held)
     lone = np.where(some, np.minimum(at.own, quick / LIKELY), at.queues.lone)
-    saved = _savings(at, _After(lone, held))
-    low, high = (float(_savings(at, _After(lone * x, held * x)).sum()) for x in (1.25, 0.7))
+    saved = _savings(at, some, lone, held)
+    low, high = (float(_savings(at, some, lone * x, held * x).sum()) for x in (1.25, 0.7))
     code = "misalignment"
     if small:
         # Each rank gets one aligned part: its requests can then also be large.
         code = "shared-file-contention"
-        low, saved = float(saved.sum()), _savings(at, _After(lone * 0.3, held * 0.3))
-        high = float(_savings(at, _After(lone * 0, held * 0)).sum())
+        low, saved = float(saved.sum()), _savings(at, some, lone * 0.3, held * 0.3)
+        high = float(_savings(at, some, lone * 0, held * 0).sum())
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         code,
@@ -181,12 +172,9 @@ def _lock_cost(
 
 
 def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
-    """Requests out of order cost more than those in order."""
+    """Requests out of order cost more than those in order, of the same size."""
+    some = some & _main_class(at, some & ~order)
     service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
-    # Only requests of the same size tell what their order costs.
-    classes = at.queues.classes
-    both = np.intersect1d(classes[some & ~order], classes[some & order])
-    some = some & np.isin(classes, both)
     wild, tame = some & ~order, some & order
     size = stripe_sizes(at)
     opens_stripe = at.calls.offset % size == 0
@@ -201,13 +189,10 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     test = rank_test(service[wild][:2000], service[inner])
     if test > 0.05 or ratio > 0.8:
         return None
-    after = _After(
-        np.where(some, at.queues.lone * ratio, at.queues.lone),
-        np.where(some, at.queues.held * ratio, at.queues.held),
-    )
     # No more than the requests' own part of what ranks spend in each phase.
     spent, total = at.by_rank(at.own, some).sum(axis=1), at.by_rank(at.own).sum(axis=1)
-    saved = np.minimum(_savings(at, after), at.held * spent / np.maximum(total, 1e-12))
+    changed = _savings(at, some, at.queues.lone * ratio, at.queues.held * ratio)
+    saved = np.minimum(changed, at.held * spent / np.maximum(total, 1e-12))
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         "random-access",
@@ -221,27 +206,32 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     )
 
 
+def _main_class(at: Situation, some: Flags) -> Flags:
+    """The calls of the kind and size in which these calls spend most time."""
+    names, place = np.unique(at.queues.classes, return_inverse=True)
+    seconds = np.bincount(place[some], at.own[some], minlength=len(names))
+    return np.asarray(place == int(np.argmax(seconds)))
+
+
 def _small(at: Situation, some: Flags) -> Candidate | None:
     """The fixed cost of each request dominates."""
-    size = float(np.median(at.calls.bytes[some]))
-    if size >= BLOCK:
+    some = some & (at.calls.bytes < BLOCK)
+    if some.sum() < 2:
         return None
+    size = float(np.median(at.calls.bytes[some]))
     share, low, high = fixed_share(at, some)
     # In requests of one block, as many fixed costs remain.
     kept = size / BLOCK
 
     def saved(fixed: float) -> Floats:
         factor = 1 - fixed * (1 - kept)
-        after = _After(
-            np.where(some, at.queues.lone * factor, at.queues.lone),
-            np.where(some, at.queues.held * factor, at.queues.held),
-        )
-        return _savings(at, after)
+        return _savings(at, some, at.queues.lone * factor, at.queues.held * factor)
 
     files = at.calls.file[some & (at.calls.file >= 0)]
     culprit: dict[str, object] = {"bytes_per_request": int(size)}
     if len(files):
-        culprit["file"] = at.path(int(np.bincount(files).argmax()))
+        file = int(np.bincount(files).argmax())
+        culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
     seconds = saved(share)
     return Candidate(
         "small-requests",

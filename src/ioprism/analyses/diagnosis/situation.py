@@ -109,6 +109,23 @@ class Situation:
         numbers = [name for name in self.pieces.targets if isinstance(name, int)]
         return max(len(self.pieces.targets), max(numbers, default=-1) + 1)
 
+    def task_of(self, some: Flags) -> dict[str, object]:
+        """The application of a workflow that spends most time in these calls, and when."""
+        names = self.seen.applications
+        if len(set(names)) < 2 or not some.any():
+            return {}
+        seconds = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
+        totals: dict[str, float] = {}
+        for name, spent in zip(names, seconds, strict=True):
+            totals[name] = totals.get(name, 0.0) + float(spent)
+        task = max(totals, key=lambda name: totals[name])
+        theirs = some & np.array([name == task for name in names])[self.calls.rank]
+        return {
+            "application": task,
+            "from": float(self.calls.start[theirs].min()),
+            "to": float(self.calls.end[theirs].max()),
+        }
+
     def path(self, file: int) -> str:
         """The name of a file."""
         return str(self.seen.files["path"][int(file)]) if file >= 0 else ""

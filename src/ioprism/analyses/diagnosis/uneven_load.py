@@ -62,6 +62,9 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
     spread = own / at.seen.ranks
     work = at.even_target(np.where(mine, at.queues.held, 0.0))
     saved, low, high = _saved(at, lambda factor: np.maximum(spread, work * factor) + rest)
+    # The node's network may be the limit: then only further nodes help.
+    nodes = max(2, len(at.seen.hosts))
+    low = min(low, 0.93 * float(own.sum()) * (1 - 1 / nodes))
     return Candidate(
         "serial-io",
         {"rank": int(at.seen.rank_numbers[writer])},
@@ -100,13 +103,15 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     cost = np.divide(own, moved, out=np.full_like(own, np.nan), where=moved > 0)[:, light]
     cost[np.isnan(cost).all(axis=1)] = lone
     even = moved.sum(axis=1) / active.sum()
-    chain = even * np.nanmedian(cost, axis=1)
-    if len(at.pieces.targets):  # which have as much to do as before, evenly
-        chain = np.maximum(chain, at.by_target(at.queues.held).mean(axis=1))
+    # Targets have as much to do as before, evenly.
+    work = at.even_target(np.where(some, at.queues.held, 0.0))
+    chain = np.maximum(even * np.nanmedian(cost, axis=1), work)
     slowest = own.max(axis=1)
     of_heavy = own[:, heavy].max(axis=1)
     after = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, chain), at.held)
-    bare = np.where(of_heavy >= 0.8 * slowest, np.minimum(at.held, even * lone), at.held)
+    bare = np.where(
+        of_heavy >= 0.8 * slowest, np.minimum(at.held, _least_chain(at, even * lone, work)), at.held
+    )
     saved = at.held - after
     mine = some & np.isin(at.calls.rank, heavy)
     test = rank_test(moved[:, heavy].ravel(), moved[:, light].ravel())
@@ -120,6 +125,11 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
         contrast_of(at, mine, some & ~mine, "data-imbalance"),
         {"bytes": float(total[heavy].mean()), "even_bytes": float(total.sum() / active.sum())},
     )
+
+
+def _least_chain(at: Situation, chain: Floats, work: Floats) -> Floats:
+    """How long even ranks are busy at least, over the doubt about service times."""
+    return np.maximum(chain, work * at.queues.doubt[0])
 
 
 def _hot_target(at: Situation) -> Iterator[Candidate]:

@@ -9,30 +9,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioprism.analyses.periodicity import harmonic, phases
+from ioprism.analyses.periodicity.onsets import phase_starts
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.periodicity.spectral import harmonic
 from ioprism.model.signal import Signal
 
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
+MIN_SHARE = 0.1  # of the variance
+CONFIRMED = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
 AGREEMENT = 0.05  # of the period
 
 
 def find_period(signal: Signal) -> Period | None:
     """Return the better of the answers from phase starts and from the harmonic spectrum."""
-    by_phases = phases.find_period(signal)
+    by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
         return _weighted(by_phases, PHASES_WEIGHT)
-    by_spectrum = harmonic.find_period(signal)
+    by_spectrum = _clear(harmonic.find_period(signal))
     if by_phases is None or by_spectrum is None:
         return by_phases or by_spectrum
     by_phases = _weighted(by_phases, PHASES_WEIGHT)
     by_spectrum = _weighted(by_spectrum, 1.0 - PHASES_WEIGHT)
-    chance = min(by_phases.false_alarm_probability, by_spectrum.false_alarm_probability)
     if abs(by_phases.seconds - by_spectrum.seconds) <= AGREEMENT * by_phases.seconds:
-        # Phases have edges, so they say best where the rhythm begins and ends.
-        return replace(by_phases, false_alarm_probability=chance)
-    return by_phases if by_phases.false_alarm_probability == chance else by_spectrum
+        # Phases have edges, so they say best where the rhythm begins and ends; and they know
+        # processes without rhythm whose spectra have a peak there, too. A clear line confirms.
+        clear = by_spectrum.false_alarm_probability <= BEYOND_DOUBT
+        return _weighted(by_phases, CONFIRMED) if clear else by_phases
+    return min(by_phases, by_spectrum, key=lambda period: period.false_alarm_probability)
+
+
+def _clear(period: Period | None) -> Period | None:
+    """A frequency that explains next to nothing of the signal is not its rhythm."""
+    return None if period is None or period.confidence < MIN_SHARE else period
 
 
 def _weighted(period: Period, weight: float) -> Period:

@@ -8,12 +8,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Burst, Component, NextPhase, Period
-from ioprism.analyses.periodicity.segments import Phases, find_phases, median
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
 PROFILE_BINS = 200
+EARLY = 0.05  # of the period; phases may begin a little before they are found to
+MOST = 0.95  # share of a period's volume that is moved in its phase
+NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
+RECENT = 8  # distances that say when the next phase is due
 STILL_RUNNING = 1.5  # periods without I/O after which a rhythm is over
 
 
@@ -40,34 +44,99 @@ def synthesise(waves: Iterable[Component], times: FloatArray) -> FloatArray:
 
 
 def describe_burst(signal: Signal, period: Period) -> Burst:
-    """Width, duty cycle and volume of a typical phase of a rhythm."""
-    inside = _inside(signal, period)
-    phases = _phases_in(find_phases(signal), period)
-    if phases is not None:
-        width = median(phases.ends - phases.starts)
-    else:
-        width = period.seconds * _busy_share(signal, period, inside)
-    level = float(signal.values[inside].mean()) if inside.any() else float(signal.values.mean())
-    return Burst(width, min(1.0, width / period.seconds), level * period.seconds)
+    """Width, duty cycle and volume of a typical phase of a rhythm.
+
+    A phase lasts from where it begins until `MOST` of what its period moves above the resting
+    level is moved, stragglers included; its bytes are those moved in that time. So width and
+    bytes are possible together: their ratio never exceeds the highest bandwidth.
+    """
+    windows = _windows(signal, period)
+    if not windows:
+        return Burst(0.0, 0.0, 0.0)
+    width = min(median(np.array([end - start for start, end in windows])), period.seconds)
+    volume = median(phase_volumes(signal, windows))
+    most = float(signal.values.max()) * width
+    return Burst(width, width / period.seconds, min(volume, most))
 
 
-def predict_next_phase(signal: Signal, period: Period) -> NextPhase | None:
-    """When the next phase after the end of the signal is due, or None if the rhythm is over."""
+def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
+    """When the phases of a rhythm move nearly all that they move."""
+    profile = _profile(signal, period)
+    if not period.phases:
+        # A wave has no edges: it is busy where it is above half its height.
+        width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
+        return [(peak - width / 2, peak + width / 2) for peak in _peaks(period)]
+    above = np.maximum(signal.values - float(profile.min()), 0.0)
+    moved, early = Signal(signal.start, signal.interval, above), EARLY * period.seconds
+    found = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
+    return [window for window in found if window[1] > window[0]]
+
+
+def predict_next_phase(
+    signal: Signal, period: Period, *, burst: Burst | None = None, now: float | None = None
+) -> NextPhase | None:
+    """When the next phase is due, or None if the rhythm is over.
+
+    Args:
+        signal: the signal.
+        period: its rhythm.
+        burst: its typical phase, if it is known already.
+        now: seconds; the end of the signal if None.
+    """
+    now = signal.end if now is None else now
     if not period.valid_ranges:
         return None
-    last = period.valid_ranges[-1][1]
-    if signal.end - last > STILL_RUNNING * period.seconds:
+    if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
         return None
-    burst = describe_burst(signal, period)
-    phases = _phases_in(find_phases(signal), period)
-    if phases is not None:
-        start = float(phases.starts[-1])
-    else:
-        peak = -period.phase / (2 * math.pi) * period.seconds
-        start = peak - burst.width / 2
-    missing = math.floor((signal.end - start) / period.seconds) + 1
-    start += max(1, missing) * period.seconds
+    burst = burst or describe_burst(signal, period)
+    distance = usual_distance(period)
+    start = period.phases[-1][0] if period.phases else _peaks(period)[-1] - burst.width / 2
+    start += max(1, math.floor((now - start) / distance) + 1) * distance
     return NextPhase(start, start + burst.width, burst.bytes)
+
+
+def usual_distance(period: Period) -> float:
+    """Seconds to the next phase: the middle of the last distances, none missing or extra."""
+    if len(period.phases) < 2:
+        return period.seconds
+    distances = np.diff([start for start, _ in period.phases])
+    near = distances[np.abs(distances - period.seconds) < NEARBY * period.seconds]
+    return median(near[-RECENT:]) if len(near) else period.seconds
+
+
+def _peaks(period: Period) -> list[float]:
+    """When the wave of a period is highest, where the period holds."""
+    turn = -period.phase / (2 * math.pi)
+    low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
+    first = math.ceil(low / period.seconds - turn)
+    last = max(first, math.floor(high / period.seconds - turn))
+    return [(number + turn) * period.seconds for number in range(first, last + 1)]
+
+
+def _profile(signal: Signal, period: Period) -> FloatArray:
+    """The signal folded by its period: its mean at each part of one."""
+    inside = _inside(signal, period)
+    chosen = inside if inside.any() else np.ones(len(signal.values), dtype=bool)
+    turns = (signal.times[chosen] + signal.interval / 2) / period.seconds % 1.0
+    bins = max(4, min(PROFILE_BINS, round(period.seconds / signal.interval)))
+    place = np.minimum((turns * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    sums = np.bincount(place, weights=signal.values[chosen], minlength=bins)
+    return np.asarray(sums[counts > 0] / counts[counts > 0], dtype=np.float64)
+
+
+def _window(moved: Signal, begin: float, until: float) -> tuple[float, float]:
+    """From where to where most of a stretch's volume is moved; evenly moved, all of it."""
+    low = max(0, math.floor((begin - moved.start) / moved.interval))
+    high = min(len(moved.values), math.ceil((until - moved.start) / moved.interval))
+    volume = np.concatenate(([0.0], np.cumsum(moved.values[low:high])))
+    if not volume[-1] > 0.0:
+        return begin, begin
+    aside = (1.0 - MOST) / 2 * volume[-1]
+    first, last = np.interp([aside, volume[-1] - aside], volume, np.arange(len(volume)))
+    margin = aside / volume[-1] * (last - first) / MOST
+    start = moved.start + moved.interval * (low + first - margin)
+    return float(start), float(start + moved.interval * (last - first + 2 * margin))
 
 
 def _transform(signal: Signal) -> npt.NDArray[np.complex128]:
@@ -104,38 +173,6 @@ def _inside(signal: Signal, period: Period) -> npt.NDArray[np.bool_]:
     for start, end in period.valid_ranges:
         inside |= (times >= start) & (times < end)
     return inside
-
-
-def _phases_in(phases: Phases | None, period: Period) -> Phases | None:
-    """The phases within the rhythm, if there is about one a period."""
-    if phases is None or not period.valid_ranges:
-        return None
-    inside = np.zeros(len(phases), dtype=bool)
-    slack = phases.resolution
-    for start, end in period.valid_ranges:
-        inside |= (phases.starts >= start - slack) & (phases.ends <= end + slack)
-    count = int(inside.sum())
-    if count == 0 or not 0.5 <= count / max(1, period.repetitions) <= 2.0:
-        return None
-    return Phases(
-        phases.starts[inside],
-        phases.ends[inside],
-        phases.levels[inside],
-        phases.shortest_gap,
-        phases.resolution,
-    )
-
-
-def _busy_share(signal: Signal, period: Period, inside: npt.NDArray[np.bool_]) -> float:
-    """Share of the period in which the folded signal is above half its height."""
-    chosen = inside if inside.any() else np.ones(len(signal.values), dtype=bool)
-    turns = (signal.times[chosen] + signal.interval / 2) / period.seconds % 1.0
-    bins = max(4, min(PROFILE_BINS, round(period.seconds / signal.interval)))
-    place = np.minimum((turns * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    sums = np.bincount(place, weights=signal.values[chosen], minlength=bins)
-    profile = sums[counts > 0] / counts[counts > 0]
-    return float(np.mean(profile > (profile.min() + profile.max()) / 2))
 
 
 def phase_volumes(signal: Signal, ranges: Sequence[tuple[float, float]]) -> FloatArray:

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity import (
-    auto,
-    autocorrelation,
-    dft,
-    harmonic,
-    hybrid,
-    phases,
-    stft,
-    wavelet,
-)
-from ioprism.analyses.periodicity.describe import components as strongest_components
-from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
-from ioprism.analyses.periodicity.fit import fit as fit_components
-from ioprism.analyses.periodicity.results import Period, Rhythm
+from ioprism.analyses.periodicity import auto
+from ioprism.analyses.periodicity.onsets import phase_starts
+from ioprism.analyses.periodicity.onsets.scales import coarser_signals
+from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
     MIN_SAMPLES,
     sample,
     step_function,
+)
+from ioprism.analyses.periodicity.spectral import (
+    autocorrelation,
+    dft,
+    harmonic,
+    hybrid,
+    stft,
+    wavelet,
 )
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
@@ -34,6 +32,16 @@ from ioprism.model.signal import Signal
 MethodName = Literal[
     "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
 ]
+
+MIN_REPETITIONS = 2
+PAPER_METHODS = ("dft", "hybrid")
+PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
+SURE_REPETITIONS = 3  # fewer are answered with "maybe"
+MIN_CONFIDENCE = 0.1
+# Equal phases at strongly jittering distances are a loop more often than chance: answers up to
+# this many times the level are given, as "maybe" and with their true false-alarm probability.
+LOOP = 12.0
+LOOP_REPETITIONS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class Options:
     tolerance: float = dft.TOLERANCE  # dft only: share of the highest score
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
+    maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
+    resample: bool = True  # whether the paper's methods may take coarser samples than given
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -59,7 +69,7 @@ class Options:
 
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "auto": lambda signal, _: auto.find_period(signal),
-    "phases": lambda signal, _: phases.find_period(signal),
+    "phases": lambda signal, _: phase_starts.find_period(signal),
     "harmonic": lambda signal, _: harmonic.find_period(signal),
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
@@ -114,7 +124,9 @@ def period(
     Returns:
         The period, or None if nothing is periodic at the asked level.
     """
-    options = Options(method, max_false_alarm, outliers, tolerance, wavelet, level)
+    options = Options(
+        method, max_false_alarm, outliers, tolerance, wavelet, level, resample=frequency is None
+    )
     signal = sample(
         step_function(time, values),
         frequency=frequency,
@@ -133,30 +145,40 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = METHODS[options.method](signal, options)
-    if found is None or found.false_alarm_probability > options.max_false_alarm:
+    found = _found(signal, options)
+    if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
-    return found
+    if found.confidence < MIN_CONFIDENCE:
+        return None
+    chance, level = found.false_alarm_probability, options.max_false_alarm
+    if chance > level and not (options.maybe and _loops(found) and chance <= LOOP * level):
+        return None
+    unsure = chance > level or found.repetitions < SURE_REPETITIONS
+    return replace(found, certainty="maybe") if unsure else found
 
 
-def rhythm(
-    signal: Signal, *, options: Options = DEFAULTS, components: int = 0, fit: bool = False
-) -> Rhythm:
-    """Find the period of a signal and describe it.
+def _found(signal: Signal, options: Options) -> Period | None:
+    """What the method finds; the paper's ones at the coarsest sampling that shows a rhythm.
 
-    Args:
-        signal: the signal.
-        options: how to look for the period.
-        components: how many cosine waves to describe the signal by; 0 for none.
-        fit: whether to fit them by least squares (ten if ``components`` is 0).
+    They were made for a few samples per second: of many more, multiples of the frequency and
+    noise get most of the power. Every sampling tried is a question of its own.
     """
-    found = detect(signal, options=options)
-    return Rhythm(
-        signal=signal,
-        period=found,
-        candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
-        components=strongest_components(signal, count=components) if components else (),
-        fit=fit_components(signal, count=components or 10) if fit else None,
-        burst=describe_burst(signal, found) if found else None,
-        next_phase=predict_next_phase(signal, found) if found else None,
+    search = METHODS[options.method]
+    if not (options.resample and options.method in PAPER_METHODS):
+        return search(signal, options)
+    tried = list(coarser_signals(signal, fewest=PAPER_SAMPLES))
+    found = [search(one, options) for one in reversed(tried)]
+    return next(
+        (
+            replace(period, false_alarm_probability=len(tried) * period.false_alarm_probability)
+            for period in found
+            if period is not None
+            and len(tried) * period.false_alarm_probability <= options.max_false_alarm
+        ),
+        None,
     )
+
+
+def _loops(found: Period) -> bool:
+    """Whether as many equal phases speak for a loop in the program."""
+    return found.alike and found.repetitions >= LOOP_REPETITIONS

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ioprism.model.signal import Signal
+
+Certainty = Literal["sure", "maybe"]
+Ranges = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +19,16 @@ class Period:
     frequency: float  # Hz, 1 / seconds
     confidence: float  # 0 to 1, the method's own measure: see the method's docstring
     false_alarm_probability: float  # how often a signal without rhythm gives as much evidence
-    valid_ranges: tuple[tuple[float, float], ...]  # seconds, where the period holds
+    valid_ranges: Ranges  # seconds, where the period holds
     amplitude: float  # of the cosine at this frequency, in the signal's unit
     phase: float  # radians; the cosine is amplitude * cos(2 pi frequency t + phase)
     spread: float  # seconds, standard deviation of the distance of two repetitions
     method: str
     repetitions: int  # periods seen in the valid ranges
+    alike: bool = False  # whether its phases are all as long as each other: a loop, most likely
+    certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
+    # Start and end of its phases, in seconds; none where only a spectrum was looked at.
+    phases: Ranges = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,9 @@ class Fit:
 class Burst:
     """The typical phase of a periodic signal."""
 
-    width: float  # seconds
+    width: float  # seconds in which nearly all of it is moved
     duty_cycle: float  # share of the period, 0 to 1
-    bytes: float  # integral of the signal over one period
+    bytes: float  # integral of the signal over the width
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,15 @@ class NextPhase:
     start: float  # seconds since the job started
     end: float
     bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPeriod:
+    """One of the rhythms of a job: in which direction, and of which part of it."""
+
+    period: Period
+    direction: str  # read, write or both
+    part: str | None = None  # the file, rank or application that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +97,5 @@ class Rhythm:
     fit: Fit | None
     burst: Burst | None
     next_phase: NextPhase | None
+    rhythms: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
+    takes_turns: bool = False  # reads and writes alternate: each repeats half as often

@@ -14,7 +14,8 @@ from ioprism.model.signal import FloatArray, Signal, StepFunction
 MIN_SAMPLES = 8
 MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
 MOST_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
-FEWEST_CHOSEN = 2**10  # a handful of long steps still gets edges sharp to a thousandth
+FEWEST_CHOSEN = 2**14  # a handful of long steps still gets edges sharp to less than a thousandth
+NO_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
 EVEN_SPACING = 1e-3  # steps equal to this share of their length are evenly spaced
 
 
@@ -101,7 +102,9 @@ def _refuse_disorder(edges: FloatArray) -> None:
 
 
 def _evenly_spaced(edges: FloatArray) -> bool:
+    """Whether all steps are of one length, those of no length left out."""
     steps = np.diff(edges)
+    steps = steps[steps > NO_LENGTH * steps.max()]
     return bool(steps.max() - steps.min() <= EVEN_SPACING * steps.max())
 
 
@@ -148,8 +151,9 @@ def _chosen_interval(steps: StepFunction, *, max_samples: int) -> float:
         raise UsageError(f"max_samples = {max_samples}, at least {MIN_SAMPLES} are needed.")
     lengths = np.diff(steps.edges)
     shortest = steps.span / max_samples
+    lengths = lengths[lengths > NO_LENGTH * float(lengths.max())]
     if _evenly_spaced(steps.edges):
         return max(shortest, steps.span / len(lengths))
     # The tenth percentile: a few slivers between overlapping requests must not decide.
-    typical = float(np.quantile(lengths[lengths > 0.0], 0.1))
+    typical = float(np.quantile(lengths, 0.1))
     return max(shortest, min(typical, steps.span / FEWEST_CHOSEN))

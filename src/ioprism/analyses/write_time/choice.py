@@ -1,7 +1,7 @@
 """Which kind of model predicts a system best beyond its training scales.
 
-The rule, fixed before any test score was looked at: every kind of `CANDIDATES` and the blends of
-`BLENDS` are fitted to the small training scales and predict the larger ones (`forward.py`). The
+The rule looks at training scales only: every kind of `CANDIDATES` and the blends of `BLENDS` are
+fitted to the small training scales and predict the larger ones (`forward.py`). The
 mean of |log(measured / predicted)|, every scale of every check counting the same, is a kind's
 error. The first of the list whose error is within `TIE` of the least is taken: kinds that explain
 come before those that do not, and single ones before blends.

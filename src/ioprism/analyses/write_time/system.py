@@ -106,7 +106,7 @@ def parse_system(text: str, *, source: str) -> System:
     try:
         raw = tomllib.loads(text)
         return _system(raw, text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = f"not TOML: {error}"
     except KeyError as error:
         reason = f"the key {error.args[0]} is missing"

@@ -130,9 +130,9 @@ def _events(table: pl.DataFrame, names: _Names) -> pl.Series:
     function = functions.replace_strict(escaped, default=None, return_dtype=pl.String)
     line = pl.concat_str(
         pl.lit('{"ph":"X","pid":'),
-        "rank",
+        pl.col("rank").fill_null(0),  # a viewer needs a track, also for calls of nobody known
         pl.lit(',"tid":'),
-        "process",
+        pl.col("process").fill_null(0),
         pl.lit(',"ts":'),
         start,
         pl.lit(',"dur":'),

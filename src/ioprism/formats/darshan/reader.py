@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
+from ioprism.formats.darshan.dxt_ranges import Cutter
 from ioprism.formats.darshan.heatmap import read_heatmap
 from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
 from ioprism.formats.darshan.log import (
@@ -28,6 +29,7 @@ from ioprism.formats.darshan.records import (
     NOT_FILES,
     dxt_segment_words,
 )
+from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
@@ -81,7 +83,7 @@ class _Content:
             paths=(self.log.path,),
             job=self.job,
             partitions=tuple(
-                DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt
+                DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt_ranges
             ),
             counters=self.tables,
             load_files=lambda: self.files,
@@ -97,6 +99,12 @@ class _Content:
             for name, region in self.log.modules.items()
             if region.length and region.version in DXT_VERSIONS.get(name, ())
         ]
+
+    @cached_property
+    def dxt_ranges(self) -> list[Region]:
+        """Those modules, large ones cut into ranges of whole records."""
+        cutter = Cutter(self.log, self.codes, self.ranks)
+        return [part for region in self.dxt for part in cutter.ranges(region)]
 
     @property
     def ranks(self) -> int:
@@ -162,15 +170,16 @@ class _Content:
     @cached_property
     def processes(self) -> pl.DataFrame:
         """One row per rank, or per thread where DXT tells threads apart."""
-        warn = self.completeness.warn
         ranks = pl.DataFrame(
             {"rank": pl.int_range(self.job.ranks or 0, dtype=pl.Int32, eager=True)}
         )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        seen = pl.concat(
-            scan_processes(self.log, region, ranks=self.ranks, warn=warn) for region in self.dxt
-        )
+        found = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
+        for _, messages in found:
+            for message in messages:
+                self.completeness.warn(message)
+        seen = pl.concat([table for table, _ in found])
         seen = seen.unique(["rank", "tid"], keep="first", maintain_order=True)
         everyone = ranks.join(seen, on="rank", how="full", coalesce=True).sort("rank", "tid")
         return PROCESSES.conform(self._numbered(everyone))
@@ -180,6 +189,12 @@ class _Content:
         return processes.with_row_index("process").with_columns(
             application=pl.lit(program, dtype=pl.String)
         )
+
+
+def _scanned(log: Log, region: Region, *, ranks: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Who is in a range, and what was wrong with it; any worker can do it."""
+    noted = Completeness()
+    return scan_processes(log, region, ranks=ranks, warn=noted.warn), noted.warnings
 
 
 def _named_parents(files: pl.DataFrame) -> pl.DataFrame:

@@ -16,9 +16,8 @@ import polars as pl
 
 from ioprism.formats.calls import classify
 from ioprism.formats.darshan.records import POSIX
-from ioprism.formats.dftracer.columns import parse
 from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
-from ioprism.formats.dftracer.objects import arguments_of, is_sum, whole_number
+from ioprism.formats.dftracer.parse import parse_sums
 from ioprism.model.schema import Layer
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
@@ -66,26 +65,23 @@ class Aggregates:
     def _read(self, path: Path) -> Iterator[Aggregate]:
         trouble, damaged = Trouble(), 0
         for piece in pieces(chunks(path, trouble), trouble):
-            for read in parse(piece).others:
-                if is_sum(read):
-                    found = self._aggregate(read)
-                    damaged += found is None
-                    if found is not None:
-                        yield found
+            for row in parse_sums(piece).iter_rows(named=True):
+                found = self._aggregate(row)
+                damaged += found is None
+                if found is not None:
+                    yield found
         if damaged:
             self.warn(f"{path.name}: {damaged} damaged sums left out")
 
-    def _aggregate(self, read: Mapping[str, Any]) -> Aggregate | None:
-        arguments = arguments_of(read)
-        pid, ts = whole_number(read.get("pid")), whole_number(read.get("ts"))
-        count = whole_number(arguments.get("dft_cnt"))
-        moved, ticks = _sum(arguments, "ret"), _sum(arguments, "dur")
-        operation = classify(str(read.get("name"))).operation
-        if pid is None or ts is None or count is None or not 0 <= count < LARGEST_PLAUSIBLE:
+    def _aggregate(self, row: Mapping[str, Any]) -> Aggregate | None:
+        pid, ts, count = row["pid"], row["ts"], row["dft_cnt"]
+        if row["name"] is None or pid is None or ts is None or not 0 <= count < LARGEST_PLAUSIBLE:
             return None
         second = ts // self.per_second - self.origin
         if not 0 <= second < MOST_SECONDS:
             return None
+        operation = classify(row["name"]).operation
+        moved, ticks = _sum(row, "ret"), _sum(row, "dur")
         data = operation in _BYTES
         return Aggregate(
             pid, second, operation, count, max(0, moved) if data else 0, ticks / self.per_second
@@ -130,9 +126,9 @@ class Aggregates:
         )
 
 
-def _sum(arguments: Mapping[str, Any], key: str) -> int:
+def _sum(row: Mapping[str, Any], key: str) -> int:
     """A sum; a single call's value stands under the plain name."""
-    value = whole_number(arguments.get(f"{key}_sum", arguments.get(key)))
+    value = row[f"{key}_sum"] if row[f"{key}_sum"] is not None else row[f"{key}_one"]
     return value if value is not None and abs(value) < LARGEST_PLAUSIBLE else 0
 
 

@@ -4,64 +4,56 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.columns import Columns, Strings, parse
-from ioprism.formats.dftracer.digits import Integers
-from ioprism.formats.dftracer.forms import Forms
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
-from ioprism.formats.dftracer.objects import MISSING, is_sum
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets
+from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
+from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
+from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
-from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.file_pointer import (
+    RELATIVE,
+    RELATIVE_BELOW,
+    UNKNOWN,
+    FilePointers,
+    Integers,
+)
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
-from ioprism.model.trace import Warn
+from ioprism.model.trace import Completeness, Warn
 
-# On two cores, threads take turns with the interpreter: a fifth more work, and no sooner done.
-WORKERS = max(1, min(8, (os.cpu_count() or 1) // 2))
+WORKERS = max(1, min(8, os.cpu_count() or 1))
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
 BATCH = 2**18  # events handed on at once
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
 _OWN = "dftracer"  # events that DFTracer writes about itself
+_DATA = OPERATIONS.index("write")  # reads and writes come first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """How the trace numbers files and processes."""
+    """How the trace numbers its files."""
 
-    hashes: npt.NDArray[np.uint64]  # sorted
-    hash_rows: npt.NDArray[np.uint32]  # of the file table
-    paths: dict[str, int]  # row of the file table by path
+    by_hash: pl.DataFrame  # fhash, file
+    by_path: pl.DataFrame  # fname, file: of old versions, which write paths into every line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One file, and how to understand it."""
+    """One file, or a range of it, and how to understand it."""
 
     path: Path
     segments: tuple[Segment, ...]
     origin: int  # the trace's start in the file's clock ticks
     per_second: int
-    pairs: Integers  # pid and tid in one number, sorted
-    processes: npt.NDArray[np.uint32]  # row of the process table by pair
-    ranks: npt.NDArray[np.int32]
-    own_hashes: npt.NDArray[np.uint64]  # hashes that mean something else in this file; sorted
-    own_rows: npt.NDArray[np.uint32]
-
-
-def pair_key(pid: Integers, tid: Integers) -> Integers:
-    """Return one number for a process and its thread."""
-    return (pid << 32) ^ (tid & 0xFFFFFFFF)
+    processes: pl.DataFrame  # pid, tid, process, rank
+    own_hashes: pl.DataFrame  # fhash, file: hashes that mean something else in this file
 
 
 @dataclass(slots=True)
@@ -75,29 +67,112 @@ class _Damage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DftracerPartition:
-    """The calls of one or several files."""
+    """The calls of some files, or of a range of one."""
 
     sources: tuple[Source, ...]
     index: Index
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size."""
-        return _gathered(self._frames(warn))
+        return gathered(frame for s in self.sources for frame in self._frames(s, warn))
 
-    def _frames(self, warn: Warn) -> Iterator[pl.DataFrame]:
-        for source in self.sources:
-            damage, trouble = _Damage(), Trouble()
-            tasks = tasks_of(source.path, source.segments, trouble)
-            pointers = FilePointers()
-            for columns in in_order(tasks):
-                damage.lines += columns.damaged
-                damage.sums += sum(is_sum(read) for read in columns.others)
-                if len(columns):
-                    yield _Events(source, self.index, damage).frame(columns, pointers)
-            _report(source.path.name, damage, warn)
+    def _frames(
+        self, source: Source, warn: Warn, pointers: FilePointers | None = None
+    ) -> Iterator[pl.DataFrame]:
+        damage, pointers = _Damage(), pointers or FilePointers()
+        for calls in self._calls(source, damage):
+            yield _Events(source, self.index, damage).frame(calls, pointers)
+        _report(source.path.name, damage, warn)
+
+    def _calls(self, source: Source, damage: _Damage) -> Iterator[pl.DataFrame]:
+        for parsed in in_order(tasks_of(source.path, source.segments, Trouble())):
+            damage.lines += parsed.damaged
+            damage.sums += parsed.sums
+            if len(parsed.calls):
+                yield parsed.calls
 
 
-def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
+@dataclass(slots=True)
+class Relay:
+    """What a range leaves behind for the next one, if the same process reads both."""
+
+    pointers: dict[int, FilePointers] = field(default_factory=dict)  # by range
+
+    def __reduce__(self) -> tuple[type[Relay], tuple[()]]:
+        """Travel empty: another process has not read the range before."""
+        return Relay, ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DftracerRange(DftracerPartition):
+    """A range of one file: file pointers stand where the ranges before have left them."""
+
+    earlier: tuple[Source, ...] = ()
+    relay: Relay = field(default_factory=Relay)
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions before this one belong to the same file."""
+        return len(self.earlier)
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events; what was not read before in this process is replayed first."""
+        pointers = self.relay.pointers.pop(self.continues, None)
+        if pointers is None:
+            pointers = joined(self._read(source).moves for source in self.earlier)
+        yield from gathered(self._frames(self.sources[0], warn, pointers))
+        self.relay.pointers[self.continues + 1] = pointers
+
+    def prepared(self) -> PreparedRange:
+        """Read the range without knowing what came before it."""
+        return self._read(self.sources[0])
+
+    def _read(self, source: Source) -> PreparedRange:
+        pointers, noted = FilePointers(unset=RELATIVE), Completeness()
+        frames = tuple(self._frames(source, noted.warn, pointers))
+        return PreparedRange(frames, pointers, noted.warnings)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreparedRange:
+    """A range that was read alone: offsets that depend on earlier calls are relative."""
+
+    frames: tuple[pl.DataFrame, ...]
+    moves: FilePointers
+    warnings: tuple[str, ...]
+
+    def continued(self, earlier: Sequence[FilePointers], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events, knowing how the ranges before this one have moved file pointers."""
+        for message in self.warnings:
+            warn(message)
+        before = joined(earlier).at
+        table = pl.DataFrame(
+            {"key": list(before), "before": list(before.values())},
+            schema={"key": pl.Int64, "before": pl.Int64},
+        ).filter(pl.col("before") != UNKNOWN)
+        return gathered(_placed(frame, table) for frame in self.frames)
+
+
+def _placed(frame: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Turn relative offsets into those of the file; null where it is not known."""
+    relative = (frame["offset"] < RELATIVE_BELOW).fill_null(False)
+    if not relative.any():
+        return frame
+    key = pointer_key(frame["process"].to_numpy(), frame["file"].fill_null(0).to_numpy())
+    found = pl.DataFrame({"key": key}).join(before, on="key", how="left", maintain_order="left")
+    own = frame["offset"] - RELATIVE + found["before"]
+    return frame.with_columns(offset=own.zip_with(relative, frame["offset"]))
+
+
+def joined(moves: Iterable[FilePointers]) -> FilePointers:
+    """Return where file pointers stand after some ranges, from the file's beginning on."""
+    pointers = FilePointers()
+    for one in moves:
+        pointers.advance(one)
+    return pointers
+
+
+def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
     """Join small tables: what is done once for a table costs less, the fewer there are."""
     held: list[pl.DataFrame] = []
     height = 0
@@ -113,38 +188,32 @@ def _gathered(frames: Iterator[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 
 def tasks_of(
     path: Path, segments: Sequence[Segment], trouble: Trouble
-) -> Iterator[Callable[[], list[Columns]]]:
+) -> Iterator[Callable[[], list[Parsed]]]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
-    forms = Forms()  # lines of one file look alike; tasks may learn from each other in any order
     for segment in segments:
+        text = chunks(path, trouble, start=segment.start, stop=segment.stop)
         if segment.size <= LARGEST_TASK:
-            yield partial(_read_segment, path, segment, trouble, forms)
+            yield partial(_parse_all, text, trouble)
         else:
-            text = chunks(path, trouble, start=segment.start, stop=segment.stop)
             for piece in pieces(text, trouble):
-                yield partial(_read_piece, piece, forms)
+                yield partial(_parse_all, [piece], trouble)
 
 
-def _read_segment(path: Path, segment: Segment, trouble: Trouble, forms: Forms) -> list[Columns]:
-    text = chunks(path, trouble, start=segment.start, stop=segment.stop)
-    return [parse(piece, forms) for piece in pieces(text, trouble)]
+def _parse_all(text: Iterable[bytes | Member], trouble: Trouble) -> list[Parsed]:
+    return [parse(piece) for piece in pieces(iter(text), trouble)]
 
 
-def _read_piece(piece: bytes, forms: Forms) -> list[Columns]:
-    return [parse(piece, forms)]
-
-
-def in_order(tasks: Iterator[Callable[[], list[Columns]]]) -> Iterator[Columns]:
+def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
     """Run tasks in threads, a few ahead of what is asked for, and keep their order."""
     if WORKERS == 1:
         for task in tasks:
             yield from task()
         return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
-        running: deque[Future[list[Columns]]] = deque()
+        running: deque[Future[list[Parsed]]] = deque()
         for task in tasks:
             running.append(pool.submit(task))
-            if len(running) > WORKERS:
+            if len(running) >= WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
@@ -166,98 +235,100 @@ def _report(name: str, damage: _Damage, warn: Warn) -> None:
         )
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Events:
-    """Turns columns into events."""
+    """Turns parsed calls into events."""
 
     source: Source
     index: Index
     damage: _Damage
-    calls: list[Call] = field(default_factory=list)
 
-    def frame(self, columns: Columns, pointers: FilePointers) -> pl.DataFrame:
-        start, end, sound = self._times(columns)
-        kind = self._kinds(columns)
-        process, rank = self._processes(columns)
-        file = self._files(columns)
-        layer, operation, positional = (
-            np.array([getattr(call, name) for call in self.calls])[kind]
-            for name in ("layer_code", "operation_code", "positional")
-        )
-        moved = moved_bytes(columns, layer, operation)
-        offset = offsets(columns, process, file, layer, operation, positional, moved, pointers)
-        self._count(columns, operation, file, moved)
-        frame = pl.DataFrame(
+    def frame(self, calls: pl.DataFrame, pointers: FilePointers) -> pl.DataFrame:
+        calls = self._with_possible_times(calls)
+        kinds = _kinds(calls)
+        file = self._files(calls)
+        process, rank = self._processes(calls)
+        layer, operation = kinds["layer"].to_numpy(), kinds["operation"].to_numpy()
+        moved = moved_bytes(calls, layer, operation)
+        offset = offsets(
+            calls, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
+            moved, pointers,
+        )  # fmt: skip
+        self._count(calls, operation, file, moved)
+        start = (calls["ts"] - self.source.origin) / self.source.per_second
+        unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(calls))
+        return pl.DataFrame(
             {
                 "start": start,
-                "end": end,
+                "end": start + calls["dur"] / self.source.per_second,
                 "rank": rank,
                 "process": process,
-                "file": _nullable(file, -1).cast(pl.UInt32),
-                "layer": pl.Series(layer.astype(np.uint8)).cat.to(Layer),
-                "operation": pl.Series(operation.astype(np.uint8)).cat.to(Operation),
-                "function": _names(columns.name),
-                "collective": pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start)),
-                "nonblocking": pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start)),
+                "file": _nullable(file, UNKNOWN).cast(pl.UInt32),
+                "layer": kinds["layer"].cast(pl.UInt8).cat.to(Layer),
+                "operation": kinds["operation"].cast(pl.UInt8).cat.to(Operation),
+                "function": calls["name"].cast(pl.Categorical()),
+                "collective": unknown,
+                "nonblocking": unknown,
                 "offset": _nullable(offset, UNKNOWN),
-                "bytes": _nullable(moved, MISSING),
+                "bytes": _nullable(moved, UNKNOWN),
             },
             schema=EVENTS.schema,
         )
-        return frame if sound.all() else frame.filter(pl.Series(sound))
 
-    def _times(
-        self, columns: Columns
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        """Seconds since the trace began, and which rows are calls with possible times."""
-        tick = self.source.per_second
-        own = np.array([value == _OWN for value in columns.cat.values])[columns.cat.codes]
-        possible = (columns.ts >= 0) & (columns.dur >= 0) & (columns.dur < LONGEST * tick)
-        start = (columns.ts - self.source.origin) / tick
-        possible &= np.abs(start) < LONGEST
-        self.damage.calls += int((~possible & ~own).sum())
-        return start, start + columns.dur / tick, possible & ~own
+    def _with_possible_times(self, calls: pl.DataFrame) -> pl.DataFrame:
+        """The calls without DFTracer's own marks and those with damaged times."""
+        longest = LONGEST * self.source.per_second
+        begin, took = pl.col("ts"), pl.col("dur")
+        possible = begin.ge(0) & took.is_between(0, longest, closed="left")
+        possible &= (begin - self.source.origin).is_between(-longest, longest)
+        own = pl.col("cat") == _OWN
+        marks = calls.select(keep=possible & ~own, damaged=~possible & ~own)
+        self.damage.calls += int(marks["damaged"].sum())
+        return calls if marks["keep"].all() else calls.filter(marks["keep"])
 
-    def _kinds(self, columns: Columns) -> Integers:
-        """A number for each row's kind of call; `calls` lists them."""
-        names, cats = columns.name.values, columns.cat.values
-        pair = columns.name.codes.astype(np.int64) * len(cats) + columns.cat.codes
-        present = np.flatnonzero(np.bincount(pair, minlength=len(names) * len(cats)))
-        self.calls = [kind_of(names[p // len(cats)], cats[p % len(cats)]) for p in present.tolist()]
-        numbers = np.zeros(len(names) * len(cats), np.int64)
-        numbers[present] = np.arange(len(present))
-        return np.asarray(numbers[pair], np.int64)
+    def _processes(self, calls: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+        known = self.source.processes
+        if known.height == 1:
+            return tuple(known[name].new_from_index(0, len(calls)) for name in ("process", "rank"))  # type: ignore[return-value]
+        found = calls.select("pid", "tid").join(
+            known, on=["pid", "tid"], how="left", maintain_order="left"
+        )
+        return found["process"].fill_null(0), found["rank"].fill_null(0)
 
-    def _processes(self, columns: Columns) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
-        key = pair_key(columns.pid, columns.tid)
-        if (key == key[0]).all():
-            place = np.full(len(key), np.searchsorted(self.source.pairs, key[0]))
-        else:
-            place = np.searchsorted(self.source.pairs, key)
-        place = place.clip(0, len(self.source.pairs) - 1)
-        return self.source.processes[place], self.source.ranks[place]
-
-    def _files(self, columns: Columns) -> Integers:
-        """The row of each call's file, -1 for none."""
-        rows = np.full(len(columns), -1)
-        if columns.path.values:
-            known = [self.index.paths.get(path, -1) for path in columns.path.values]
-            rows = np.array([*known, -1], np.int64)[columns.path.codes]
-        hashed = np.flatnonzero(columns.has_hash)
-        if len(hashed):
-            wanted = columns.file_hash[hashed]
-            found = _looked_up(wanted, self.index.hashes, self.index.hash_rows)
-            own = _looked_up(wanted, self.source.own_hashes, self.source.own_rows)
-            rows[hashed] = np.where(own >= 0, own, found)
-            self.damage.unnamed += int((rows[hashed] < 0).sum())
-        return np.asarray(rows, np.int64)
+    def _files(self, calls: pl.DataFrame) -> Integers:
+        """Row of the file table; UNKNOWN where a call has no file."""
+        hashes = calls.select("fhash")
+        file = _looked_up(hashes, self.index.by_hash)
+        if len(self.source.own_hashes):
+            file = _looked_up(hashes, self.source.own_hashes).fill_null(file)
+        self.damage.unnamed += file.null_count() - hashes["fhash"].null_count()
+        if len(self.index.by_path):
+            file = file.fill_null(_looked_up(calls.select("fname"), self.index.by_path))
+        return file.cast(pl.Int64).fill_null(UNKNOWN).to_numpy()
 
     def _count(
-        self, columns: Columns, operation: Integers, file: Integers, moved: Integers
+        self, calls: pl.DataFrame, operation: Integers, file: Integers, moved: Integers
     ) -> None:
-        data = operation <= OPERATIONS.index("write")
-        bare = data & (file < 0) & (moved == MISSING) & ~columns.has_hash
-        self.damage.bare += int(bare.sum())
+        bare = (operation <= _DATA) & (file == UNKNOWN) & (moved == UNKNOWN)
+        self.damage.bare += int((bare & calls["fhash"].is_null().to_numpy()).sum())
+
+
+def _looked_up(names: pl.DataFrame, table: pl.DataFrame) -> pl.Series:
+    found = names.join(table, on=names.columns[0], how="left", maintain_order="left")
+    return found["file"]
+
+
+def _kinds(calls: pl.DataFrame) -> pl.DataFrame:
+    """What each call is and does, as numbers."""
+    pairs = calls.select("name", "cat")
+    known = pairs.unique()
+    kinds = [kind_of(name, category) for name, category in known.rows()]
+    table = known.with_columns(
+        layer=pl.Series([kind.layer_code for kind in kinds], dtype=pl.Int64),
+        operation=pl.Series([kind.operation_code for kind in kinds], dtype=pl.Int64),
+        positional=pl.Series([kind.positional for kind in kinds], dtype=pl.Boolean),
+    )
+    return pairs.join(table, on=["name", "cat"], how="left", maintain_order="left")
 
 
 def kind_of(name: str, category: str) -> Call:
@@ -268,21 +339,6 @@ def kind_of(name: str, category: str) -> Call:
     if category.upper() in ("MPI", "MPIIO", "HDF5", "HIP") and call.layer != "other":
         return call
     return Call("application", "other")
-
-
-def _looked_up(
-    wanted: npt.NDArray[np.uint64],
-    hashes: npt.NDArray[np.uint64],
-    rows: npt.NDArray[np.uint32],
-) -> Integers:
-    if not len(hashes):
-        return np.full(len(wanted), -1)
-    place = np.searchsorted(hashes, wanted).clip(0, len(hashes) - 1)
-    return np.where(hashes[place] == wanted, rows[place].astype(np.int64), -1)
-
-
-def _names(names: Strings) -> pl.Series:
-    return pl.Series(names.values, dtype=pl.Categorical()).gather(names.codes)
 
 
 def _nullable(values: Integers, missing: int) -> pl.Series:

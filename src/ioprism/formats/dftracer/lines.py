@@ -8,13 +8,12 @@ from pathlib import Path
 
 from isal import isal_zlib
 
-from ioprism.formats.dftracer.digits import MARGIN
 from ioprism.formats.text import UNREADABLE
 
 GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
-PIECE = 4 * 2**20  # bytes of text cut into fields at once: larger ones leave the caches
+PIECE = 4 * 2**20  # bytes of text parsed at once
 LONGEST_LINE = 64 * 2**20
 
 
@@ -91,7 +90,7 @@ def _inflated(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[by
 
 
 def pieces(source: Iterator[bytes | Member], trouble: Trouble) -> Iterator[bytes]:
-    """Join chunks and cut them again behind line ends, with padding before and after.
+    """Join chunks and cut them again behind line ends.
 
     The last line needs no end.
     """
@@ -108,10 +107,10 @@ def pieces(source: Iterator[bytes | Member], trouble: Trouble) -> Iterator[bytes
                 trouble.endless = True
                 break
             continue
-        yield b"".join((MARGIN, *held, memoryview(chunk)[:cut], MARGIN))
+        yield b"".join((*held, memoryview(chunk)[:cut]))
         held, size = [chunk[cut:]], len(chunk) - cut
     rest = b"".join(held)
     if trouble.endless:
         rest = rest[: rest.rfind(b"\n") + 1]
     if rest:
-        yield b"".join((MARGIN, rest, MARGIN))
+        yield rest

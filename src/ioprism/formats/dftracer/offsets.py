@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from ioprism.formats.dftracer.columns import Columns
-from ioprism.formats.dftracer.digits import Integers
-from ioprism.formats.dftracer.objects import MISSING
-from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.dftracer.parse import NUMBERS
+from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
@@ -18,36 +17,40 @@ from ioprism.model.sizes import LARGEST_PLAUSIBLE
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
 
 
-def moved_bytes(columns: Columns, layer: Integers, operation: Integers) -> Integers:
+def moved_bytes(calls: pl.DataFrame, layer: Integers, operation: Integers) -> Integers:
     """Return what reads and writes moved: what they returned, else what they were asked for."""
     data = operation <= OPERATIONS.index("write")
-    returned, asked = columns.numbers["ret"], columns.numbers["count"]
-    moved = np.where(returned == MISSING, asked, returned.clip(min=0))
-    size = columns.numbers["size"]
-    items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != MISSING)
+    returned, asked, size = (_number(calls, key) for key in ("ret", "count", "size"))
+    moved = np.where(returned == UNKNOWN, asked, returned.clip(min=0))
+    items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != UNKNOWN)
     if items.any():  # fread and fwrite count items
         moved = np.where(items, moved.clip(max=LARGEST_PLAUSIBLE) * size.clip(1, 2**20), moved)
-    return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, MISSING)
+    return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, UNKNOWN)
+
+
+def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) -> Integers:
+    """Return one number for a process and its file, which share a pointer."""
+    return (process.astype(np.int64) << 32) | (file.astype(np.int64) & 0xFFFFFFFF)
 
 
 def offsets(
-    columns: Columns, process: npt.NDArray[np.uint32], file: Integers, layer: Integers,
+    calls: pl.DataFrame, process: npt.NDArray[np.uint32], file: Integers, layer: Integers,
     operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
     pointers: FilePointers,
 ) -> Integers:  # fmt: skip
     """Return the calls' own offsets, or the replayed file pointer."""
-    numbers = columns.numbers
+    numbers = {key: _number(calls, key) for key in NUMBERS}
     is_open = operation == OPERATIONS.index("open")
     is_seek = operation == OPERATIONS.index("seek")
     data = operation <= OPERATIONS.index("write")
-    worked = (numbers["ret"] >= 0) | (numbers["ret"] == MISSING)
+    worked = (numbers["ret"] >= 0) | (numbers["ret"] == UNKNOWN)
     named = (file >= 0) & (layer <= LAYERS.index("stdio"))
-    append = (numbers["flags"] != MISSING) & ((numbers["flags"] & APPEND) != 0)
-    amount = np.where(data, np.where(moved == MISSING, 0, moved), UNKNOWN)
+    append = (numbers["flags"] != UNKNOWN) & ((numbers["flags"] & APPEND) != 0)
+    amount = np.where(data, np.where(moved == UNKNOWN, 0, moved), UNKNOWN)
     amount = np.where(is_open & ~append, 0, amount)
     amount = np.where(is_seek, _sought(numbers, layer), amount)
     positions = pointers.replay(
-        (process.astype(np.int64) << 32) | (file & 0xFFFFFFFF),
+        pointer_key(process, file),
         sets=named & worked & (is_open | is_seek),
         moves=named & data & ~positional,
         amount=amount,
@@ -62,3 +65,7 @@ def _sought(numbers: Mapping[str, Integers], layer: Integers) -> Integers:
     absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)
     posix = layer == LAYERS.index("posix")
     return np.where(posix & (returned >= 0), returned, absolute)
+
+
+def _number(calls: pl.DataFrame, key: str) -> Integers:
+    return calls[key].fill_null(UNKNOWN).to_numpy()

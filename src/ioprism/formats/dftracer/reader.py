@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
-from ioprism.formats.dftracer.events import WORKERS, DftracerPartition, Index, Source, pair_key
+from ioprism.formats.dftracer.events import (
+    DftracerPartition,
+    DftracerRange,
+    Index,
+    Relay,
+    Source,
+)
 from ioprism.formats.dftracer.lines import Trouble, chunks
-from ioprism.formats.dftracer.survey import Survey, survey
+from ioprism.formats.dftracer.ranges import ranges
+from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
+from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
-PARTITION = 256 * 2**20  # bytes of text that are worth a partition of their own
+MOST_NAMED = 4  # programs of a workflow
+PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
@@ -56,9 +64,8 @@ class DftracerReader:
                 "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
                 source=source,
             )
-        with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
-            surveys = list(pool.map(survey, paths))
-        return _Content(source, surveys).trace()
+        content = _Content(source, _surveys(paths))
+        return aligned(content.trace(), content.spans)
 
 
 def _is_trace(path: Path) -> bool:
@@ -86,6 +93,15 @@ def _trace_files(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES) and p.is_file())
 
 
+def _surveys(paths: Sequence[Path]) -> list[Survey]:
+    """Survey all ranges of all files, on the workers if there are some."""
+    parts = [part for path in paths for part in ranges(path)]
+    by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
+    for part, found in zip(parts, each(survey, parts), strict=True):
+        by_file[part.path].append(found)
+    return [joined(found) for found in by_file.values()]
+
+
 @dataclass(frozen=True)
 class _Content:
     """All files, and what they need to know of each other."""
@@ -102,9 +118,22 @@ class _Content:
                 noted.warn(f"{name}: the compressed data are cut short or damaged")
             if one.trouble.endless:
                 noted.warn(f"{name}: a line is longer than any real one; the rest is left out")
-            if one.collisions:
-                noted.warn(f"{name}: {one.collisions} names share the hash of another name")
+            if one.missing_lines:
+                noted.warn(f"{name}: {one.missing_lines} lines are missing, as their numbers tell")
+            if one.begun and not one.ended:
+                noted.warn(
+                    f"{name}: the end mark is missing: the program was killed, or the rest is lost"
+                )
+        self._warn_of_collisions(noted)
         return noted
+
+    def _warn_of_collisions(self, noted: Completeness) -> None:
+        """One message for all files: a job has thousands."""
+        found = [one for one in self.surveys if one.collisions]
+        total = sum(one.collisions for one in found)
+        if total:
+            files = found[0].path.name if len(found) == 1 else f"{len(found)} files"
+            noted.warn(f"{files}: {total} names share the hash of another name")
 
     def trace(self) -> Trace:
         with_calls = [one for one in self.surveys if one.has_calls and one.processes]
@@ -149,17 +178,32 @@ class _Content:
         begun = [_nanoseconds(one, one.first) for one in self.surveys if one.first is not None]
         return min(begun, default=0)
 
+    @cached_property
+    def spans(self) -> dict[str, tuple[float, float]]:
+        """First and last time on every host, in seconds since the job's start."""
+        found: dict[str, tuple[float, float]] = {}
+        for one in self.surveys:
+            if one.first is None or not one.processes:
+                continue
+            host = self._host(one, next(iter(one.processes))[0]) or ""
+            begin, end = (
+                (_nanoseconds(one, ticks) - self.origin) / 1e9 for ticks in (one.first, one.last)
+            )
+            before = found.get(host, (begin, end))
+            found[host] = min(before[0], begin), max(before[1], end)
+        return found
+
     def _job(self) -> Job:
         ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
         start, end = self.origin, max(ended, default=0)
-        commands = dict.fromkeys(filter(None, map(self._command, self.surveys)))
-        first = next(iter(commands), None)
+        commands = list(dict.fromkeys(filter(None, map(self._command, self.surveys))))
+        others = f" and {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
         return Job(
             ranks=len(set(self.rank_of.values())) or None,
             start_time=start / 1e9,
             end_time=end / 1e9,
             runtime=(end - start) / 1e9,
-            executable=first,
+            executable=" + ".join(commands[:MOST_NAMED]) + others or None,
         )
 
     def _command(self, one: Survey) -> str | None:
@@ -168,16 +212,16 @@ class _Content:
         return next((name.replace(";", " ") for name in names if name), None)
 
     @cached_property
-    def strings(self) -> dict[int, str]:
+    def strings(self) -> dict[str, str]:
         return {key: text for one in self.surveys for key, text in one.strings.items()}
 
     @cached_property
-    def hosts(self) -> dict[int, str]:
+    def hosts(self) -> dict[str, str]:
         return {key: text for one in self.surveys for key, text in one.hosts.items()}
 
     def _host(self, one: Survey, pid: int) -> str | None:
         host = one.host_of.get(pid)
-        return self.hosts.get(host) if isinstance(host, int) else host
+        return one.named_host_of.get(pid) if host is None else self.hosts.get(host)
 
     @cached_property
     def rows(self) -> dict[tuple[str, int, int], int]:
@@ -231,20 +275,25 @@ class _Content:
         return file_table(list(self.paths))
 
     @cached_property
-    def hashes(self) -> dict[int, str]:
+    def hashes(self) -> dict[str, str]:
         """Path by hash: the first meaning, for files that do not define one of their own."""
-        known: dict[int, str] = {}
+        known: dict[str, str] = {}
         for one in self.surveys:
             for key, path in one.files.items():
                 known.setdefault(key, path)
         return known
 
     def _partitions(self, surveys: Sequence[Survey]) -> Iterator[DftracerPartition]:
-        index = Index(*self._lookup(self.hashes), self.paths if self._old else {})
+        """Small files share a partition, large ones are cut."""
+        index = Index(self._lookup("fhash", self.hashes), self._by_path())
         held: list[Source] = []
         size = 0
         for one in surveys:
-            held.append(self._source(one))
+            stretches = _stretches(one.segments)
+            if len(stretches) > 1:
+                yield from self._ranges(one, stretches, index)
+                continue
+            held.append(self._source(one, one.segments))
             size += sum(segment.size for segment in one.segments)
             if size >= PARTITION:
                 yield DftracerPartition(tuple(held), index)
@@ -252,34 +301,50 @@ class _Content:
         if held:
             yield DftracerPartition(tuple(held), index)
 
-    @property
-    def _old(self) -> bool:
-        return any(one.paths for one in self.surveys)
+    def _ranges(
+        self, one: Survey, stretches: Sequence[Sequence[Segment]], index: Index
+    ) -> Iterator[DftracerRange]:
+        sources = tuple(self._source(one, stretch) for stretch in stretches)
+        relay = Relay()
+        for number, source in enumerate(sources):
+            yield DftracerRange((source,), index, earlier=sources[:number], relay=relay)
 
-    def _lookup(self, names: dict[int, str]) -> tuple[np.ndarray, np.ndarray]:
-        keys = np.array(sorted(names), np.uint64)
-        rows = np.array([self.paths[names[int(key)]] for key in keys], np.uint32)
-        return keys, rows
+    def _by_path(self) -> pl.DataFrame:
+        old = any(one.paths for one in self.surveys)
+        return self._lookup("fname", {path: path for path in self.paths} if old else {})
 
-    def _source(self, one: Survey) -> Source:
-        pairs = list(one.processes)
-        pid, tid = np.array(pairs, np.int64).reshape(-1, 2).T
-        key = pair_key(pid, tid)
-        order = np.argsort(key)
-        hosts = [self._host(one, p) or "" for p, _ in pairs]
-        rows = [self.rows[host, p, t] for host, (p, t) in zip(hosts, pairs, strict=True)]
-        ranks = [self.rank_of[host, p] for host, (p, _) in zip(hosts, pairs, strict=True)]
-        own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
-        return Source(
-            one.path,
-            tuple(one.segments),
-            self.origin // (1_000_000_000 // one.per_second),
-            one.per_second,
-            key[order],
-            np.array(rows, np.uint32)[order],
-            np.array(ranks, np.int32)[order],
-            *self._lookup(own),
+    def _lookup(self, key: str, names: dict[str, str]) -> pl.DataFrame:
+        """Row of the file table by hash or by path."""
+        rows = [self.paths[path] for path in names.values()]
+        schema = {key: pl.String(), "file": pl.UInt32()}
+        return pl.DataFrame({key: list(names), "file": rows}, schema=schema)
+
+    def _source(self, one: Survey, segments: Sequence[Segment]) -> Source:
+        keys = [(self._host(one, pid) or "", pid, tid) for pid, tid in one.processes]
+        processes = pl.DataFrame(
+            {
+                "pid": [pid for _, pid, _ in keys],
+                "tid": [tid for *_, tid in keys],
+                "process": [self.rows[key] for key in keys],
+                "rank": [self.rank_of[host, pid] for host, pid, _ in keys],
+            },
+            schema={"pid": pl.Int64, "tid": pl.Int64, "process": pl.UInt32, "rank": pl.Int32},
         )
+        own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
+        origin = self.origin // (1_000_000_000 // one.per_second)
+        return Source(
+            one.path, tuple(segments), origin, one.per_second, processes, self._lookup("fhash", own)
+        )
+
+
+def _stretches(segments: Sequence[Segment]) -> list[list[Segment]]:
+    """Put neighbouring segments together until they are worth a partition."""
+    stretches: list[list[Segment]] = [[]]
+    for segment in segments:
+        if sum(held.size for held in stretches[-1]) >= PARTITION:
+            stretches.append([])
+        stretches[-1].append(segment)
+    return stretches
 
 
 def _nanoseconds(one: Survey, ticks: int | None) -> int:

@@ -1,37 +1,40 @@
-"""The first pass over a DFTracer file: its names, processes, time range, and where to cut it.
+"""The first look at DFTracer files: names, processes, time range, and where to cut them.
 
 Names are told by hashes that may be used before they are defined, even in another process's
 file, so that all files are surveyed before any call is read. Only metadata lines are parsed
-in this pass; versions that have none, and write names into every line, are read whole.
+in this pass, the rest is searched; versions that have none, and write names into every line,
+are parsed whole. A large file is surveyed range by range, and the parts are joined.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ioprism.formats.dftracer.columns import Columns, parse
-from ioprism.formats.dftracer.digits import MARGIN
+import polars as pl
+
 from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
 from ioprism.formats.dftracer.objects import (
-    EVENT,
     arguments_of,
     hash_of,
-    phase_of,
+    is_call,
     read_object,
     whole_number,
 )
+from ioprism.formats.dftracer.parse import Parsed, parse
+from ioprism.formats.dftracer.ranges import Range
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode
+WRITTEN_OUT = (b'"fname":"', b'"hostname":"')  # names in the lines themselves: old versions
 _CALL = re.compile(rb'"ph":(?:1|"X")[,}]')
 _PAIR = re.compile(rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,')
+_ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
 SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
-MOST_PAIRS = 16  # threads counted by searching; more are read from the columns
 FIRST_VERSION_WITH_UNITS = "time_metric"
 
 
@@ -45,26 +48,58 @@ class Segment:
 
 
 @dataclass(slots=True)
+class Numbering:
+    """DFTracer numbers its lines, so that missing ones are noticed."""
+
+    lines: int = 0
+    lowest: int | None = None
+    highest: int | None = None
+
+    def take(self, piece: bytes, lines: int) -> None:
+        """Count lines; the numbers at both ends of a piece are enough to know the range."""
+        ids = [int(found) for found in _ID.findall(piece, 0, HEAD)]
+        if ids:
+            self.lines += lines
+            ids += [int(found) for found in _ID.findall(piece, max(0, len(piece) - HEAD))]
+            self.widen(ids)
+
+    def widen(self, ids: Sequence[int | None]) -> None:
+        """Take more numbers into the range."""
+        known = [one for one in (self.lowest, self.highest, *ids) if one is not None]
+        self.lowest, self.highest = min(known, default=None), max(known, default=None)
+
+    @property
+    def missing(self) -> int:
+        """How many lines are not there; a number that was given twice makes up for one."""
+        if self.lowest is None or self.highest is None:
+            return 0
+        return max(0, self.highest - min(self.lowest, 1) + 1 - self.lines)
+
+
+@dataclass(slots=True)
 class Survey:
-    """What one file says about itself."""
+    """What one file, or a range of it, says about itself."""
 
     path: Path
     segments: list[Segment] = field(default_factory=list)
-    files: dict[int, str] = field(default_factory=dict)  # hash -> path
-    hosts: dict[int, str] = field(default_factory=dict)
-    strings: dict[int, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # hash -> path
+    hosts: dict[str, str] = field(default_factory=dict)
+    strings: dict[str, str] = field(default_factory=dict)
     paths: dict[str, None] = field(default_factory=dict)  # written out in old versions
     processes: dict[tuple[int, int], None] = field(default_factory=dict)  # pid, tid
-    host_of: dict[int, int | str] = field(default_factory=dict)  # pid -> hash or name
-    program_of: dict[int, int] = field(default_factory=dict)  # pid -> hash of its name
-    command_of: dict[int, int] = field(default_factory=dict)
+    host_of: dict[int, str] = field(default_factory=dict)  # pid -> hash of its host's name
+    named_host_of: dict[int, str] = field(default_factory=dict)  # pid -> host, in old versions
+    program_of: dict[int, str] = field(default_factory=dict)  # pid -> hash of its name
+    command_of: dict[int, str] = field(default_factory=dict)
     first: int | None = None  # in the file's own unit
     last: int | None = None
     nanoseconds: bool = False
     has_counters: bool = False
     has_calls: bool = False
+    begun: bool = False  # DFTracer marks where a trace begins and ends
     ended: bool = False
     collisions: int = 0
+    numbering: Numbering = field(default_factory=Numbering)
     trouble: Trouble = field(default_factory=Trouble)
 
     @property
@@ -72,29 +107,63 @@ class Survey:
         """The file's clock ticks in a second."""
         return 1_000_000_000 if self.nanoseconds else 1_000_000
 
+    @property
+    def missing_lines(self) -> int:
+        """Lines that were written and are not there, as far as their numbers tell."""
+        alone = len({pid for pid, _ in self.processes}) == 1
+        return self.numbering.missing if alone and not self.has_counters else 0
+
     def span(self, first: int, last: int) -> None:
         """Widen the time range."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
 
-def survey(path: Path) -> Survey:
-    """Look through one file."""
-    found = Survey(path)
+def survey(part: Range) -> Survey:
+    """Look through a file, or a range of it."""
+    found = Survey(part.path)
     piece = b""
-    for piece in pieces(_cut(found), found.trouble):
-        _look(piece, found)
-    if not found.ended and piece:
+    for piece in pieces(_cut(found, part), found.trouble):
+        _look(piece, found, at_start=part.start == 0)
+    if part.last and not found.ended and piece:
         _take_columns(parse(piece), found)
     return found
 
 
-def _cut(found: Survey) -> Iterator[bytes | Member]:
+_TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_host_of",
+           "program_of", "command_of")  # fmt: skip
+_FLAGS = ("nanoseconds", "has_counters", "has_calls", "begun", "ended")
+
+
+def joined(parts: Sequence[Survey]) -> Survey:
+    """Join the surveys of all ranges of one file."""
+    whole = parts[0]
+    for part in parts[1:]:
+        for name in ("files", "hosts", "strings"):
+            known, more = getattr(whole, name), getattr(part, name)
+            whole.collisions += sum(known.get(key, text) != text for key, text in more.items())
+        for name in _TABLES:
+            setattr(whole, name, getattr(part, name) | getattr(whole, name))  # first meaning wins
+        for name in _FLAGS:
+            setattr(whole, name, getattr(whole, name) or getattr(part, name))
+        for time in (part.first, part.last):
+            if time is not None:
+                whole.span(time, time)
+        whole.segments += part.segments
+        whole.collisions += part.collisions
+        whole.numbering.lines += part.numbering.lines
+        whole.numbering.widen([part.numbering.lowest, part.numbering.highest])
+        whole.trouble.cut |= part.trouble.cut
+        whole.trouble.endless |= part.trouble.endless
+    return whole
+
+
+def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
     """Pass the text on, and note where it can be cut: behind a member that ends with a line."""
-    start = size = 0
+    start, size = part.start, 0
     whole = True  # whether the text so far ends with a line
     try:
-        for chunk in chunks(found.path, found.trouble):
+        for chunk in chunks(found.path, found.trouble, start=part.start, stop=part.stop):
             if not isinstance(chunk, Member):
                 whole = chunk.endswith(b"\n")
                 size += len(chunk)
@@ -104,22 +173,34 @@ def _cut(found: Survey) -> Iterator[bytes | Member]:
                 start, size = chunk.end, 0
     finally:  # also where reading stops early
         if size:
-            found.segments.append(Segment(start, found.path.stat().st_size, size))
+            found.segments.append(Segment(start, part.stop, size))
 
 
-def _look(piece: bytes, found: Survey) -> None:
-    own_calls = 0
+def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
+    own_calls = unnumbered = 0
     for line in _own_lines(piece):
         read = read_object(line)
         if read is not None:
             _take_line(read, found)
-            own_calls += phase_of(read) == EVENT
+            own_calls += is_call(read)
+            unnumbered += "id" not in read
     found.has_calls = found.has_calls or _has_calls(piece, own_calls)
     # Sums beside calls are counted when the calls are read.
     found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
-    if found.host_of and found.first is not None and _known_pairs(piece, found):
-        return
-    _take_columns(parse(piece), found)
+    lines = _line_count(piece)
+    found.numbering.take(piece, lines - unnumbered)
+    written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
+    undated = at_start and found.first is None
+    if undated or written_out or not _known_pairs(piece, lines, found):
+        _take_columns(parse(piece), found)
+
+
+def _line_count(piece: bytes) -> int:
+    """How many lines hold an object, as far as can be told without reading them."""
+    head, tail = piece[:2], piece[-8:].rstrip(b"\r\n")
+    unended = bool(tail) and not piece.endswith(b"\n")
+    brackets = head in (b"[\n", b"[\r"), tail.endswith(b"]") and tail != b"]}"
+    return piece.count(b"\n") + unended - sum(brackets)
 
 
 def _has_calls(piece: bytes, own: int) -> bool:
@@ -136,34 +217,17 @@ def _own_lines(piece: bytes) -> Iterator[bytes]:
         at = piece.find(OWN, end)
 
 
-def _known_pairs(piece: bytes, found: Survey) -> bool:
+def _known_pairs(piece: bytes, lines: int, found: Survey) -> bool:
     """Whether all processes and threads of the piece could be found by searching."""
-    total = _line_count(piece)
-    counted = 0
-    seen: set[bytes] = set()
-    at = 0
-    while counted < total and len(seen) < MOST_PAIRS:
-        match = _PAIR.search(piece, at)
-        if match is None:
-            return False
-        if match[0] not in seen:
-            seen.add(match[0])
-            counted += piece.count(match[0])
-            found.processes[int(match[1]), int(match[2])] = None
-        at = match.end()
-        if len(seen) == 1 and counted < total:
-            return False
-    return counted == total
-
-
-def _line_count(piece: bytes) -> int:
-    """How many lines hold an object: each of them names one process."""
-    ends = piece.count(b"\n") - 2 * len(MARGIN)
-    margin = len(MARGIN)
-    head, tail = piece[margin : margin + 2], piece[-margin - 2 : -margin]
-    unended = not tail.endswith(b"\n")
-    brackets = head == b"[\n", tail in (b"\n]", b"]\n")
-    return ends + unended - sum(brackets)
+    first = _PAIR.search(piece)
+    if first is None:
+        return False
+    if piece.count(first[0]) >= lines:  # counting one is far quicker than finding all
+        found.processes[int(first[1]), int(first[2])] = None
+        return True
+    pairs = _PAIR.findall(piece)
+    found.processes.update(dict.fromkeys((int(pid), int(tid)) for pid, tid in set(pairs)))
+    return len(pairs) >= lines
 
 
 def _take_line(read: Mapping[str, Any], found: Survey) -> None:
@@ -190,25 +254,24 @@ def _take_line(read: Mapping[str, Any], found: Survey) -> None:
 
 
 def _take_start(arguments: Mapping[str, Any], pid: int, found: Survey) -> None:
+    found.begun = True
     for key, table in (("exec_hash", found.program_of), ("cmd_hash", found.command_of)):
         value = hash_of(arguments.get(key))
         if value is not None:
             table.setdefault(pid, value)
 
 
-def _take_columns(columns: Columns, found: Survey) -> None:
-    for read in columns.others:
-        pid, tid = whole_number(read.get("pid")), whole_number(read.get("tid"))
-        if pid is not None and tid is not None and read.get("cat") != "dftracer":
+def _take_columns(parsed: Parsed, found: Survey) -> None:
+    for pid, tid, category, _ in parsed.counters.iter_rows():
+        if pid is not None and tid is not None and category != "dftracer":
             found.processes[pid, tid] = None
-    if not len(columns):
+    calls = parsed.calls
+    if calls.is_empty():
         return
-    found.span(int(columns.ts.min()), int((columns.ts + columns.dur).max()))
-    pairs = dict.fromkeys(zip(columns.pid.tolist(), columns.tid.tolist(), strict=True))
-    found.processes.update(pairs)
-    found.paths.update(dict.fromkeys(columns.path.values))
-    if columns.host.values:
-        hosts = dict(zip(columns.pid.tolist(), columns.host.codes.tolist(), strict=True))
-        for pid, code in hosts.items():
-            if code >= 0:
-                found.host_of.setdefault(pid, columns.host.values[code])
+    times = calls.select(first=pl.min("ts"), last=(pl.col("ts") + pl.col("dur")).max())
+    found.span(*times.row(0))
+    found.processes.update(dict.fromkeys(calls.select("pid", "tid").unique().rows()))
+    found.paths.update(dict.fromkeys(calls["fname"].drop_nulls().unique(maintain_order=True)))
+    hosts = calls.select("pid", "hostname").drop_nulls().unique(maintain_order=True)
+    for pid, host in hosts.rows():
+        found.named_host_of.setdefault(pid, host)

@@ -15,6 +15,7 @@ from ioprism.model.trace import Warn
 
 _HEAD = struct.Struct("<BiiiB")  # status, start, end, result, function
 _LOCAL = struct.Struct("<dd")  # start, end of the rank, seconds since 1970
+_LOCAL_COUNTS = struct.Struct("<ddii")  # start, end, files, records
 STREAMS = {"0": "<STDIN>", "1": "<STDOUT>", "2": "<STDERR>"}
 _OPENING = ("open", "open64", "creat", "creat64", "fopen", "fopen64", "openat", "tmpfile")
 # Which argument is a file number, if it is not the first.
@@ -81,6 +82,9 @@ def read_old_rank(layout: Layout, rank: int, warn: Warn) -> tuple[Stream, dict[i
     """Return one rank's calls, with paths in place of file numbers."""
     folder = layout.folder
     records = read_records(read_section(Section(folder / f"{rank}.itf")), layout.functions, warn)
+    told = _told_records(layout, rank)
+    if told is not None and len(records) < told:
+        warn(f"{len(records)} of {told} calls of rank {rank} are there; the others are missing")
     numbers: dict[Signature, int] = {}
     paths = dict(STREAMS)
     terminals = [numbers.setdefault(resolved(record, paths), len(numbers)) for record in records]
@@ -88,6 +92,16 @@ def read_old_rank(layout: Layout, rank: int, warn: Warn) -> tuple[Stream, dict[i
     times = ticks * layout.resolution
     stream = Stream(np.array(terminals, np.int64), times[:, 0], times[:, 1])
     return stream, {number: signature for signature, number in numbers.items()}
+
+
+def _told_records(layout: Layout, rank: int) -> int | None:
+    """How many calls a rank says it made; None if it does not say."""
+    try:
+        head = read_section(Section(layout.folder / f"{rank}.mt", 0, _LOCAL_COUNTS.size))
+        *_, records = _LOCAL_COUNTS.unpack(head)
+    except (OSError, struct.error):
+        return None
+    return int(records)
 
 
 def read_old_start(layout: Layout, rank: int) -> float:

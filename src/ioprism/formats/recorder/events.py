@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ import polars as pl
 
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers
 from ioprism.formats.recorder.back_references import read_old_rank
+from ioprism.formats.recorder.families import AS_FIRST, Families, families
 from ioprism.formats.recorder.layout import Layout
 from ioprism.formats.recorder.meaning import Meaning, meaning
-from ioprism.formats.recorder.signatures import Signature
+from ioprism.formats.recorder.signatures import Signature, SignatureTable
 from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_stream
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
@@ -43,19 +45,36 @@ class Vocabulary:
     amount: Integers
     moves: npt.NDArray[np.bool_]
     shifts_view: npt.NDArray[np.bool_]
-    thread: npt.NDArray[np.uint64]
 
 
 def vocabulary(signatures: Mapping[int, Signature], paths: dict[str, int]) -> Vocabulary:
     """Understand every signature once; new paths are added to `paths`."""
-    size = max(signatures, default=-1) + 1 if max(signatures, default=-1) < 2**31 else 0
-    understood = [(n, s, meaning(s)) for n, s in signatures.items() if 0 <= n < size]
-    rows = np.array([n for n, _, _ in understood], np.int64)
+    if isinstance(signatures, SignatureTable):
+        alike = families(signatures)
+        kinds = [signatures.row(row) for row in alike.first.tolist()]
+        return _vocabulary(signatures.numbers, alike.of_row, kinds, paths, alike)
+    numbers = np.array(list(signatures), np.int64)
+    return _vocabulary(numbers, np.arange(len(numbers)), list(signatures.values()), paths)
+
+
+def _vocabulary(
+    numbers: Integers, kind_of: Integers, kinds: Sequence[Signature], paths: dict[str, int],
+    alike: Families | None = None,
+) -> Vocabulary:  # fmt: skip
+    highest = int(numbers.max(initial=-1))
+    size = highest + 1 if highest < 2**31 else 0
+    kept = np.flatnonzero((numbers >= 0) & (numbers < size))
+    rows = numbers[kept]
+    meanings = [meaning(signature) for signature in kinds]
     handles: dict[str, int] = {}
 
-    def spread(values: list[int], default: int) -> Integers:
+    def spread(values: list[int], default: int, told: Integers | None = None) -> Integers:
+        """By number: what the kind says, or what is told of the signature itself."""
         column = np.full(size, default, np.int64)
-        column[rows] = values
+        each = np.array(values, np.int64)[kind_of] if values else np.zeros(0, np.int64)
+        if told is not None:
+            each = np.where(told == AS_FIRST, each, told)
+        column[rows] = each[kept]
         return column
 
     def path(m: Meaning) -> int:
@@ -67,32 +86,34 @@ def vocabulary(signatures: Mapping[int, Signature], paths: dict[str, int]) -> Vo
     def optional(value: int | None) -> int:
         return UNKNOWN if value is None else value
 
-    meanings = [m for _, _, m in understood]
-    names: list[str | None] = [None] * size
-    collective: list[bool | None] = [None] * size
-    nonblocking: list[bool | None] = [None] * size
-    for n, signature, m in understood:
-        names[n] = signature.function
-        collective[n], nonblocking[n] = m.call.collective, m.call.nonblocking
+    def text(values: list[Any], dtype: pl.DataType) -> pl.Series:
+        column = np.full(size, len(values), np.int64)
+        column[rows] = kind_of[kept]
+        return pl.Series([*values, None], dtype=dtype).gather(pl.Series(column))
+
+    told = alike.bytes if alike is not None else None
+    places = alike.offset if alike is not None else None
+    amounts = alike.amount if alike is not None else None
     return Vocabulary(
-        known=spread([1] * len(rows), 0).astype(np.bool_),
-        names=pl.Series(names, dtype=pl.Categorical()),
+        known=spread([1] * len(kinds), 0).astype(np.bool_),
+        names=text([signature.function for signature in kinds], pl.Categorical()),
         layer=spread([m.call.layer_code for m in meanings], 0).astype(np.uint8),
         operation=spread([m.call.operation_code for m in meanings], 0).astype(np.uint8),
-        collective=pl.Series(collective, dtype=pl.Boolean),
-        nonblocking=pl.Series(nonblocking, dtype=pl.Boolean),
+        collective=text([m.call.collective for m in meanings], pl.Boolean()),
+        nonblocking=text([m.call.nonblocking for m in meanings], pl.Boolean()),
         positional=spread([m.call.positional for m in meanings], 0).astype(np.bool_),
         file=spread([path(m) for m in meanings], -1),
         handle=spread([handle(m.handle) for m in meanings], -1),
         opens=spread([handle(m.opens) for m in meanings], -1),
-        bytes=spread([optional(m.bytes) for m in meanings], UNKNOWN),
-        offset=spread([UNKNOWN if m.offset is None else m.offset.base for m in meanings], UNKNOWN),
+        bytes=spread([optional(m.bytes) for m in meanings], UNKNOWN, told),
+        offset=spread(
+            [UNKNOWN if m.offset is None else m.offset.base for m in meanings], UNKNOWN, places
+        ),
         offset_per_rank=spread([0 if m.offset is None else m.offset.per_rank for m in meanings], 0),
         sets=spread([m.sets for m in meanings], 0).astype(np.bool_),
-        amount=spread([optional(m.position if m.sets else m.moves) for m in meanings], 0),
+        amount=spread([optional(m.position if m.sets else m.moves) for m in meanings], 0, amounts),
         moves=spread([m.moves is not None for m in meanings], 0).astype(np.bool_),
         shifts_view=spread([m.shifts_view for m in meanings], 0).astype(np.bool_),
-        thread=spread([0] * len(rows), 0).astype(np.uint64),
     )
 
 

@@ -61,12 +61,13 @@ def number(text: str) -> int | None:
 
 def meaning(signature: Signature) -> Meaning:
     """Understand a signature; arguments that make no sense are taken as missing."""
-    call = classify(_plain(signature.function))
+    call = classify(plain_name(signature.function))
     understand = _BY_LAYER.get(call.layer)
     return Meaning(call) if understand is None else understand(call, signature)
 
 
-def _plain(function: str) -> str:
+def plain_name(function: str) -> str:
+    """Return the name without the mark of MPI's profiling interface."""
     return function[1:] if function.startswith("PMPI_") else function
 
 
@@ -145,7 +146,7 @@ def _stdio(call: Call, signature: Signature) -> Meaning:
 
 
 def _mpiio(call: Call, signature: Signature) -> Meaning:
-    arguments, name = signature.arguments, _plain(signature.function)
+    arguments, name = signature.arguments, plain_name(signature.function)
     if call.operation == "open":
         handle = arguments[4] if len(arguments) > 4 else None
         return Meaning(call, _path(arguments, 1), opens=handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,12 +24,15 @@ from ioprism.formats.parquet import (
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Trace, Warn
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
 ROWS = 1_000_000  # read at once
 TICK = 1e-7  # seconds; what `tmid` counts
+METADATA = "_metadata"  # dask's: what all parts hold
+METADATA_BYTES = 64 * 2**20
+PART = re.compile(rb"part\.\d{1,7}\.parquet")
+MOST_PARTS = 10**6
 _PROCESS = ("app", "hostname", "rank", "thread_id")
 _DEFAULTS = {
     "app": pl.lit(None, dtype=pl.String),
@@ -61,9 +65,25 @@ class RecorderParquetReader:
             if not parts:
                 raise _broken(source, "none begins like Parquet")
             columns_of(parts)
-            return _Content(source, parts).trace()
+            trace = _Content(source, parts).trace()
         except UNREADABLE as error:
             raise _broken(source, first_line(error)) from error
+        for name in _missing_parts(source, parts):
+            trace.completeness.warn(f"{name} is missing, and its calls with it")
+        return trace
+
+
+def _missing_parts(source: Path, parts: Sequence[Path]) -> list[str]:
+    """The parts that dask's metadata names, or that their numbers leave out."""
+    if not source.is_dir():
+        return []
+    present = {part.name for part in parts}
+    numbers = [int(part.stem[5:]) for part in parts if PART.fullmatch(part.name.encode())]
+    told = {f"part.{number}.parquet" for number in range(min(max(numbers, default=-1), MOST_PARTS))}
+    if (source / METADATA).is_file():
+        with (source / METADATA).open("rb") as file:
+            told |= {name.decode() for name in PART.findall(file.read(METADATA_BYTES))}
+    return sorted(told - present, key=lambda name: (len(name), name)) if numbers else []
 
 
 def _broken(source: Path, why: str) -> BrokenTraceError:
@@ -159,16 +179,10 @@ class RecorderParquetPartition:
     keys: pl.DataFrame  # app, hostname, rank, thread_id, process, number
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; calls with impossible times are dropped."""
+        """Yield events in pieces of bounded size."""
         pointers = FilePointers()
-        dropped = 0
         for calls in until_damage(self._calls(), self.path.name, warn):
-            events = self._events(calls, pointers)
-            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
-            dropped += events.height - sound.height
-            yield sound.lazy()
-        if dropped:
-            warn(f"{self.path.name}: {dropped} calls with impossible times left out")
+            yield self._events(calls, pointers).lazy()
 
     def _calls(self) -> Iterator[pl.DataFrame]:
         height: int = pl.scan_parquet(self.path, glob=False).select(pl.len()).collect().item()
@@ -188,7 +202,7 @@ class RecorderParquetPartition:
         named = named.with_columns(
             start=start,
             end=start + pl.col("duration"),
-            bytes=pl.when(moves & pl.col("size").is_between(0, LARGEST_PLAUSIBLE)).then("size"),
+            bytes=pl.when(moves).then("size"),
         )
         offset = _offsets(named, pointers)
         return EVENTS.conform(

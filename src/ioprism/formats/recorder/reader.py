@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 
-RANKS_TOGETHER = 64  # in one partition
+RANKS_TOGETHER = 8  # in one partition
 
 
 class RecorderReader:
@@ -120,7 +120,7 @@ class _Content:
             found[rank] = vocabulary(signatures, self.paths)
         return found
 
-    def signatures(self, rank: int) -> dict[int, Signature]:
+    def signatures(self, rank: int) -> Mapping[int, Signature]:
         """Return the signatures of a rank, or of all ranks (-1)."""
         layout, warn = self.layout, _named(self.completeness.warn, rank)
         if layout.generation == "A":

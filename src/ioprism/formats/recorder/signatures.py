@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.formats.file_pointer import Integers
 from ioprism.model.trace import Warn
 
 USER_FUNCTION = 255  # its name is the second argument
 LONGEST_KEY = 2**24
-_ENTRY = struct.Struct("<iiiI")  # number, rank, length, count
-_EARLY_ENTRY = struct.Struct("<ii")  # number, length: as version 2.3 writes it
-_NARROW = struct.Struct("<QBBBi")  # thread, function, depth, arguments, length
-_WIDE = struct.Struct("<QiBBi")
+SPARSE = 16  # numbers that one signature may take up on average; a sound table has no gaps
+LEAST_NUMBERS = 65536  # that any table may use
+# An entry is number, rank, length and count; version 2.3 writes number and length only.
+_LENGTH_AT = (8, 4)
+_LENGTH = struct.Struct("<i")
+_FIELDS = [("depth", "u1"), ("arguments", "u1"), ("length", "<i4")]
+_NARROW = np.dtype([("thread", "<u8"), ("function", "u1"), *_FIELDS])
+_WIDE = np.dtype([("thread", "<u8"), ("function", "<i4"), *_FIELDS])
 
 
 class Signature(NamedTuple):
@@ -24,64 +35,127 @@ class Signature(NamedTuple):
     thread: int = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SignatureTable(Mapping[int, Signature]):
+    """Signatures as columns; one becomes an object when it is asked for."""
+
+    numbers: Integers  # by which calls refer to them
+    functions: Integers  # into `names`
+    names: tuple[str, ...]
+    texts: pl.Series  # arguments, each followed by a space
+    depth: Integers
+    thread: Integers
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        """Go through the numbers."""
+        return iter(self.numbers.tolist())
+
+    def __getitem__(self, number: int) -> Signature:
+        """Return the signature of a number."""
+        (rows,) = np.nonzero(self.numbers == number)
+        if not len(rows):
+            raise KeyError(number)
+        return self.row(int(rows[-1]))
+
+    def row(self, row: int) -> Signature:
+        """Return the signature in a row."""
+        return Signature(
+            self.names[int(self.functions[row])],
+            tuple(self.texts[row].split(" ")[:-1]),
+            int(self.depth[row]),
+            int(self.thread[row]),
+        )
+
+
 def read_signatures(
     data: bytes, functions: tuple[str, ...], *, wide: bool, warn: Warn
-) -> dict[int, Signature]:
+) -> SignatureTable:
     """Return the signatures by their number; a damaged table yields those before the damage."""
-    for entry in (_ENTRY, _EARLY_ENTRY):
-        keys, whole = _keys(data, entry)
+    for length_at in _LENGTH_AT:
+        starts, whole = _starts(data, length_at)
         if whole:
             break
     else:
-        keys, _ = _keys(data, _ENTRY)
+        starts, _ = _starts(data, length_at := _LENGTH_AT[0])
         warn("a table of call signatures is damaged; calls are missing")
     head = _WIDE if wide else _NARROW
-    found = {}
-    damaged = 0
-    for number, key in keys:
-        signature = _signature(key, functions, head)
-        if signature is None:
-            damaged += 1
-        else:
-            found[number] = signature
+    raw = np.frombuffer(data, np.uint8)
+    keys = starts[:-1] + length_at + 4
+    if length_at == _LENGTH_AT[0]:
+        keys += 4  # the count
+    stops = starts[1:]
+    complete = stops - keys >= head.itemsize
+    fields = _gathered(raw, keys[complete], head.itemsize).view(head)[:, 0]
+    found, known = _table(data, starts[:-1][complete], keys[complete], stops[complete], fields,
+                          functions)  # fmt: skip
+    damaged = len(keys) - int(known.sum())
     if damaged:
         warn(f"{damaged} call signatures are damaged and left out")
     return found
 
 
-def _keys(data: bytes, entry: struct.Struct) -> tuple[list[tuple[int, bytes]], bool]:
-    """Cut the table into keys; also say whether it was cut to its very end."""
-    if len(data) < 4:
-        return [], False
-    (count,) = struct.unpack_from("<i", data)
-    keys: list[tuple[int, bytes]] = []
-    at, place, size = 4, len(entry.format) - 3, entry.size
+def _table(
+    data: bytes, starts: Integers, keys: Integers, stops: Integers,
+    fields: npt.NDArray[np.void], functions: tuple[str, ...],
+) -> tuple[SignatureTable, npt.NDArray[np.bool_]]:  # fmt: skip
+    begin = keys + fields.dtype.itemsize
+    end = np.minimum(stops, begin + fields["length"].clip(0, LONGEST_KEY))
+    pairs = zip(begin.tolist(), end.tolist(), strict=True)
+    texts = _decoded([data[a:b] for a, b in pairs])
+    number = fields["function"].astype(np.int64)
+    names = list(functions)
+    known = (number >= 0) & (number < len(functions)) & (number != USER_FUNCTION)
+    for row in np.flatnonzero(number == USER_FUNCTION).tolist():
+        arguments = texts[row].split(" ")[:-1]
+        if len(arguments) > 1:
+            known[row] = True
+            number[row] = len(names)
+            names.append(arguments[1])
+    raw = np.frombuffer(data, np.uint8)
+    own = _gathered(raw, starts, 4).view("<i4")[:, 0].astype(np.int64)
+    # Tables of calls are as long as the highest number, so a damaged one must not be believed.
+    known &= (own >= 0) & (own < SPARSE * len(own) + LEAST_NUMBERS)
+    table = SignatureTable(
+        own[known],
+        number[known],
+        tuple(names),
+        texts.filter(pl.Series(known)),
+        fields["depth"][known].astype(np.int64),
+        fields["thread"][known],
+    )
+    return table, known
+
+
+def _gathered(raw: npt.NDArray[np.uint8], starts: Integers, size: int) -> npt.NDArray[np.uint8]:
+    """The bytes behind each start, one row each."""
+    return np.asarray(raw[starts[:, None] + np.arange(size)], np.uint8)
+
+
+def _decoded(texts: list[bytes]) -> pl.Series:
+    try:
+        return pl.Series(texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.PolarsError:
+        return pl.Series([text.decode("utf-8", "backslashreplace") for text in texts])
+
+
+def _starts(data: bytes, length_at: int) -> tuple[Integers, bool]:
+    """Where the entries begin, and the last one ends; also whether that is the very end."""
+    starts = [4]
+    at, end = 4, len(data)
+    head = length_at + (8 if length_at == _LENGTH_AT[0] else 4)
+    unpack = _LENGTH.unpack_from
+    count = struct.unpack_from("<i", data)[0] if end >= 4 else 0
     for _ in range(count):
-        if at + size > len(data):
-            return keys, False
-        fields = entry.unpack_from(data, at)
-        length = fields[2] if place else fields[1]
-        at += size
-        if not 0 <= length <= min(LONGEST_KEY, len(data) - at):
-            return keys, False
-        keys.append((fields[0], data[at : at + length]))
-        at += length
-    return keys, at == len(data)
-
-
-def _signature(key: bytes, functions: tuple[str, ...], head: struct.Struct) -> Signature | None:
-    if len(key) < head.size:
-        return None
-    thread, function, depth, _, length = head.unpack_from(key)
-    text = key[head.size : head.size + max(0, length)]
-    arguments = tuple(text.decode("utf-8", "backslashreplace").split(" ")[:-1])
-    name = _name(function, arguments, functions)
-    return None if name is None else Signature(name, arguments, depth, thread)
-
-
-def _name(number: int, arguments: tuple[str, ...], functions: tuple[str, ...]) -> str | None:
-    if 0 <= number < len(functions) and number != USER_FUNCTION:
-        return functions[number]
-    if number == USER_FUNCTION and len(arguments) > 1:
-        return arguments[1]
-    return None
+        if at + head > end:
+            break
+        (length,) = unpack(data, at + length_at)
+        if not 0 <= length <= LONGEST_KEY or at + head + length > end:
+            break
+        at += head + length
+        starts.append(at)
+    whole = end >= 4 and len(starts) == max(0, count) + 1 and at == end
+    return np.array(starts, np.int64), whole

@@ -9,7 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.formats.recorder.blobs import blobs, inflated, read_section
-from ioprism.formats.recorder.grammar import DamagedGrammarError, Numbers, read_rules, unfold
+from ioprism.formats.recorder.grammar import (
+    START,
+    DamagedGrammarError,
+    Numbers,
+    read_rules,
+    unfold,
+)
 from ioprism.formats.recorder.layout import (
     ALL_GRAMMARS,
     GRAMMAR,
@@ -126,12 +132,20 @@ def read_stream(layout: Layout, grammars: Grammars, rank: int, warn: Warn) -> St
     ticks = read_ticks(layout, rank)
     rules = grammars.rules.get(int(grammars.number_of[rank]))
     if rules is None or not len(ticks):
+        called = rules is None or len(rules.get(START, ())) > 0
+        if called and (rules is not None or len(ticks)):
+            lost = "order" if rules is None else "times"
+            warn(f"the {lost} of the calls of rank {rank} cannot be read; they are missing")
         return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
     try:
         order = unfold(rules, limit=len(ticks)).astype(np.int64)
     except DamagedGrammarError as error:
         warn(f"the grammar of rank {rank} is damaged: {error}; its calls are missing")
         return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+    if len(ticks) > len(order):
+        warn(
+            f"rank {rank} has {len(ticks)} timestamps for {len(order)} calls: its times are damaged"
+        )
     ticks = ticks[: len(order)].astype(np.int64)
     starts = np.cumsum(ticks[:, 0])
     ends = starts - ticks[:, 0] + ticks[:, 1]

@@ -20,7 +20,7 @@ from ioprism.formats.recorder.signatures import Signature
 from ioprism.formats.recorder.streams import Stream
 from ioprism.formats.text import head, lines
 from ioprism.model.files import file_table
-from ioprism.model.trace import Job, Trace, Warn
+from ioprism.model.trace import Completeness, Job, Trace, Warn
 
 HEAD = 4096
 _LINE = re.compile(
@@ -50,22 +50,33 @@ class RecorderTextReader:
         paths: dict[str, int] = {}
         ranks = []
         last = 0.0
-        for file in _files(source):
+        files = _files(source)
+        for file in files:
             stream, signatures = read_text(file, lambda _: None)
-            ranks.append(TextRank(file, vocabulary(signatures, paths)))
+            rank = int(file.stem) if len(files) > 1 else 0
+            ranks.append(TextRank(file, rank, vocabulary(signatures, paths)))
             last = max(last, float(stream.end.max(initial=0.0)))
         if not paths and not last:
             raise BrokenTraceError(
                 "no call can be read from it.\nHint: convert the Recorder trace again.",
                 source=source,
             )
+        count = max(own.rank for own in ranks) + 1
+        completeness = Completeness()
+        if count > len(ranks):
+            first = next(n for n, own in enumerate(ranks) if own.rank != n)
+            completeness.warn(
+                f"{count - len(ranks)} of {count} ranks have no file (rank {first} is the first); "
+                "their calls are missing"
+            )
         return Trace(
             format=self.name,
             paths=(source,),
-            job=Job(ranks=len(ranks), runtime=last),
+            job=Job(ranks=count, runtime=last),
             partitions=(TextPartition(source, tuple(ranks)),),
             load_files=lambda: file_table(list(paths)),
-            load_processes=partial(process_table, len(ranks)),
+            load_processes=partial(process_table, count),
+            completeness=completeness,
         )
 
 
@@ -111,6 +122,7 @@ class TextRank:
     """One rank's file."""
 
     path: Path
+    rank: int
     words: Vocabulary
 
 
@@ -124,7 +136,7 @@ class TextPartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield one rank's events after the other."""
         layout = Layout(self.source, "text", len(self.ranks), 0.0, 1e-7, ())
-        for rank, own in enumerate(self.ranks):
+        for own in self.ranks:
             stream, _ = read_text(own.path, warn)
             if len(stream):
-                yield events(stream, own.words, rank, 0.0, layout, warn).lazy()
+                yield events(stream, own.words, own.rank, 0.0, layout, warn).lazy()

@@ -6,6 +6,7 @@ import gzip
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError, TraceError
@@ -14,6 +15,7 @@ from ioprism.formats.samples.table import read_table
 from ioprism.model.samples import Run
 
 GZIP = b"\x1f\x8b"
+LARGEST_TEXT = 256 * 2**20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,24 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
 
 def _text(content: bytes, source: Path) -> str:
     try:
-        plain = gzip.decompress(content) if content.startswith(GZIP) else content
+        plain = _inflated(content, source) if content.startswith(GZIP) else content
         return plain.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise BrokenTraceError(
             f"the file is damaged or no text ({error}).\nHint: make it anew.", source=source
         ) from error
+
+
+def _inflated(content: bytes, source: Path) -> bytes:
+    with gzip.open(BytesIO(content)) as file:
+        plain = file.read(LARGEST_TEXT + 1)
+    if len(plain) > LARGEST_TEXT:
+        raise BrokenTraceError(
+            f"its {len(content):,} compressed bytes unpack to more than {LARGEST_TEXT:,}.\n"
+            "Hint: give the runs in several files.",
+            source=source,
+        )
+    return plain
 
 
 Read = Callable[[str, Path, bool], tuple[list[Run], list[str]]]

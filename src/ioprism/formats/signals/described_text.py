@@ -74,7 +74,7 @@ def read_described_text(source: Path, description: Path) -> Trace:
 def _description(path: Path) -> tuple[dict[str, Field], str]:
     try:
         described = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: not valid TOML ({error}).") from error
     operation = described.pop("operation", "other")
     unknown = set(described) - set(FIELDS)

@@ -21,7 +21,7 @@ from ioprism.formats.signals.tmio import parse_document, parse_flush
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness
 
-MOST_NAME = 200  # characters of a job's name
+MOST_NAME = 200  # characters of a job's name; a longer one is cut right behind, and refused later
 Problem = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError)
 
 
@@ -210,4 +210,4 @@ def _name(job: object) -> str | None:
     if not isinstance(job, str | int):
         raise ValueError("the name of a job is a text or a number")
     # JSON can hold halves of characters, which nothing else can.
-    return str(job)[:MOST_NAME].encode("utf-8", "replace").decode()
+    return str(job)[: MOST_NAME + 1].encode("utf-8", "replace").decode()

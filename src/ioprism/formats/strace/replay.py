@@ -22,6 +22,14 @@ _DEVICE = re.compile(r"<(?:char|block) \d+:\d+>$")
 _NOT_FILE = re.compile(r"(?:[A-Za-z][\w-]*):\[|anon_inode|/dev/null$|socket:|pipe:")
 _PARENTS = {"clone", "clone3", "fork", "vfork"}
 _COPIES = {"dup", "dup2", "dup3"}
+_PAIRS = {"pipe", "pipe2", "socketpair"}
+_MAKE_NO_FILE = {"socket", "accept", "accept4", "eventfd", "eventfd2", "epoll_create",
+                 "epoll_create1", "timerfd_create", "signalfd", "signalfd4", "inotify_init",
+                 "inotify_init1", "pidfd_open", "userfaultfd", "io_uring_setup",
+                 "perf_event_open"}  # fmt: skip
+_ON_SOCKETS = {"bind", "listen", "connect", "getsockname", "getpeername", "getsockopt",
+               "setsockopt", "shutdown", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg",
+               "recvmmsg"}  # fmt: skip
 _PIPES = re.compile(r"\[(\d{1,9})(?:<[^<>]*>)?, (\d{1,9})")
 _SIZED_TAIL = {"preadv2", "pwritev2"}  # flags stand behind the offset
 
@@ -83,11 +91,18 @@ class Replay:
             source = _descriptor(call.arguments)
             if source is not None and source in process.files and result is not None:
                 process.files[result] = process.files[source]
-        elif call.name in ("pipe", "pipe2") and (ends := _PIPES.search(call.arguments)):
+        else:
+            self._follow_other_than_files(process, call)
+
+    def _follow_other_than_files(self, process: Process, call: SystemCall) -> None:
+        """Note descriptors of pipes, sockets and events: reading from them is no file I/O."""
+        if call.name in _PAIRS and (ends := _PIPES.search(call.arguments)):
             for end in ends.groups():
                 process.files[int(end)] = OpenFile(None)
-        elif call.name in ("socket", "accept", "accept4") and result is not None:
-            process.files[result] = OpenFile(None)
+        elif call.name in _MAKE_NO_FILE and call.result is not None and call.result >= 0:
+            process.files[call.result] = OpenFile(None)
+        elif call.name in _ON_SOCKETS and (number := _descriptor(call.arguments)) is not None:
+            process.files[number] = OpenFile(None)
 
     def _begin(self, parent: Process, pid: int, arguments: str) -> None:
         """A child begins with its parent's files; a thread shares them."""

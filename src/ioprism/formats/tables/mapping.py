@@ -53,7 +53,7 @@ def is_mapping(path: Path) -> bool:
     """Whether a file is such a description."""
     try:
         read = _read(path)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(read.get("columns"), dict) and isinstance(read.get("table"), dict)
 
@@ -76,7 +76,7 @@ def read_mapping(path: Path) -> tuple[Path, TableMapping]:
         read = _read(path)
         table, columns = read["table"], read["columns"]
         target = path.parent / str(table["path"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _wrong(path, f"it lacks [columns] or [table] path ({error})") from error
     unit = str(table.get("time_unit", "s"))
     mapping = TableMapping(

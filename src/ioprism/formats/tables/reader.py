@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,16 +20,18 @@ from ioprism.formats.parquet import (
     is_parquet,
     until_damage,
 )
+from ioprism.formats.plausibility import LATEST
+from ioprism.formats.tables.compressed import blocks_of, is_compressed
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
 from ioprism.formats.text import head
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Trace, Warn
 
 ROWS = 250_000  # read at once
 HEAD = 65536
+NO_NUMBER = -1  # a size that is given and is none: it cannot be true, and is counted so
 PROCESS = ("application", "host", "pid", "tid", "rank", "process")
 _WHOLE = ("rank", "process", "pid", "tid", "offset", "bytes")
 _WORDS = ("application", "host", "file", "layer", "operation", "function")
@@ -102,24 +104,38 @@ class Table:
     path: Path
     mapping: TableMapping
 
-    def scan(self) -> pl.LazyFrame:
-        """The known columns under ioprism's names; those it lacks are null."""
+    def pieces(self, warn: Warn = lambda _: None) -> Iterator[pl.LazyFrame]:
+        """The known columns under ioprism's names; a compressed table comes in many pieces."""
         kind = _kind(self.path)
+        if kind != "parquet" and is_compressed(self.path):
+            blocks = blocks_of(self.path, lines_are_json=kind == "json", warn=warn)
+            yield from (self._known(block.lazy()) for block in blocks)
+        else:
+            yield self._known(self._scan(kind))
+
+    def every(self, step: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
+        """What a step finds in all rows; it is applied to pieces, and to what it found in them."""
+        found = [step(piece).collect(engine="streaming") for piece in self.pieces()]
+        return step(pl.concat(found).lazy()).collect()
+
+    def _scan(self, kind: str) -> pl.LazyFrame:
         if kind == "parquet":
             columns_of([self.path])
-            frame = pl.scan_parquet(self.path, glob=False)
-        elif kind == "json":
-            frame = pl.scan_ndjson(
+            return pl.scan_parquet(self.path, glob=False)
+        if kind == "json":
+            return pl.scan_ndjson(
                 glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
             )
-        else:
-            frame = pl.scan_csv(
-                self.path,
-                infer_schema=False,
-                truncate_ragged_lines=True,
-                ignore_errors=True,
-                glob=False,
-            )
+        return pl.scan_csv(
+            self.path,
+            infer_schema=False,
+            truncate_ragged_lines=True,
+            ignore_errors=True,
+            glob=False,
+        )
+
+    def _known(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The known columns; those it lacks are null."""
         present = set(frame.collect_schema().names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
         found = [name for name, own in wanted.items() if own in present]
@@ -132,6 +148,10 @@ class Table:
 
 def _typed(name: str, present: bool) -> pl.Expr:
     column = pl.col(name) if present else pl.lit(None).alias(name)
+    if name in ("offset", "bytes") and present:
+        given = column.is_not_null() & (column.cast(pl.String, strict=False) != "")
+        number = column.cast(pl.Int64, strict=False)
+        return pl.when(number.is_null() & given).then(NO_NUMBER).otherwise(number).alias(name)
     if name in _WHOLE:
         return column.cast(pl.Int64, strict=False)
     if name in _WORDS:
@@ -163,21 +183,26 @@ class _Content:
     def _span(self) -> tuple[float, float]:
         """Seconds of the first and the last event; tables that begin soon begin at zero."""
         start, end = _times(self.table.mapping.seconds)
-        found = self.table.scan().select(start.min().alias("a"), end.max().alias("b"))
-        first, last = found.collect(engine="streaming").row(0)
+        sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
+        plausible = (piece.filter(sound).select(start, end=end) for piece in self.table.pieces())
+        spans = [
+            piece.select(pl.col("start").min(), pl.col("end").max()).collect(engine="streaming")
+            for piece in plausible
+        ]
+        first, last = pl.concat(spans).select(pl.col("start").min(), pl.col("end").max()).row(0)
         if first is None or last is None:
             raise ValueError("no row has a start and an end")
         return (0.0 if 0 <= first < last - first + 1 else first), last
 
     @cached_property
     def files(self) -> pl.DataFrame:
-        found = self.table.scan().select("file").unique().collect(engine="streaming")
+        found = self.table.every(lambda piece: piece.select("file").unique())
         return found.drop_nulls().filter(pl.col("file") != "").sort("file").with_row_index("row")
 
     @cached_property
     def keys(self) -> pl.DataFrame:
         """Every process, with its row and its rank."""
-        seen = self.table.scan().select(PROCESS).unique().collect(engine="streaming")
+        seen = self.table.every(lambda piece: piece.select(PROCESS).unique())
         seen = seen.sort("rank", *PROCESS, nulls_last=False).with_row_index("own_row")
         who = pl.struct("application", "host", "pid").rank("dense").cast(pl.Int32) - 1
         return seen.with_columns(own_rank=pl.coalesce(pl.col("rank").cast(pl.Int32), who))
@@ -208,18 +233,13 @@ class TablePartition:
     origin: float  # seconds
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; rows without sound times are left out."""
-        dropped = 0
-        for rows in until_damage(self._tables(), self.table.path.name, warn):
-            events = self._events(rows)
-            sound = events.filter(pl.col("start").is_finite() & (pl.col("end") >= pl.col("start")))
-            dropped += events.height - sound.height
-            yield sound.lazy()
-        if dropped:
-            warn(f"{self.table.path.name}: {dropped} rows without sound times left out")
+        """Yield events in pieces of bounded size."""
+        for rows in until_damage(self._tables(warn), self.table.path.name, warn):
+            yield self._events(rows).lazy()
 
-    def _tables(self) -> Iterator[pl.DataFrame]:
-        yield from self.table.scan().collect_batches(chunk_size=ROWS, maintain_order=True)
+    def _tables(self, warn: Warn) -> Iterator[pl.DataFrame]:
+        for piece in self.table.pieces(warn):
+            yield from piece.collect_batches(chunk_size=ROWS, maintain_order=True)
 
     def _events(self, rows: pl.DataFrame) -> pl.DataFrame:
         start, end = _times(self.table.mapping.seconds)
@@ -231,11 +251,7 @@ class TablePartition:
             kinds, on=["layer", "operation", "function"], how="left", nulls_equal=True,
             maintain_order="left",
         )  # fmt: skip
-        size = [
-            pl.when(pl.col(name).is_between(0, LARGEST_PLAUSIBLE)).then(pl.col(name)).alias(name)
-            for name in ("offset", "bytes")
-        ]
-        columns = named.with_columns(start - self.origin, end.alias("end") - self.origin, *size)
+        columns = named.with_columns(start - self.origin, end.alias("end") - self.origin)
         return EVENTS.conform(
             columns.with_columns(
                 file="row",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.analyses.periodicity.online import Tracker
+from ioprism.analyses.periodicity.live.online import Tracker
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve
@@ -17,6 +17,18 @@ def page() -> str:
         body=asset("live.html"),
         styles=("plots.css",),
         scripts=("charts.js", "plots.js", "live.js"),
+        data={},
+        connect=True,
+    )
+
+
+def fleet_page() -> str:
+    """Return the page of all jobs: next phases on one time axis, and who meets whom."""
+    return frame(
+        title="All running jobs: who will do I/O when?",
+        body=asset("fleet.html"),
+        styles=("plots.css",),
+        scripts=("charts.js", "plots.js", "fleet.js"),
         data={},
         connect=True,
     )

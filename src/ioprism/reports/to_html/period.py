@@ -8,38 +8,46 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity import hybrid
-from ioprism.analyses.periodicity.results import Rhythm
-from ioprism.analyses.periodicity.spectrum import power_spectrum
-from ioprism.analyses.periodicity.wavelet import scalogram
+from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.results import Period, Rhythm
+from ioprism.analyses.periodicity.spectral import hybrid
+from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
+from ioprism.analyses.periodicity.spectral.stft import spectrogram
+from ioprism.analyses.periodicity.spectral.wavelet import Scalogram, scalogram
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.model.trace import Trace
+from ioprism.pipeline.period import RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_json.period import named_body, period_body
 
 POINTS = 8192  # of a curve; more than a wide screen shows at once
 LINES = 4096  # of a spectrum
+MOST_PHASES = 2000  # more cannot be told apart
+WINDOW = 4.0  # periods in a window of the spectrogram
+FAIR_SHARE = 0.1  # of the strongest period's power
+OCTAVES = 2.0  # around the answer
 
 
-def page(found: Rhythm, trace: Trace, *, direction: str) -> str:
+def page(found: Rhythm, trace: Trace, settings: RhythmSettings) -> str:
     """Return the page."""
     return frame(
         title="The rhythm of a job's I/O",
         body=asset("period.html"),
         styles=("plots.css",),
         scripts=("charts.js", "plots.js", "period.js"),
-        data=_data(found, trace, direction),
+        data=_data(found, trace, settings),
     )
 
 
-def _data(found: Rhythm, trace: Trace, direction: str) -> dict[str, Any]:
+def _data(found: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
     signal = found.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "direction": direction,
+        "direction": settings.direction,
         "signal": curve(signal),
-        "period": None if found.period is None else asdict(found.period),
+        "period": period_body(found.period),
         "candidates": [asdict(candidate) for candidate in found.candidates],
         "waves": [asdict(wave) for wave in (found.fit or found).components],
         "fit": None
@@ -47,9 +55,13 @@ def _data(found: Rhythm, trace: Trace, direction: str) -> dict[str, Any]:
         else {"before": short(found.fit.mse_before), "after": short(found.fit.mse_after)},
         "burst": None if found.burst is None else asdict(found.burst),
         "next": None if found.next_phase is None else asdict(found.next_phase),
+        "rhythms": [named_body(one) for one in found.rhythms],
+        "turns": found.takes_turns,
+        "phases": [] if found.period is None else list(found.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(signal),
-        "hybrid": _hybrid(signal),
+        "scalogram": picture_of_periods(scalogram(signal), signal, found.period),
+        "spectrogram": picture_of_periods(_spectrogram(signal, found.period), signal, found.period),
+        "hybrid": _hybrid(signal, settings.options),
     }
 
 
@@ -77,18 +89,38 @@ def spectrum(signal: Signal) -> dict[str, Any]:
     }
 
 
-def picture_of_periods(signal: Signal) -> dict[str, Any] | None:
+def picture_of_periods(
+    picture: Scalogram, signal: Signal, period: Period | None
+) -> dict[str, Any] | None:
     """Return which period is strong when, or None for too short a signal."""
-    picture = scalogram(signal)
     if not picture.power.size:
         return None
+    kept = _rows_that_matter(picture, period)
     return {
-        "periods": [short(value) for value in picture.periods.tolist()],
+        "periods": [short(value) for value in picture.periods[kept].tolist()],
         "columns": len(picture.times),
         "start": signal.start,
         "end": signal.end,
-        "power": _as_bytes(picture.power),
+        "power": _as_bytes(picture.power[kept]),
     }
+
+
+def _spectrogram(signal: Signal, period: Period | None) -> Scalogram:
+    span = signal.end - signal.start
+    return spectrogram(signal, window=WINDOW * period.seconds if period else span / WINDOW)
+
+
+def _rows_that_matter(picture: Scalogram, period: Period | None) -> slice:
+    """The periods around the answer, and all that have a fair share of the power."""
+    power = picture.power.sum(axis=1)
+    strong = np.flatnonzero(power >= FAIR_SHARE * power.max())
+    low, high = int(strong.min()), int(strong.max())
+    if period is not None:
+        around = np.flatnonzero(np.abs(np.log2(picture.periods / period.seconds)) <= OCTAVES)
+        if len(around):
+            low, high = min(low, int(around.min())), max(int(around.max()), int(around.min()))
+            low = max(low, int(around.min()) - int(OCTAVES * 6))
+    return slice(low, high + 1)
 
 
 def _as_bytes(power: FloatArray) -> str:
@@ -97,8 +129,8 @@ def _as_bytes(power: FloatArray) -> str:
     return base64.b64encode(levels.tobytes()).decode("ascii")
 
 
-def _hybrid(signal: Signal) -> dict[str, Any] | None:
-    found = hybrid.analyse(signal)
+def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
+    found = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
     if found is None:
         return None
     correlation = Signal(signal.start, signal.interval, found.correlation())

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.analyses.periodicity.results import Rhythm
+from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
@@ -22,6 +23,7 @@ from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
+from ioprism.reports.to_json.period import period_body
 from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
 from ioprism.reports.wording import job_facts, label, quantity, verdict
 from ioprism.text import printable
@@ -193,6 +195,8 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         told["id"] = f"cause-{number + 1}-{cause.code}"
         told["title"] = printable(cause.title)
         told["show"] = cause_concern(cause, document.timeline, document.trace)
+        told["contrast"]["names"] = list(cause.facts.get("groups", ("concerned", "others")))
+        told["contrast"]["what"] = None
         told["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
     hidden = [
         f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden behind "
@@ -248,8 +252,8 @@ def _rhythm(found: Rhythm | None, direction: str) -> dict[str, Any] | None:
     return {
         "of": direction,
         "signal": curve(signal),
-        "period": None if found.period is None else asdict(found.period),
+        "period": period_body(found.period),
         "next": None if found.next_phase is None else asdict(found.next_phase),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(signal),
+        "scalogram": picture_of_periods(scalogram(signal), signal, found.period),
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ioprism.analyses.periodicity.online import Prediction
+from ioprism.analyses.periodicity.live.online import Prediction
+from ioprism.analyses.periodicity.results import Period
 from ioprism.reports import to_json
 
 
@@ -17,7 +18,7 @@ def body(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
         "ranks": ranks,
         "time": prediction.time,
         "window": list(prediction.window),
-        "period": None if prediction.period is None else _fields(prediction.period),
+        "period": None if prediction.period is None else _period(prediction.period),
         "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
         "probabilities": [_fields(found) for found in prediction.probabilities],
         "change": None if prediction.change is None else _fields(prediction.change),
@@ -31,6 +32,13 @@ def line(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
         return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
     except ValueError:  # a number that JSON does not know; rare, and dear to look for
         return to_json.line(values)
+
+
+def _period(period: Period) -> dict[str, Any]:
+    """A period without the list of its phases, which every line would repeat."""
+    fields = _fields(period)
+    del fields["phases"]
+    return fields
 
 
 def _fields(result: object) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from ioprism.analyses.periodicity.results import Component, Period, Rhythm
+from ioprism.analyses.periodicity.results import Component, NamedPeriod, Period, Rhythm
+from ioprism.pipeline.period import JobRhythm, RhythmSettings
 
 
 def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
@@ -20,7 +21,9 @@ def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
             "end": signal.end,
             "direction": direction,
         },
-        "period": _period(found.period),
+        "period": period_body(found.period),
+        "rhythms": [named_body(one) for one in found.rhythms],
+        "takes_turns": found.takes_turns,
         "candidates": [asdict(candidate) for candidate in found.candidates],
         "components": _waves(found.components),
         "fit": None
@@ -35,19 +38,40 @@ def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
     }
 
 
-def parts_body(parts: Iterable[tuple[str, Rhythm, float]], *, key: str) -> dict[str, Any]:
-    """Return the rhythm of every file, rank, directory or application."""
+def job_body(found: JobRhythm, settings: RhythmSettings) -> dict[str, Any]:
+    """Return the whole document's own keys, those of parts included if they were asked for."""
+    whole = body(found.whole, direction=settings.direction)
+    if settings.by is None:
+        return whole
+    parts = [
+        {"name": part.name, "bytes": part.bytes, "period": period_body(part.rhythm.period)}
+        for part in found.parts
+    ]
+    return {**whole, "by": settings.by, "parts": parts}
+
+
+def period_body(period: Period | None) -> dict[str, Any] | None:
+    """Return a period without the list of its phases."""
+    if period is None:
+        return None
+    every = asdict(period)
+    del every["phases"]
+    return every
+
+
+def named_body(one: NamedPeriod) -> dict[str, Any]:
+    """Return one of the rhythms."""
+    period = one.period
     return {
-        "by": key,
-        "parts": [
-            {"name": name, "bytes": moved, "period": _period(found.period)}
-            for name, found, moved in parts
-        ],
+        "seconds": period.seconds,
+        "direction": one.direction,
+        "part": one.part,
+        "valid_ranges": period.valid_ranges,
+        "false_alarm_probability": period.false_alarm_probability,
+        "confidence": period.confidence,
+        "certainty": period.certainty,
+        "repetitions": period.repetitions,
     }
-
-
-def _period(period: Period | None) -> dict[str, Any] | None:
-    return None if period is None else asdict(period)
 
 
 def _waves(waves: Iterable[Component]) -> list[dict[str, float]]:

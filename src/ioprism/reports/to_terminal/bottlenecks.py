@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -28,6 +29,9 @@ def show(found: Bottlenecks, console: Console, *, page: int, top: int | None) ->
     if not found.totals["operations"]:
         console.print("\n  No I/O was recorded.")
         return
+    if found.settings.get("method") == "excess":
+        _one_list(found, console, page=page, top=top)
+        return
     for view in found.views:
         told = [b for b in found.bottlenecks if b.view == view.view]
         if view.bottlenecks:
@@ -35,6 +39,31 @@ def show(found: Bottlenecks, console: Console, *, page: int, top: int | None) ->
             console.print(_tree(view, told, page=page, top=top))
     heading(console, "In all")
     facts(console, _summary(found))
+
+
+def _one_list(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+    """Print what costs more than its peers, most seconds first."""
+    views = ", ".join(view.view[0] for view in found.views)
+    if not found.bottlenecks:
+        console.print(f"\n  Nothing costs noticeably more than its peers (seen by {views}).")
+        return
+    heading(console, f"What costs more than its peers (seen by {views})")
+    for bottleneck in found.bottlenecks:
+        console.print(Padding(_sentence(bottleneck), (0, 0, 0, 2)))
+        for reason in bottleneck.reasons[1:]:
+            console.print(Padding(Text(printable(reason.message), "dim"), (0, 0, 0, 7)))
+    left = found.found - (page - 1) * (top or found.found) - len(found.bottlenecks)
+    if left > 0:
+        console.print(Text(f"  {left:,} more: --page {page + 1}, or a larger --top", "dim"))
+
+
+def _sentence(bottleneck: Bottleneck) -> Text:
+    style = STYLES.get(bottleneck.label, "")
+    return Text.assemble(
+        (f"{bottleneck.id.ljust(5)}", style or "bold"),
+        Text(bottleneck.title, overflow="fold"),
+        (f"  [{bottleneck.time_share:.0%} of the time in I/O]", "dim"),
+    )
 
 
 def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from rich.text import Text
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import counted, facts, heading, name, table
+from ioprism.reports.wording import held_up
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
@@ -31,6 +32,8 @@ _SHARES = ("share", "imbalance")
 
 def show(found: Insights, job: Job, console: Console, *, everything: bool) -> None:
     """Print what is wrong with what to do about it, then what else is worth knowing."""
+    if (opening := held_up(found.slowest, job.runtime)) is not None:
+        console.print(Text(f"{opening}.", "bold"))
     heading(console, "Job")
     facts(console, _job_facts(job))
     serious = [f for f in found.findings if f.severity in SERIOUS]
@@ -58,7 +61,9 @@ def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
 
 def _headline(finding: Finding) -> Text:
     stake = finding.seconds_at_stake
-    time = f"  ({format_seconds(stake)} at stake)" if stake and finding.severity in SERIOUS else ""
+    about = "about " if finding.evidence.get("estimated") else ""
+    costs = stake and finding.severity in SERIOUS
+    time = f"  ({about}{format_seconds(stake)} at stake)" if costs else ""
     return Text.assemble(
         (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
         printable(finding.title),

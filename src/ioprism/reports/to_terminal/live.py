@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioprism.analyses.periodicity.online import Change, Prediction
+from ioprism.analyses.periodicity.live.online import Change, Prediction
 from ioprism.model.signal import Signal
 from ioprism.reports.to_terminal import name
 from ioprism.reports.to_terminal.plot import bars, columns

@@ -9,44 +9,72 @@ from rich.text import Text
 
 from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
+from ioprism.pipeline.period import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_rate, format_seconds
 
 WIDTH, ROWS = 72, 6
 MOST_RANGES = 5
+MOST_RHYTHMS = 20
 
 
 def show(found: Rhythm, console: Console, *, direction: str) -> None:
     """Print the verdict, a small picture, and the numbers behind it."""
-    heading(console, _verdict(found.period, direction))
+    heading(console, _verdict(found, direction))
     _picture(found, console)
     if found.period is not None:
         facts(console, _facts(found.period, found))
+    _others(found, console)
     _candidates(found, console)
     _components(found, console)
 
 
-def show_parts(parts: Sequence[tuple[str, Rhythm, float]], console: Console, *, key: str) -> None:
+def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:
     """Print which files, ranks or directories carry a rhythm."""
     heading(console, f"The rhythm by {key}")
     rows = [
         (
-            name(label),
-            format_bytes(moved),
-            format_seconds(r.period.seconds) if r.period else "none",
-            f"{r.period.false_alarm_probability:.1e}" if r.period else "",
+            name(part.name),
+            format_bytes(part.bytes),
+            format_seconds(part.rhythm.period.seconds) if part.rhythm.period else "none",
+            f"{part.rhythm.period.false_alarm_probability:.1e}" if part.rhythm.period else "",
         )
-        for label, r, moved in parts
+        for part in parts
     ]
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def _verdict(period: Period | None, direction: str) -> str:
+def _verdict(found: Rhythm, direction: str) -> str:
+    period = found.period
     what = {"both": "I/O"}.get(direction, f"{direction} phases")
+    verb = "repeats" if direction == "both" else "repeat"
     if period is None:
         return f"No period: the {what} may as well come by chance"
-    return f"The {what} repeat every {format_seconds(period.seconds)}"
+    every = format_seconds(period.seconds)
+    if found.takes_turns:
+        return f"Reads and writes take turns; each repeats every {every}"
+    if period.certainty == "maybe":
+        return f"Maybe the {what} {verb} every {every}"
+    return f"The {what} {verb} every {every}"
+
+
+def _others(found: Rhythm, console: Console) -> None:
+    """All rhythms, where there are several."""
+    if len(found.rhythms) < 2:
+        return
+    heading(console, "All rhythms")
+    rows = [
+        (
+            format_seconds(one.period.seconds),
+            one.direction if one.part is None else name(one.part),
+            _ranges(one.period),
+            _percent(one.period),
+            f"{one.period.confidence:.0%}",
+        )
+        for one in found.rhythms[:MOST_RHYTHMS]
+    ]
+    table(console, ("period", "of", "holds in", "by chance", "confidence"), rows)
 
 
 def _picture(found: Rhythm, console: Console) -> None:
@@ -75,7 +103,7 @@ def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
         ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
         ("by chance", f"a signal without rhythm looks like this in {_percent(period)} of cases"),
-        ("confidence", f"{period.confidence:.0%} ({period.method})"),
+        ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
     if found.burst is not None:
@@ -90,6 +118,14 @@ def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
     if found.next_phase is not None:
         rows.append(("next phase", _next(found.next_phase)))
     return rows
+
+
+def _why_maybe(period: Period) -> str:
+    if period.certainty == "sure":
+        return ""
+    if period.repetitions < 3:
+        return ", maybe: only two repetitions"
+    return ", maybe: equal phases speak for a loop, their distances jitter strongly"
 
 
 def _percent(period: Period) -> str:

@@ -57,7 +57,9 @@ def _findings(document: Document, console: Console) -> None:
 def _finding(finding: Finding, console: Console) -> None:
     console.print()
     stake = finding.seconds_at_stake
-    time = f"  {format_seconds(stake)} at stake" if stake and finding.severity in SERIOUS else ""
+    about = "about " if finding.evidence.get("estimated") else ""
+    costs = stake and finding.severity in SERIOUS
+    time = f"  {about}{format_seconds(stake)} at stake" if costs else ""
     console.print(
         Padding(
             Text.assemble(
@@ -69,10 +71,11 @@ def _finding(finding: Finding, console: Console) -> None:
             (0, 0, 0, 2),
         )
     )
-    numbers = list(finding.evidence.items())[:EVIDENCE]
-    told = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)
-    if told:
-        console.print(Padding(Text(told, style="dim", overflow="fold"), (0, 0, 0, 7)))
+    told = ((key, value) for key, value in finding.evidence.items() if key != "estimated")
+    numbers = list(told)[:EVIDENCE]
+    line = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)
+    if line:
+        console.print(Padding(Text(line, style="dim", overflow="fold"), (0, 0, 0, 7)))
     for advice in finding.recommendations[:2]:
         console.print(Padding(Text(f"→ {advice.text}"), (0, 0, 0, 7)))
 

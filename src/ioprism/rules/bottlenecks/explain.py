@@ -8,12 +8,17 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.bottlenecks.find import PREFIX, Found
+from ioprism.analyses.bottlenecks.cross_view import PREFIX
+from ioprism.analyses.bottlenecks.find import Found
 from ioprism.analyses.bottlenecks.reasons import Cause, Verdicts, evidence, judged
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, Reason
 from ioprism.rules.bottlenecks.load import ReasonRule, Rule
+from ioprism.rules.bottlenecks.sentence import sentence
 from ioprism.rules.bottlenecks.template import TEXT_FIELDS
 from ioprism.views.perspectives.fields import FIELDS
+
+# What needs no telling of a record that costs more than its peers.
+COMMONPLACE = ("large_transfers",)
 
 
 def causes(rules: Sequence[Rule]) -> list[Cause]:
@@ -39,9 +44,11 @@ def explained(
     settings: Mapping[str, Any] | None = None,
 ) -> Bottlenecks:
     """Judge all bottlenecks and word those of one page of every view."""
+    if found.one_list:
+        rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
     verdicts = judged(found.table, causes(rules))
     table = found.table.with_columns(verdicts.explained)
-    told = _page(table, top, page)
+    told = _page(table, top, page, per_view=not found.one_list)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
     return Bottlenecks(
         totals=found.totals,
@@ -61,12 +68,13 @@ def _front(table: pl.DataFrame) -> list[str]:
     return ["id", "view", *records, "label", "severity", "at_stake", "job_share", "explained"]
 
 
-def _page(table: pl.DataFrame, top: int | None, page: int) -> pl.Series:
-    """The rows to tell: of every view one page, most time beyond proportion first."""
+def _page(table: pl.DataFrame, top: int | None, page: int, *, per_view: bool) -> pl.Series:
+    """The rows to tell, of all or of every view one page: most seconds first."""
     rows = table.select("view", "number").with_row_index("row")
     if top is None:
         return rows["row"]
-    place = pl.col("number").rank("ordinal").over("view")
+    order = pl.col("number").rank("ordinal")
+    place = order.over("view") if per_view else order
     first = (page - 1) * top
     return rows.filter(place.is_between(first + 1, first + top))["row"]
 
@@ -124,9 +132,20 @@ def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottlene
         bytes=round(row["size"]),
         bytes_share=row["size_share"],
         function=row["function"],
+        excess_seconds=row.get("excess_seconds", row["excess_time"]),
+        views=tuple((row.get("views") or row["view"].replace(".", "+")).split(", ")),
+        peers=_peers(row),
+        title=sentence(row, reasons),
         fields={name: row[name] for name in FIELDS if name in row},
         reasons=reasons,
     )
+
+
+def _peers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record is compared with, in the list over all views."""
+    names = ("factor", "peers_seconds", "same_work", "alike", "records", "window_start",
+             "window_end")  # fmt: skip
+    return {name: row[name] for name in names if row.get(name) is not None}
 
 
 def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ioprism.analyses.diagnosis.result import Cause
 from ioprism.model.trace import Trace
+from ioprism.rules.circumstances import HDF5_NAMES, MPI_LIBRARIES
 
 _MODULES = {
     "hdf5": ("H5F", "H5D", "HDF5"), "pnetcdf": ("PNETCDF_FILE", "PNETCDF_VAR", "PNETCDF"),
     "mpiio": ("MPI-IO",), "stdio": ("STDIO",),
 }  # fmt: skip
-_HDF5 = (".h5", ".hdf5", ".he5", ".nc4")
 _MANY_FILES = 10  # for each file that a rank would need
 _REOPENED = 4  # metadata calls for a file: open and close, and once more
 
@@ -19,7 +19,7 @@ def circumstances(cause: Cause, trace: Trace) -> set[str]:
     found = {name for name, modules in _MODULES.items() if _used(trace, modules)}
     found.add("parallel" if (trace.job.ranks or 1) > 1 else "serial")
     path = str(cause.culprit.get("file", ""))
-    if path.endswith(_HDF5):
+    if path.endswith(HDF5_NAMES):
         found.add("hdf5")
     if _on_lustre(trace):
         found.add("lustre")
@@ -29,15 +29,12 @@ def circumstances(cause: Cause, trace: Trace) -> set[str]:
     if "python" in program or ".py" in program:
         found.add("python")
     told = " ".join([program, *trace.job.metadata.values()]).lower()
-    found |= {name for name, words in _MPI.items() if any(word in told for word in words)}
+    found |= {name for name, words in MPI_LIBRARIES.items() if any(word in told for word in words)}
     if float(cause.facts.get("calls_per_file", 0)) > _REOPENED:
         found.add("reopened")
     if "directory" in cause.culprit:
         found.add("many-files")
     return found
-
-
-_MPI = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
 
 
 def _used(trace: Trace, modules: tuple[str, ...]) -> bool:

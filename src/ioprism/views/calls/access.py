@@ -8,7 +8,8 @@ in the order of their start, as readers cut traces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -34,6 +35,8 @@ _WHOLE = pl.Schema(
     }
 )
 
+LONG_READ = 2**20  # bytes
+
 _IS_DATA = pl.col("operation").is_in(["read", "write"])
 _IS_OPEN = pl.col("operation") == "open"
 _REACHED = pl.col("offset") + pl.col("bytes")
@@ -44,7 +47,8 @@ class AccessPattern:
     """Sums per layer, file, rank and operation, and where each piece begins and ends."""
 
     small_bytes: float
-    alignment: int  # bytes
+    alignment: int  # bytes, where the layout of the file is not known
+    stripes: Mapping[int, int] = field(default_factory=dict)  # bytes, by file
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Summarise some of the events, sorted by rank, file and start."""
@@ -55,7 +59,7 @@ class AccessPattern:
         previous = _REACHED.shift(1).over(*KEYS, "episode")
         known = ordered.with_columns(
             previous=pl.when(_IS_DATA).then(previous),
-            misaligned=_IS_DATA & (pl.col("offset") % self.alignment != 0),
+            misaligned=_IS_DATA & misaligned(self.alignment, self.stripes),
         )
         sums = known.group_by(KEYS).agg(*self._sums(), *_borders())
         # Opens come first, so that counting them up to a row includes those of its piece.
@@ -94,6 +98,22 @@ class AccessPattern:
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join the pieces: one row per layer, file, rank and operation."""
         return partials.map_batches(_stitched, schema=_WHOLE)
+
+
+def misaligned(alignment: int, stripes: Mapping[int, int]) -> pl.Expr:
+    """Whether a request begins off the alignment; in striped files, whether it crosses stripes.
+
+    A request inside one stripe touches one lock and one target, wherever it begins. A long read
+    takes one block more of many, which costs nothing.
+    """
+    offset = pl.col("offset")
+    long_read = (pl.col("operation") == "read") & (pl.col("bytes") >= LONG_READ)
+    off = (offset % alignment != 0) & ~long_read
+    if not stripes:
+        return off
+    size = pl.col("file").replace_strict(dict(stripes), default=None, return_dtype=pl.Int64)
+    crosses = (offset % size != 0) & (offset // size != (_REACHED - 1) // size)
+    return pl.when(size.is_not_null()).then(crosses).otherwise(off)
 
 
 def _borders() -> list[pl.Expr]:

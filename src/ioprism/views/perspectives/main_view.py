@@ -7,7 +7,7 @@ pass, and everything later is sums and maxima over its rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -55,6 +55,8 @@ _PIECE = pl.Schema({**_MAIN, **_EDGES})
 @dataclass(frozen=True, slots=True)
 class MainView:
     """Calls, bytes and seconds by process, file, time bucket, class of call and function."""
+
+    shard_by: ClassVar = ("process", "file")  # what a stream of requests has in common
 
     bucket: float = 1.0  # seconds
     # split: a call is shared out among the buckets it spans, by duration.

@@ -18,7 +18,7 @@ import polars as pl
 from ioprism.errors import NoSuchTraceError, OutputError
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.trace import Completeness, Job, Mount, Trace
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_folder
 from ioprism.version import __version__
 from ioprism.views.perspectives.main_view import VERSION, MainView
 
@@ -61,8 +61,7 @@ class StageStore:
         }
         tables = {"main": stage.main, "files": trace.files, "processes": trace.processes}
         try:
-            with atomic_write(self.folder / key, replace=True) as aside:
-                aside.mkdir()
+            with atomic_folder(self.folder / key, marker=FACTS, replace=True) as aside:
                 for name, table in tables.items():
                     table.write_parquet(aside / f"{name}.parquet", compression="zstd")
                 (aside / FACTS).write_text(json.dumps(facts), encoding="utf-8")

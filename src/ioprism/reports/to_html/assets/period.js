@@ -3,7 +3,9 @@ const find = (id) => document.getElementById(id);
 const seconds = (value) => `${plain(value)} s`;
 const found = data.period;
 const subject = data.direction === "both" ? "The job's I/O" : `The job's ${data.direction} phases`;
-const verdict = found ? `${subject}: a period of ${seconds(found.seconds)}` : `${subject}: no period`;
+const maybe = found && found.certainty === "maybe" ? "maybe " : "";
+const verdict = !found ? `${subject}: no period`
+  : data.turns ? `Reads and writes take turns; each repeats every ${seconds(found.seconds)}` : `${subject}: ${maybe}a period of ${seconds(found.seconds)}`;
 find("verdict").textContent = verdict;
 find("source").textContent = data.source.join(", ");
 for (const text of data.warnings) find("warnings").append(element("p", text, "warning"));
@@ -20,6 +22,11 @@ if (data.burst) facts.push(["each phase", `${seconds(data.burst.width)}, ${(100 
 if (data.next) facts.push(["next phase", `from ${plain(data.next.start)} to ${seconds(data.next.end)}, about ${bytes(data.next.bytes)}`]);
 if (data.fit) facts.push(["fit", `mean square error ${plain(data.fit.before)} before, ${plain(data.fit.after)} after`]);
 table(find("facts"), ["", ""], facts);
+if (data.rhythms.length > 1) {
+  table(find("rhythms"), ["period", "of", "holds in", "false alarm", "confidence"], data.rhythms.map((one) => [
+    seconds(one.seconds), one.part || one.direction, one.valid_ranges.map(([a, b]) => `${plain(a)} to ${seconds(b)}`).join(", "),
+    plain(one.false_alarm_probability), `${(100 * one.confidence).toFixed(0)} %`]));
+} else find("rhythms-section").remove();
 
 const last = data.next ? Math.max(data.signal.end, data.next.end) : data.signal.end;
 const time = axis(data.signal.start, last);
@@ -34,7 +41,10 @@ if (data.waves.length) {
   curves.push({ name: `sum of ${data.waves.filter((w) => w.frequency > 0).length} waves`, colour: "--c3", width: 1.6, at: (x) => all.reduce((sum, one) => sum + one(x), 0) });
 }
 const marks = data.next ? [{ x: data.next.start, name: "next phase" }] : [];
-plot(find("signal"), { label: "Bandwidth over time", axis: time, height: 280, curves, bands: found ? found.valid_ranges : [], marks, upText: rate });
+plot(find("signal"), {
+  label: "Bandwidth over time", axis: time, height: 280, curves, bands: found ? found.valid_ranges : [], marks, upText: rate,
+  phases: data.phases, ahead: data.next ? [[data.next.start, data.next.end]] : [],
+});
 
 const lines = data.spectrum, step = lines.frequency.length > 1 ? lines.frequency[1] - lines.frequency[0] : 1;
 const highest = Math.max(...data.candidates.map((c) => c.frequency), found ? found.frequency : 0);
@@ -42,7 +52,10 @@ const hertz = axis(0, lines.frequency.length ? lines.frequency[lines.frequency.l
 plot(find("spectrum"), {
   label: "Power spectrum", axis: hertz, unit: "Hz",
   curves: [{ name: "share of variance", colour: "--c1", start: (lines.frequency[0] || 0) - step / 2, step, values: lines.share }],
-  marks: data.candidates.map((c) => ({ x: c.frequency, name: `${plain(c.frequency)} Hz` })),
+  marks: [
+    ...(found ? [{ x: found.frequency, name: `the answer: every ${seconds(found.seconds)}`, colour: "--c2" }] : []),
+    ...data.candidates.map((c) => ({ x: c.frequency, name: `${plain(c.frequency)} Hz` })),
+  ],
 });
 if (highest > 0) hertz.show(0, Math.min(hertz.last, 12 * highest));
 if (data.candidates.length) {
@@ -50,8 +63,11 @@ if (data.candidates.length) {
     `${plain(c.frequency)} Hz`, seconds(1 / c.frequency), `${(100 * c.power_share).toFixed(1)} %`, c.score.toFixed(1), `${(100 * c.confidence).toFixed(0)} %`]));
 }
 
-if (data.scalogram) heat(find("scalogram"), { label: "Scalogram", axis: time, ...data.scalogram });
-else find("scalogram-section").remove();
+const answer = found ? found.seconds : null;
+if (data.scalogram) {
+  heat(find("scalogram"), { label: "Scalogram", axis: time, answer, ...data.scalogram });
+  heat(find("spectrogram"), { label: "Spectrogram", axis: time, answer, ...data.spectrogram });
+} else find("scalogram-section").remove();
 
 if (data.hybrid) {
   const h = data.hybrid, cosine = wave(h);

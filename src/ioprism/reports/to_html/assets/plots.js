@@ -93,11 +93,16 @@ function plot(place, options) {
     const right = width - RIGHT, floor = height - BOTTOM;
     const across = (x) => LEFT + (x - view.low) / (view.high - view.low) * (right - LEFT);
     const up = (y) => floor - (y - low) / (high - low) * (floor - TOP);
-    pen.fillStyle = colour("--band");
-    for (const [a, b] of options.bands || []) {
+    const shade = ([a, b]) => {
       const from = Math.max(LEFT, across(a)), to = Math.min(right, across(b));
       if (to > from) pen.fillRect(from, TOP, to - from, floor - TOP);
-    }
+    };
+    pen.fillStyle = colour("--band");
+    (options.bands || []).forEach(shade);
+    pen.fillStyle = colour("--mark");
+    pen.globalAlpha = 0.3;
+    (options.ahead || []).forEach(shade);
+    pen.globalAlpha = 1;
     pen.strokeStyle = colour("--line");
     pen.fillStyle = colour("--dim");
     pen.lineWidth = 1;
@@ -115,15 +120,34 @@ function plot(place, options) {
     pen.save();
     pen.beginPath(); pen.rect(LEFT, TOP, right - LEFT, floor - TOP + 1); pen.clip();
     for (const curve of options.curves) stroke(pen, curve, across, up, right);
-    for (const [number, mark] of (options.marks || []).entries()) {
-      pen.strokeStyle = colour("--mark"); pen.setLineDash([5, 4]);
-      pen.beginPath(); pen.moveTo(across(mark.x), TOP); pen.lineTo(across(mark.x), floor); pen.stroke();
-      const left = across(mark.x) + 8 + 7 * mark.name.length > right;
-      pen.setLineDash([]); pen.fillStyle = colour("--mark"); pen.textAlign = left ? "right" : "left";
-      pen.fillText(mark.name, across(mark.x) + (left ? -4 : 4), TOP + 12 + 15 * (number % 4));
+    for (const [a, b] of options.phases || []) {
+      pen.fillStyle = colour("--c3");
+      pen.fillRect(across(a), floor - 5, Math.max(1.5, across(b) - across(a)), 5);
     }
+    drawMarks(pen, across, floor, right);
     pen.restore();
     for (const key of caption.querySelectorAll(".key")) key.style.setProperty("--tone", colour(key.dataset.colour));
+  }
+
+  // Each name is written in the highest row in which it hides no other name.
+  function drawMarks(pen, across, floor, right) {
+    const taken = [];
+    for (const mark of options.marks || []) {
+      const x = across(mark.x), wide = pen.measureText(mark.name).width + 8;
+      if (x < LEFT || x > right) continue;
+      pen.strokeStyle = pen.fillStyle = colour(mark.colour || "--mark");
+      pen.lineWidth = mark.colour ? 2 : 1;
+      pen.setLineDash(mark.colour ? [] : [5, 4]);
+      pen.beginPath(); pen.moveTo(x, TOP); pen.lineTo(x, floor); pen.stroke();
+      pen.setLineDash([]);
+      const left = x + wide > right, from = left ? x - wide : x, to = from + wide;
+      let row = 0;
+      while (taken.some((other) => other.row === row && other.from < to && from < other.to)) row += 1;
+      taken.push({ row, from, to });
+      if (TOP + 12 + 15 * row > floor) continue;
+      pen.textAlign = left ? "right" : "left";
+      pen.fillText(mark.name, x + (left ? -4 : 4), TOP + 12 + 15 * row);
+    }
   }
 
   // Each column of pixels gets a line from the lowest to the highest value in it.
@@ -220,6 +244,13 @@ function heat(place, options) {
     const span = options.end - options.start, floor = height - BOTTOM;
     const from = (view.low - options.start) / span * columns, wide = (view.high - view.low) / span * columns;
     pen.drawImage(picture, from, 0, wide, rows, LEFT, TOP, width - RIGHT - LEFT, floor - TOP);
+    if (options.answer && options.answer >= options.periods[0] && options.answer <= options.periods[rows - 1]) {
+      const share = Math.log(options.answer / options.periods[0]) / Math.log(options.periods[rows - 1] / options.periods[0]);
+      const y = floor - (share * (rows - 1) + 0.5) / rows * (floor - TOP);
+      pen.strokeStyle = "#fff"; pen.lineWidth = 1.5; pen.setLineDash([6, 5]);
+      pen.beginPath(); pen.moveTo(LEFT, y); pen.lineTo(width - RIGHT, y); pen.stroke();
+      pen.setLineDash([]);
+    }
     pen.fillStyle = colour("--dim");
     for (let i = 0; i < 5; i += 1) {
       const row = Math.round(i / 4 * (rows - 1));
@@ -227,8 +258,9 @@ function heat(place, options) {
       pen.fillText(`${plain(options.periods[row])} s`, LEFT - 6, floor - (row + 0.5) / rows * (floor - TOP) + 4);
     }
     for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(width / 130)))) {
-      pen.textAlign = "center";
-      pen.fillText(`${plain(x)} s`, LEFT + (x - view.low) / (view.high - view.low) * (width - RIGHT - LEFT), height - 8);
+      const at = LEFT + (x - view.low) / (view.high - view.low) * (width - RIGHT - LEFT), edge = at > width - RIGHT - 24;
+      pen.textAlign = edge ? "right" : "center";
+      pen.fillText(`${plain(x)} s`, edge ? width : at, height - 8);
     }
   }
   canvas.addEventListener("pointermove", (event) => {

@@ -18,7 +18,7 @@ function diagnosisSection(section, state) {
 function uncheckedList(rows) {
   const folded = element("details", undefined, "more"), list = element("ul");
   list.append(...rows.map(({ code, needs }) => element("li", `${code}: needs ${needs}`)));
-  folded.append(element("summary", `${rows.length} causes that this trace cannot show`), list);
+  folded.append(element("summary", `${rows.length} cause${rows.length > 1 ? "s" : ""} that this trace cannot show`), list);
   return folded;
 }
 
@@ -67,8 +67,8 @@ function causeCard(cause, state) {
 }
 
 // The slow group beside its peers: the same work, drawn to scale.
-function contrastOf({ what, slow, peers }) {
-  const place = element("div", undefined, "contrast"), rows = [["concerned", slow], ...(peers ? [["others", peers]] : [])];
+function contrastOf({ what, names, slow, peers }) {
+  const place = element("div", undefined, "contrast"), rows = [[names[0], slow], ...(peers ? [[names[1], peers]] : [])];
   if (what) place.append(element("p", what, "hint"));
   const measures = [["median call", "median_seconds", duration], ["rate", "rate", rate]].filter(([, key]) => rows.some(([, group]) => group[key] !== null && group[key] !== undefined));
   const made = element("table", undefined, "bars"), top = made.createTHead().insertRow();

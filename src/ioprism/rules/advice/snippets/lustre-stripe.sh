@@ -1,3 +1,3 @@
-# new files in this folder lie on 16 targets, in stripes of 4 MiB
-lfs setstripe -c 16 -S 4M /path/to/output
-lfs getstripe /path/to/output
+# new files in this folder lie on {stripe_count_words}, in stripes of {stripe_size}
+lfs setstripe -c {stripe_count} -S {stripe_size} {directory}
+lfs getstripe {directory}

@@ -1,3 +1,3 @@
-with open("output.dat", "wb", buffering=8 * 2**20) as file:  # 8 MiB instead of 8 KiB
+with open("output.dat", "wb", buffering={request_bytes}) as file:  # {request_size} instead of 8 KiB
     for record in records:
         file.write(record)

@@ -1,0 +1,150 @@
+"""What records cost above their peers, in seconds of the run.
+
+A call that moves data may take as long as its bytes take at the rate at which half of the job's
+bytes move, or faster. What goes beyond is unexplained by the data: metadata calls, small and
+random requests, slow ranks. Within a time bucket the job waits for its slowest process, so a
+record costs the sum over buckets of the most that one process has: processes that run side by
+side are not added up, those that follow each other are. From that, the median of the other
+records of the view is subtracted: what all have in common singles out none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from ioprism.model.schema import OPERATIONS
+from ioprism.views.calls.call_class import SLOTS, WRITE
+from ioprism.views.perspectives.records import Rows
+
+FACTOR = 1.5  # over what peers take: less is chance
+OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
+SLACK = 2.0  # reads and writes may well differ so much
+SAME_WORK = 0.2  # by how much calls and bytes may differ to be called the same
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """Rows of the main view with the seconds that their data do not explain."""
+
+    table: pl.DataFrame  # codes of the views, process, time, count, bytes, seconds, unexplained
+    across: str  # max or sum: processes of one time bucket
+    io_time: float  # seconds of the run in which processes are in I/O calls, joined alike
+
+    def of_records(self, view: str) -> pl.DataFrame:
+        """Return seconds, unexplained seconds, calls and bytes of each record of a view."""
+        return joined(self.table, (f"{view}_code",), self.across)
+
+    def of(self, view: str, codes: Sequence[int]) -> tuple[float, float]:
+        """Return seconds and unexplained seconds of several records taken together."""
+        rows = self.table.filter(pl.col(f"{view}_code").is_in(list(codes)))
+        whole = joined(rows, (), self.across)
+        return whole["seconds"].item(), whole["unexplained"].item()
+
+
+def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
+    """Compute what each row costs beyond its data.
+
+    Args:
+        rows: rows of the main view.
+        across: how processes of one time bucket are joined.
+        ranks: of the job; rows without a process are sums over all of them.
+    """
+    operation = pl.col("class") // SLOTS % len(OPERATIONS)
+    codes = [rows.perspectives[name].codes.alias(f"{name}_code") for name in rows.views]
+    shared = pl.when(pl.col("process").is_null()).then(1 / max(1, ranks)).otherwise(1.0)
+    known = rows.main.select(
+        "process", "time", "count", "bytes",
+        seconds=pl.col("seconds") * (shared if across == "max" else 1.0),
+        kind=pl.when(operation <= WRITE).then(operation),
+        whole=pl.col("seconds"),
+    ).with_columns(codes)  # fmt: skip
+    rates = _typical_rates(known)
+    per_byte = pl.col("kind").replace_strict(rates, default=0.0, return_dtype=pl.Float64)
+    scale = pl.when(pl.col("whole") > 0).then(pl.col("seconds") / pl.col("whole")).otherwise(1.0)
+    table = known.with_columns(
+        unexplained=pl.col("seconds") - pl.col("bytes") * per_byte * scale
+    ).drop("kind", "whole")
+    return Costs(table, across, float(joined(table, (), across)["seconds"].item()))
+
+
+def _typical_rates(rows: pl.DataFrame) -> dict[int, float]:
+    """Seconds per byte of reads and of writes, at the rate of the median byte.
+
+    A direction that moves next to nothing sets no pace of its own: the few bytes of many small
+    reads would otherwise explain themselves.
+    """
+    data = rows.filter((pl.col("bytes") > 0) & (pl.col("whole") > 0)).drop_nulls("kind")
+    paced = data.select("kind", "bytes", pace=pl.col("whole") / pl.col("bytes")).sort("pace")
+    half = pl.col("bytes").cum_sum() * 2 >= pl.col("bytes").sum()
+    found = paced.group_by("kind").agg(pl.col("pace").filter(half).first(), pl.col("bytes").sum())
+    paces = {kind: pace for kind, pace, _ in found.iter_rows()}
+    whole = float(found["bytes"].sum())
+    for kind, pace, size in found.iter_rows():
+        if size < OWN_PACE * whole:
+            others = [other for name, other in paces.items() if name != kind]
+            paces[kind] = min(pace, SLACK * min(others, default=pace))
+    return paces
+
+
+def joined(rows: pl.DataFrame, by: tuple[str, ...], across: str) -> pl.DataFrame:
+    """Join processes within each time bucket, and add up the buckets."""
+    sums = pl.col("seconds", "unexplained", "count", "bytes").sum()
+    most = pl.col("seconds", "unexplained")
+    per_process = rows.lazy().group_by(*by, "time", "process").agg(sums)
+    per_time = per_process.group_by(*by, "time").agg(
+        (most.max() if across == "max" else most.sum()).clip(lower_bound=0.0),
+        pl.col("count", "bytes").sum(),
+        all_seconds=pl.col("seconds").sum(),
+        all_unexplained=pl.col("unexplained").sum(),
+    )
+    every = (sums, pl.col("all_seconds", "all_unexplained").sum())
+    if not by:
+        return per_time.select(*every).collect()
+    return per_time.group_by(by).agg(*every).sort(by).collect()
+
+
+def above_peers(records: pl.DataFrame) -> pl.DataFrame:
+    """Add `excess`, `factor` and what the median of the other records has.
+
+    Records without peers stand out from nothing: their excess is zero.
+    """
+    unexplained, seconds = (records[name].to_numpy() for name in ("unexplained", "seconds"))
+    excess = unexplained - _median_of_others(unexplained)
+    if records.height < 2:
+        excess = np.zeros_like(unexplained)
+    expected = np.maximum(seconds - excess, 1e-9)
+    # The slowest process of each bucket is slow by chance; over all of them chance evens out.
+    explained = pl.max_horizontal(pl.col("all_seconds") - pl.col("all_unexplained"), 1e-9)
+    peers = {
+        f"peers_{name}": pl.Series(_median_of_others(records[name].to_numpy().astype(np.float64)))
+        for name in ("seconds", "count", "bytes")
+    }
+    return records.with_columns(
+        excess=pl.Series(excess),
+        factor=pl.min_horizontal(pl.Series(seconds / expected), pl.col("all_seconds") / explained),
+        **peers,
+    ).with_columns(same_work=_alike("count") & _alike("bytes"))
+
+
+def _alike(name: str) -> pl.Expr:
+    own, other = pl.col(name), pl.col(f"peers_{name}")
+    return (own - other).abs() <= SAME_WORK * pl.max_horizontal(own, other)
+
+
+def _median_of_others(values: Floats) -> Floats:
+    """The lower median of all values but one's own."""
+    count = len(values)
+    if count < 2:
+        return np.zeros(count)
+    order = np.argsort(values, kind="stable")
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    middle = (count - 2) // 2
+    found: Floats = values[order][np.where(place <= middle, middle + 1, middle)]
+    return found

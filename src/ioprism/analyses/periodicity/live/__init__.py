@@ -1,0 +1,1 @@
+"""The rhythm of a job that still runs."""

@@ -1,0 +1,1 @@
+"""Rhythms as distances between the starts of phases."""

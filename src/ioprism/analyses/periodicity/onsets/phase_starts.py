@@ -1,0 +1,168 @@
+"""Do phases of I/O begin at regular distances, even if the distances jitter?
+
+Phases are sought at several scales; the false-alarm probability counts every scale as a
+question. The confidence is one minus the coefficient of variation of the distances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
+from ioprism.analyses.periodicity.onsets.regularity import (
+    Stretch,
+    matching_share,
+    most_regular,
+)
+from ioprism.analyses.periodicity.onsets.scales import find_scales
+from ioprism.analyses.periodicity.onsets.segments import Phases
+from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
+from ioprism.analyses.periodicity.testing.chance import probability
+from ioprism.model.signal import Signal
+
+FIRST_WEIGHT = 0.7  # of the evidence sought at the finest scale, the rest at the others
+COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good
+SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
+SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
+CLEARLY_PURER = 0.05  # share of the phases
+BEYOND_DOUBT = math.log(1e-6)
+MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a rhythm beyond doubt
+RISE = 0.1  # share of the highest sample around, at which a phase begins
+CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """The beats of a rhythm, how they were found, and the chance of their regularity."""
+
+    beats: tuple[Beat, ...]
+    log_chance: float  # asking at several scales counted in
+    alike: bool  # whether all phases are as long as each other
+    matching: float  # share of the phases that are as long as the middle one
+    resolution: float  # seconds, of starts and ends
+
+    @property
+    def repetitions(self) -> int:
+        """Periods from the first to the last beat."""
+        return sum(beat.periods for beat in self.beats[1:])
+
+    @property
+    def seconds(self) -> float:
+        """The mean distance of two repetitions."""
+        return (self.beats[-1].start - self.beats[0].start) / self.repetitions
+
+    @property
+    def span(self) -> float:
+        """Seconds for which the rhythm holds."""
+        return self.beats[-1].end - self.beats[0].start
+
+
+def find_period(signal: Signal) -> Period | None:
+    """Return the mean distance of phase starts, or None if there are no three phases."""
+    train = find_train(signal)
+    return None if train is None else describe(signal, sharpened(signal, train))
+
+
+def find_train(signal: Signal) -> Train | None:
+    """The beats of the rhythm that holds longest among those that chance hardly explains."""
+    scales = find_scales(signal)
+    first = next(scales, None)
+    if first is None:
+        return None
+    finest = _train(first, most_regular(first), weight=FIRST_WEIGHT)
+    if _is_beyond_doubt(finest, signal):
+        return finest
+    others = list(scales)
+    found = [finest] if others else [_train(first, most_regular(first), weight=1.0)]
+    found += [
+        _train(phases, most_regular(phases), weight=(1.0 - FIRST_WEIGHT) / len(others))
+        for phases in others
+    ]
+    clear = [train for train in found if train.log_chance <= CLEAR]
+    if not clear:
+        return _purest(min(found, key=lambda train: train.log_chance), found)
+    longest = max(train.span for train in clear)
+    covering = [train for train in clear if train.span >= COVERING * longest]
+    return _purest(min(covering, key=lambda train: train.log_chance), found)
+
+
+def _purest(best: Train, found: Sequence[Train]) -> Train:
+    """The same rhythm at the scale whose phases are most alike.
+
+    A coarser scale may join a phase to the next one that comes too soon, a finer one may count
+    a stray request as a phase: the rhythm is seen at either, its period is that of the phases.
+    """
+    similar = [
+        train
+        for train in found
+        if train.log_chance <= SUGGESTIVE
+        and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
+        and train.matching > best.matching + CLEARLY_PURER
+    ]
+    purest = max(similar, key=lambda train: train.matching, default=best)
+    return replace(purest, log_chance=best.log_chance)
+
+
+def sharpened(signal: Signal, train: Train) -> Train:
+    """The train with its starts as sharp as the samples are, where it was seen in coarser ones.
+
+    Within a coarse sample to either side, a phase begins where the signal first rises above a
+    fair share of the highest there.
+    """
+    if train.resolution <= signal.interval:
+        return train
+    reach = max(1, round(train.resolution / signal.interval))
+    beats = tuple(
+        replace(beat, start=_rise(signal, beat.start, reach=reach)) for beat in train.beats
+    )
+    return replace(train, beats=beats, resolution=signal.interval)
+
+
+def _rise(signal: Signal, start: float, *, reach: int) -> float:
+    middle = round((start - signal.start) / signal.interval)
+    low = max(0, middle - reach)
+    around = signal.values[low : middle + 2 * reach]
+    if not len(around) or not float(around.max()) > 0.0:
+        return start
+    first = int(np.argmax(around >= RISE * float(around.max())))
+    return signal.start + signal.interval * (low + first)
+
+
+def describe(signal: Signal, train: Train) -> Period:
+    """Say all about a train of beats."""
+    seconds, beats = train.seconds, train.beats
+    spread = spread_of(beats, seconds)
+    amplitude, phase = cosine_at(signal, 1.0 / seconds)
+    return Period(
+        seconds=seconds,
+        frequency=1.0 / seconds,
+        confidence=max(0.0, 1.0 - spread / seconds),
+        false_alarm_probability=probability(train.log_chance),
+        valid_ranges=((beats[0].start, beats[-1].end),),
+        amplitude=amplitude,
+        phase=phase,
+        spread=spread,
+        method="phases",
+        repetitions=train.repetitions,
+        alike=train.alike,
+        phases=tuple((beat.start, beat.end) for beat in beats),
+    )
+
+
+def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
+    """Whether no other scale needs to be looked at."""
+    alike = train.matching >= MOSTLY or train.log_chance <= 2.0 * BEYOND_DOUBT
+    lasting = train.span >= MOSTLY * (signal.end - signal.start)
+    return train.log_chance <= BEYOND_DOUBT and alike and lasting
+
+
+def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:
+    beats = count_beats(phases, first=stretch.first, last=stretch.last)
+    chance = stretch.log_chance - math.log(weight)
+    matching = matching_share(phases)
+    return Train(tuple(beats), chance, stretch.alike, matching, phases.resolution)

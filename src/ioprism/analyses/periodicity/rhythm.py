@@ -1,0 +1,79 @@
+"""Everything about the rhythm of one signal: its periods, its shape, its next phase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ioprism.analyses.periodicity.describe import (
+    components as strongest_components,
+)
+from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
+from ioprism.analyses.periodicity.detect import DEFAULTS, Options, detect
+from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
+from ioprism.analyses.periodicity.several import other_periods
+from ioprism.analyses.periodicity.spectral import dft
+from ioprism.analyses.periodicity.spectral.fit import fit as fit_components
+from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
+from ioprism.model.signal import Signal
+
+FITTED = 10  # waves, where no number is asked for
+SAME = 0.05  # of the period
+
+
+def rhythm(
+    signal: Signal,
+    *,
+    options: Options = DEFAULTS,
+    components: int = 0,
+    fit: bool = False,
+    direction: str = "both",
+) -> Rhythm:
+    """Find the periods of a signal and describe the dominant one.
+
+    Args:
+        signal: the signal.
+        options: how to look for the period.
+        components: how many cosine waves to describe the signal by; 0 for none.
+        fit: whether to fit them by least squares (ten if ``components`` is 0).
+        direction: read, write or both: what the signal is.
+    """
+    found = detect(signal, options=options)
+    every = () if found is None else (found, *other_periods(signal, found, options=options))
+    waves = Rhythm(
+        signal=signal,
+        period=None,
+        candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
+        components=strongest_components(signal, count=components) if components else (),
+        fit=fit_components(signal, count=components or FITTED) if fit else None,
+        burst=None,
+        next_phase=None,
+        rhythms=tuple(NamedPeriod(period, direction) for period in every),
+    )
+    return waves if found is None else answered(waves, found)
+
+
+def answered(rhythm: Rhythm, period: Period) -> Rhythm:
+    """The rhythm with this period as its answer, and what follows from it."""
+    burst = describe_burst(rhythm.signal, period)
+    expected = predict_next_phase(rhythm.signal, period, burst=burst)
+    return replace(rhythm, period=period, burst=burst, next_phase=expected)
+
+
+def take_turns(both: Period, read: Period, write: Period) -> bool:
+    """Whether reads and writes alternate, so that all I/O together repeats twice as often."""
+    return all(abs(2.0 * both.seconds / one.seconds - 1.0) <= SAME for one in (read, write))
+
+
+def every_second(signal: Signal, period: Period) -> Period:
+    """The rhythm of every second phase."""
+    seconds = 2.0 * period.seconds
+    amplitude, phase = cosine_at(signal, 1.0 / seconds)
+    return replace(
+        period,
+        seconds=seconds,
+        frequency=1.0 / seconds,
+        amplitude=amplitude,
+        phase=phase,
+        repetitions=period.repetitions // 2,
+        phases=period.phases[::2],
+    )

@@ -1,0 +1,1 @@
+"""How easily chance alone gives as much evidence."""

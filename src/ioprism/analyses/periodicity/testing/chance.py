@@ -1,0 +1,140 @@
+"""How easily does chance alone produce this much regularity?
+
+All answers are natural logarithms of probabilities, because strong rhythms underflow.
+"""
+
+from __future__ import annotations
+
+import math
+
+CERTAIN = 0.0  # log of probability 1
+FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
+FEW_EVEN_WAITS = 4  # the same for higher shapes
+MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
+TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
+
+
+def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
+    """Chance that as many waits of a gamma law vary as little as this.
+
+    A shape of 1 is the exponential law. If bursts come at random (a Poisson process), then
+    whatever their lengths the idle gaps between them follow it. Higher shapes are the laws of
+    processes that are no rhythm, but not memoryless either: times between the crossings of
+    smooth noise, or how long requests take. The coefficient of variation of the law is
+    1 / sqrt(shape).
+
+    Waits divided by their sum follow a Dirichlet law, which is densest where all are equal. A
+    coefficient of variation below ``variation`` is a ball around that point, so its volume
+    times that density bounds the chance; for few waits the bound is tight. For many, the
+    squared coefficient has moments known exactly, and is log-normal for the exponential law
+    (Greenwood's statistic) and gamma-like for higher shapes.
+
+    The chance of a ball around any other point is smaller, so the same bound holds for
+    the distances of phase starts given the lengths of the phases.
+
+    Args:
+        waits: how many.
+        variation: their standard deviation divided by their mean.
+        shape: of the gamma law.
+    """
+    if waits < 2:
+        return CERTAIN
+    volume = min(CERTAIN, _log_ball(waits, variation, shape))
+    if shape > 1.0:
+        return volume if waits < FEW_EVEN_WAITS else _log_gamma(waits, variation, shape)
+    if waits < FEW_WAITS:
+        return volume
+    return min(volume, max(_log_greenwood(waits, variation), -TAIL * waits))
+
+
+def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
+    """Chance that as many unrelated phases match the middle one.
+
+    Args:
+        phases: how many phases, the middle one included.
+        matching: how many of them match it, itself included.
+        chance_of_match: that one unrelated phase does.
+    """
+    others, needed = phases - 1, max(matching - 1, 0)
+    if others > MANY_PHASES:
+        return _log_chernoff(others, needed, chance_of_match)
+    terms = [
+        math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
+        for k in range(needed, others + 1)
+    ]
+    return math.log(min(1.0, max(math.fsum(terms), 1e-300)))
+
+
+def _log_chernoff(trials: int, needed: int, chance: float) -> float:
+    """An upper bound of the chance of as many successes or more (Chernoff)."""
+    share = needed / trials
+    if share <= chance:
+        return CERTAIN
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
+    return -trials * (share * math.log(share / chance) + rest)
+
+
+def log_sum_of_evidence(*, tests: int, evidence: float) -> float:
+    """Chance that independent tests together give as much evidence (Fisher's method).
+
+    Args:
+        tests: how many.
+        evidence: the sum of their negative log probabilities.
+    """
+    if evidence <= 0.0:
+        return CERTAIN
+    logs = [k * math.log(evidence) - math.lgamma(k + 1) for k in range(tests)]
+    largest = max(logs)
+    return min(CERTAIN, largest + math.log(sum(math.exp(x - largest) for x in logs)) - evidence)
+
+
+def probability(log_chance: float) -> float:
+    """The probability itself, between 0 and 1."""
+    return math.exp(min(log_chance, CERTAIN))
+
+
+def _log_ball(waits: int, variation: float, shape: float) -> float:
+    dimensions = waits - 1
+    radius_squared = max(variation * variation / waits, 1e-300)
+    ball = dimensions / 2 * math.log(math.pi * radius_squared) - math.lgamma(dimensions / 2 + 1)
+    density = math.lgamma(waits * shape) - waits * math.lgamma(shape)
+    density -= (shape - 1.0) * waits * math.log(waits) + 0.5 * math.log(waits)
+    return ball + density
+
+
+def _moments(waits: int, shape: float) -> tuple[float, float]:
+    """Mean and variance of the squared coefficient of variation."""
+    total = waits * shape
+    second, fourth = shape * (shape + 1.0), shape * (shape + 1.0) * (shape + 2.0) * (shape + 3.0)
+    squares = waits * second / (total * (total + 1.0))
+    products = (waits * fourth + waits * (waits - 1) * second**2) / (
+        total * (total + 1.0) * (total + 2.0) * (total + 3.0)
+    )
+    return waits * squares - 1.0, waits**2 * (products - squares**2)
+
+
+def _log_greenwood(waits: int, variation: float) -> float:
+    mean, variance = _moments(waits, 1.0)
+    width = math.log1p(variance / mean**2)
+    centre = math.log(mean) - width / 2
+    z = (2 * math.log(max(variation, 1e-150)) - centre) / math.sqrt(width)
+    return math.log(max(0.5 * math.erfc(-z / math.sqrt(2)), 1e-300))
+
+
+def _log_gamma(waits: int, variation: float, shape: float) -> float:
+    mean, variance = _moments(waits, shape)
+    form = mean**2 / variance
+    return _log_lower_gamma(form, max(variation**2, 1e-300) * form / mean)
+
+
+def _log_lower_gamma(form: float, value: float) -> float:
+    """Logarithm of the regularised lower incomplete gamma function, by its series."""
+    if value > form + 1.0 + 10.0 * math.sqrt(form):
+        return CERTAIN
+    term = total = 1.0 / form
+    step = 1
+    while term > 1e-12 * total:
+        term *= value / (form + step)
+        total += term
+        step += 1
+    return min(CERTAIN, form * math.log(value) - value - math.lgamma(form) + math.log(total))

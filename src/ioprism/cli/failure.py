@@ -1,0 +1,108 @@
+"""What a command says when it fails: one message and an exit code, whatever went wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+
+import click
+
+from ioprism.errors import IoprismError, UsageError
+from ioprism.text import printable
+
+LONGEST = 300  # characters of what a library says
+REPORT_IT = "Hint: say --debug to see where, and please report it with the trace if you can."
+# Exceptions of libraries that are not imported just to name them.
+PANIC = "PanicException"
+NO_SPACE = "No space left on device"
+
+
+def explained(error: BaseException) -> click.ClickException:
+    """Return the message for anything that a command may raise."""
+    if isinstance(error, click.ClickException):
+        return error
+    if isinstance(error, UsageError):
+        return click.UsageError(str(error))
+    return click.ClickException(_message(error))
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, IoprismError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this.\nHint: --memory-limit reads in smaller pieces."
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply.\nHint: check that it is what you meant to give."
+    if isinstance(error, UnicodeEncodeError):
+        return (
+            f"the output's encoding ({error.encoding}) cannot show a character of the answer.\n"
+            "Hint: set PYTHONIOENCODING=utf-8, or say --json."
+        )
+    if isinstance(error, OSError):
+        return _of_system(error)
+    return _of_library(error)
+
+
+def _of_system(error: OSError) -> str:
+    where = f"{printable(str(error.filename))}: " if error.filename else ""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "\nHint: free some space, or write somewhere else." if full else ""
+    return f"{where}{error.strerror or first_line(error)}{hint}"
+
+
+def _of_library(error: BaseException) -> str:
+    said = first_line(error)
+    if NO_SPACE in str(error):
+        return f"{NO_SPACE}.\nHint: free some space, or write somewhere else."
+    if type(error).__name__ == PANIC:
+        return f"a library gave up on the data ({said}).\n{REPORT_IT}"
+    return f"this should not have happened: {type(error).__name__}: {said}\n{REPORT_IT}"
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, on one harmless line."""
+    return printable(str(error).strip().partition("\n")[0])[:LONGEST]
+
+
+def is_last_resort(error: BaseException) -> bool:
+    """Whether an exception is a failure to explain, rather than a wish to stop."""
+    return isinstance(error, Exception) or type(error).__name__ == PANIC
+
+
+def prepare_streams() -> None:
+    """Make printing safe: no closed stream, no character that cannot be shown.
+
+    Raises:
+        SystemExit: nobody can read the answer.
+    """
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end
+        if sys.stderr is not None:
+            sys.stderr.write("Error: standard output is closed.\nHint: say > FILE instead.\n")
+        raise SystemExit(1)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def hide_libraries() -> None:
+    """Keep what native code prints on its own from the terminal; Python's messages stay.
+
+    Standard error of the process becomes nothing; `sys.stderr` goes on to where it was. Where
+    somebody else has redirected it, we are a guest in their process and change nothing.
+    """
+    stream = sys.__stderr__
+    if stream is None or sys.stderr is not stream:
+        return
+    with suppress(OSError, ValueError):
+        shown = os.dup(stream.fileno())
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 2)
+        os.close(nothing)
+        sys.stderr = open(  # noqa: SIM115, PTH123 - it stays open to the end
+            shown, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1
+        )

@@ -1,0 +1,204 @@
+"""Connect to a Dask cluster: one that runs, one on this machine, or one of a batch queue."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ioprism.errors import AnalysisError, IoprismError, MissingPackageError, UsageError
+from ioprism.text import printable
+
+Cluster = Literal["local", "slurm", "lsf", "pbs"]
+QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
+PATIENCE = 30  # seconds to wait for a scheduler
+QUEUE_MEMORY = 4 * 10**9  # bytes of a queued worker, unless a limit is given
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx)://)?(?:[^/:\s\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Which cluster to use."""
+
+    address: str | None = None  # of a scheduler; None: start a cluster
+    cluster: Cluster = "local"
+    workers: int = 2
+    memory_limit: int | None = None  # bytes for each worker
+
+    def __post_init__(self) -> None:
+        """Refuse addresses that Dask would wait for in vain.
+
+        Raises:
+            UsageError: the address names no host and port of a scheduler.
+        """
+        if self.address is None:
+            return
+        found = _ADDRESS.fullmatch(self.address)
+        if found is None or not 0 < int(found[1]) < 2**16:
+            raise UsageError(
+                f"{self.address!r} is not the address of a Dask scheduler.\n"
+                "Hint: give --scheduler HOST:PORT, such as tcp://node1:8786."
+            )
+
+
+@contextmanager
+def connected(settings: ClusterSettings) -> Iterator[Any]:
+    """Yield a client of the cluster; a cluster that was started for it ends with it.
+
+    Raises:
+        MissingPackageError: Dask is not installed.
+        UsageError: the cluster cannot be started.
+        AnalysisError: no scheduler answers, or the queue takes no jobs.
+    """
+    distributed = package("distributed")
+    with ExitStack() as stack:  # the client goes before its cluster
+        target = settings.address
+        if target is None:
+            target = stack.enter_context(closing(_started(settings, distributed)))
+            _submit(target, settings, distributed)
+        try:
+            client = distributed.Client(target, timeout=PATIENCE, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise AnalysisError(
+                f"the Dask scheduler at {target} does not answer ({error}).\n"
+                "Hint: check --scheduler, or leave it out to start a cluster here."
+            ) from error
+        yield stack.enter_context(client)
+
+
+@dataclass(slots=True)
+class Session:
+    """A connection that several steps share; it is made when the first of them needs it."""
+
+    settings: ClusterSettings
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _client: Any = None
+
+    def client(self) -> Any:  # noqa: ANN401 - of an optional package
+        """Return the client."""
+        if self._client is None:
+            self._client = self._stack.enter_context(connected(self.settings))
+        return self._client
+
+    def close(self) -> None:
+        """End the connection, and the cluster if it was started for it."""
+        self._stack.close()
+        self._client = None
+
+    def map(self, look: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Apply a function to each item, on the workers."""
+        client = self.client()
+        try:
+            found: list[Any] = client.gather(client.map(look, items, pure=False))
+        except (OSError, IoprismError):
+            raise
+        except Exception as error:
+            raise AnalysisError(
+                f"the workers cannot look through the files ({type(error).__name__}: {error}).\n"
+                "Hint: check that they see the same paths as this machine."
+            ) from error
+        return found
+
+
+def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
+    make = _local_cluster if settings.cluster == "local" else _queue_cluster
+    try:
+        return make(settings, distributed)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise UsageError(
+            f"the {settings.cluster} cluster cannot be started ({error}).\n"
+            "Hint: for a queue, set its name and project in ~/.config/dask/jobqueue.yaml."
+        ) from error
+
+
+def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
+    threads = max(1, (os.cpu_count() or 1) // settings.workers)
+    limit = settings.memory_limit
+    return distributed.LocalCluster(
+        n_workers=settings.workers,
+        threads_per_worker=1,
+        memory_limit=limit if limit is not None else "auto",
+        dashboard_address=":0",
+        env={"POLARS_MAX_THREADS": str(threads)},
+    )
+
+
+def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401
+    """A cluster without workers yet; what the site has configured for its queue stays."""
+    import dask
+
+    queue = getattr(package("dask_jobqueue"), QUEUES[settings.cluster])
+    options = dask.config.get(f"jobqueue.{settings.cluster}.scheduler-options") or {}
+    prologue = dask.config.get(f"jobqueue.{settings.cluster}.job-script-prologue") or []
+    return queue(
+        cores=1,
+        processes=1,
+        memory=f"{settings.memory_limit or QUEUE_MEMORY}B",
+        scheduler_options={"dashboard_address": ":0", **options},
+        job_script_prologue=[*prologue, "export POLARS_MAX_THREADS=1"],
+    )
+
+
+def job_script(settings: ClusterSettings) -> str:
+    """Return the script that is submitted to the queue for each worker."""
+    package("distributed")
+    with closing(_started(settings, None)) as cluster:
+        return str(cluster.job_script())
+
+
+def _submit(cluster: Any, settings: ClusterSettings, distributed: Any) -> None:  # noqa: ANN401
+    """Ask the queue for workers; they start when it is their turn.
+
+    Dask's own `scale` tells of a refused job in its log only, and waits for it forever.
+    """
+    if settings.cluster == "local":
+        return
+    for _ in range(settings.workers):
+        cluster.worker_spec.update(cluster.new_worker_spec())
+    try:
+        cluster.sync(cluster._correct_state)
+    except (OSError, RuntimeError) as error:
+        for job in cluster.workers.values():
+            job.status = distributed.Status.failed  # or the cluster would refuse to close
+        raise AnalysisError(
+            f"no job can be submitted to {settings.cluster} ({_gist(error)}).\n"
+            "Hint: run it where jobs are submitted, or use --cluster local."
+        ) from error
+
+
+def death_of_workers(client: Any) -> str | None:  # noqa: ANN401
+    """Return why workers were ended, if their nannies have told the scheduler."""
+    try:
+        told = client.get_events("worker-restart-memory")
+    except (OSError, TimeoutError, RuntimeError, ValueError):
+        return None
+    used = [event["rss"] for _, event in told if isinstance(event.get("rss"), int)]
+    if not used:
+        return None
+    return f"their memory was full: one had taken {max(used) / 1e6:,.0f} MB when it was ended"
+
+
+def _gist(error: Exception) -> str:
+    """The last line that says something, of what a command printed."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.endswith(":")]
+    return printable(said[-1] if said else type(error).__name__)
+
+
+def package(name: str) -> Any:  # noqa: ANN401 - an optional package
+    """Import an optional package.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingPackageError(
+            needed_by="the Dask engine", package=name, install="'ioprism[dask]'"
+        ) from None

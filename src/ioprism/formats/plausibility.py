@@ -1,0 +1,97 @@
+"""One gate for the events of all readers: what cannot be true is left out, and counted.
+
+Traces are untrusted, and a single call of 1e308 seconds or -5 bytes would make every sum of an
+answer wrong. Readers pass on what a trace says; this is where it is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.trace import Job, Partition, Trace, Warn
+
+if TYPE_CHECKING:  # small signals are read without a table library
+    import polars as pl
+
+LATEST = 1e11  # seconds; beyond any clock
+SIZES = ("bytes", "offset")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlausiblePartition:
+    """The events of another partition, without those that cannot be true."""
+
+    partition: Partition
+    source: str  # name of the trace
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield what is plausible; say how much was left out."""
+        impossible = dict.fromkeys(("times", *SIZES), 0)
+        for batch in self.partition.batches(warn):
+            found = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
+            for name, number in found.row(0, named=True).items():
+                impossible[name] += number or 0
+            yield _sound(batch) if sum(found.row(0)) else batch
+        _tell(impossible, lambda message: warn(f"{self.source}: {message}"))
+
+
+def _wrong_times() -> pl.Expr:
+    import polars as pl
+
+    start, end = pl.col("start"), pl.col("end")
+    sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
+    return sound.fill_null(False).not_()  # NaN compares as larger than every number
+
+
+def _possible(name: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.col(name).is_between(0, LARGEST_PLAUSIBLE)
+
+
+def _wrong_sizes() -> dict[str, pl.Expr]:
+    """Sizes that a call which counts gives, and that cannot be."""
+    counts = _wrong_times().not_()
+    return {name: _possible(name).not_().fill_null(False) & counts for name in SIZES}
+
+
+def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    kept = [pl.when(_possible(name)).then(pl.col(name)).alias(name) for name in SIZES]
+    return batch.filter(_wrong_times().not_()).with_columns(kept)
+
+
+def _tell(impossible: dict[str, int], warn: Warn) -> None:
+    if impossible["times"]:
+        warn(f"{impossible['times']} calls with impossible times left out")
+    for name in SIZES:
+        if impossible[name]:
+            what = "a size" if name == "bytes" else "an offset"
+            warn(f"{impossible[name]} calls have {what} that cannot be true; it is left out")
+
+
+def _plausible_job(job: Job, warn: Warn) -> Job:
+    for name in ("runtime", "start_time", "end_time"):
+        value = getattr(job, name)
+        if value is not None and not 0 <= value < LATEST:
+            what = name.replace("_", " ")
+            warn(f"the job's {what} of {value:g} s cannot be true; it is left out")
+            changed: dict[str, Any] = {name: None}
+            job = replace(job, **changed)
+    return job
+
+
+def gated(trace: Trace) -> Trace:
+    """Return a trace whose events and facts about the job have passed the gate."""
+    name = trace.paths[0].name if trace.paths else trace.format
+    return replace(
+        trace,
+        job=_plausible_job(trace.job, trace.completeness.warn),
+        partitions=tuple(PlausiblePartition(part, name) for part in trace.partitions),
+        load_files=lambda: trace.files,
+        load_processes=lambda: trace.processes,
+    )

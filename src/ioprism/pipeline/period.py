@@ -1,0 +1,149 @@
+"""The rhythms of a job: of all its I/O, of reads and writes, and of each file or application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
+from ioprism.analyses.periodicity.rhythm import answered, every_second, rhythm, take_turns
+from ioprism.analyses.periodicity.sampling import sample
+from ioprism.analyses.periodicity.spectral.filters import Filter, apply
+from ioprism.engine.base import Engine
+from ioprism.errors import AnalysisError, SignalTooShortError
+from ioprism.model.signal import StepFunction
+from ioprism.model.trace import Trace
+from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric
+
+DIRECTIONS = ("read", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class RhythmSettings:
+    """What to look at, and how."""
+
+    direction: str = "both"
+    layer: str | None = None  # the deepest of the trace if None
+    metric: str | None = None  # a series of the trace instead of its bandwidth
+    frequency: float | None = None  # samples per second; chosen if None
+    start: float | None = None  # seconds
+    end: float | None = None
+    options: Options = field(default_factory=Options)
+    chosen_filter: Filter | None = None
+    components: int = 0
+    fit: bool = False
+    by: str | None = None  # also the rhythm of each of these
+
+
+@dataclass(frozen=True, slots=True)
+class PartRhythm:
+    """The rhythm of one file, rank, directory or application."""
+
+    name: str
+    bytes: float
+    rhythm: Rhythm
+
+
+@dataclass(frozen=True, slots=True)
+class JobRhythm:
+    """The rhythm of a job and of its parts, those that move most first."""
+
+    whole: Rhythm
+    parts: tuple[PartRhythm, ...] = ()
+
+
+def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhythm:
+    """Find all rhythms of a job.
+
+    Raises:
+        NotEnoughDetailError: nothing in the trace tells bandwidth over time.
+        SignalTooShortError: there is too little of it.
+    """
+    if settings.metric is not None:
+        whole = _rhythm(metric(trace, settings.metric), settings)
+    else:
+        whole = _rhythm(_bandwidth(trace, engine, settings), settings)
+        if settings.direction == "both":
+            whole = _with_directions(whole, trace, engine, settings)
+    if settings.by is None:
+        return JobRhythm(whole)
+    parts = _parts(trace, engine, settings.by, settings)
+    named = [
+        NamedPeriod(part.rhythm.period, settings.direction, part.name)
+        for part in parts
+        if part.rhythm.period is not None
+    ]
+    return JobRhythm(replace(whole, rhythms=(*whole.rhythms, *named)), tuple(parts))
+
+
+def _bandwidth(trace: Trace, engine: Engine, settings: RhythmSettings) -> StepFunction:
+    return bandwidth(trace, engine, direction=settings.direction, layer=settings.layer)
+
+
+def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
+    signal = sample(steps, frequency=settings.frequency, start=settings.start, end=settings.end)
+    if settings.chosen_filter is not None:
+        signal = apply(signal, chosen=settings.chosen_filter)
+    return rhythm(
+        signal,
+        options=replace(settings.options, resample=settings.frequency is None),
+        components=settings.components,
+        fit=settings.fit,
+        direction=settings.direction,
+    )
+
+
+def _with_directions(
+    both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
+) -> Rhythm:
+    """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
+    found = _by_direction(trace, engine, settings)
+    named = tuple(NamedPeriod(period, name) for name, period in found.items())
+    both = replace(both, rhythms=(*both.rhythms, *named))
+    if both.period is None:
+        best = min(found.values(), key=lambda p: p.false_alarm_probability, default=None)
+        return both if best is None else answered(both, best)
+    if len(found) == len(DIRECTIONS) and take_turns(both.period, found["read"], found["write"]):
+        both = answered(both, every_second(both.signal, both.period))
+        return replace(both, takes_turns=True)
+    return both
+
+
+def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dict[str, Period]:
+    # Each direction is a question of its own, which is paid for.
+    level = settings.options.max_false_alarm / len(DIRECTIONS)
+    options = replace(settings.options, max_false_alarm=level, maybe=False)
+    found = {}
+    for direction in DIRECTIONS:
+        own = replace(settings, direction=direction, options=options, components=0, fit=False)
+        try:
+            period = _rhythm(_bandwidth(trace, engine, own), own).period
+        except AnalysisError:
+            continue
+        if period is not None:
+            found[direction] = period
+    return found
+
+
+def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> list[PartRhythm]:
+    """The rhythm of each part, those that move most first; parts too short for one are left out."""
+    every = bandwidth_by(trace, engine, key=key, direction=settings.direction, layer=settings.layer)
+    parts = []
+    for name, steps in _labelled(trace, key, every).items():
+        try:
+            found = _rhythm(steps, settings)
+        except SignalTooShortError:
+            continue
+        moved = float((steps.values * np.diff(steps.edges)).sum())
+        parts.append(PartRhythm(name, moved, found))
+    return sorted(parts, key=lambda part: -part.bytes)
+
+
+def _labelled(
+    trace: Trace, key: str, every: Mapping[object, StepFunction]
+) -> dict[str, StepFunction]:
+    paths = dict(trace.files.select("file", "path").iter_rows()) if key == "file" else {}
+    return {str(paths.get(name, name)): steps for name, steps in every.items()}

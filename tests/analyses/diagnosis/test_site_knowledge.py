@@ -1,0 +1,53 @@
+"""A site's ceiling and its servers' load sharpen a diagnosis without breaking its sums."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioprism.analyses.diagnosis.result import (
+    CallGroup,
+    Cause,
+    Contrast,
+    Diagnosis,
+    HeldUp,
+    LedgerLine,
+    Saving,
+)
+from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
+
+
+def found(*codes: str) -> Diagnosis:
+    causes = tuple(
+        Cause(code, {}, Saving(4.0, 3.5, 4.5, 0.04), 0.8, Contrast(code, CallGroup(1)))
+        for code in codes
+    )
+    lines = [*(LedgerLine(code, 4.0) for code in codes), LedgerLine("transfer", 1.0)]
+    held = 4.0 * len(codes) + 1.0
+    return Diagnosis(100.0, HeldUp(held, held / 100, "phases"), causes, tuple(lines))
+
+
+def total(diagnosis: Diagnosis) -> float:
+    return sum(line.seconds for line in diagnosis.ledger)
+
+
+def test_savings_leave_the_seconds_that_the_bytes_need_at_best() -> None:
+    limited = no_faster_than(found("small-requests", "metadata"), 5.0)
+
+    assert sum(cause.saving.seconds for cause in limited.causes) == pytest.approx(4.0)
+    assert total(limited) == pytest.approx(limited.held_up.seconds)
+
+
+def test_a_ceiling_that_is_far_away_changes_nothing() -> None:
+    before = found("metadata")
+
+    assert no_faster_than(before, 0.5) == before
+
+
+@pytest.mark.parametrize(("load", "kept"), [(2.0, True), (0.5, False)])
+def test_interference_is_confirmed_or_taken_back_by_servers(load: float, kept: bool) -> None:
+    judged = judged_by_servers(found("interference"), {0: load})
+
+    assert bool(judged.causes) == kept
+    assert total(judged) == pytest.approx(judged.held_up.seconds)
+    if kept:
+        assert judged.causes[0].confidence > 0.9

@@ -1,0 +1,54 @@
+"""Streams with a rhythm are answered right, streams without one hardly ever called periodic.
+
+A small version of the benchmark `periodicity_families`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.periodicity_families import answer, followed
+from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
+from ioprism.analyses.periodicity.testing.chance import log_regular, probability
+
+EACH = 10
+
+
+@pytest.mark.parametrize("name", WITHOUT_RHYTHM)
+def test_streams_without_rhythm_are_hardly_ever_called_periodic(name: str) -> None:
+    found = [answer(draw(WITHOUT_RHYTHM[name], number)) for number in range(EACH)]
+
+    assert sum(one is not None and one.certainty == "sure" for one in found) == 0
+
+
+@pytest.mark.parametrize("name", WITH_RHYTHM)
+def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> None:
+    streams = [draw(WITH_RHYTHM[name], number) for number in range(EACH)]
+    found = [answer(stream) for stream in streams]
+    right = [
+        stream.is_right(None if one is None else one.seconds)
+        for stream, one in zip(streams, found, strict=True)
+    ]
+
+    assert sum(right) >= EACH - 1
+
+
+def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
+    family = WITHOUT_RHYTHM["equal_rectangles"]
+
+    announced = [any(followed(draw(family, number))) for number in range(3)]
+
+    assert sum(announced) == 0
+
+
+@pytest.mark.parametrize("shape", [1.0, 4.0, 25.0])
+@pytest.mark.parametrize("waits", [3, 6, 20])
+def test_the_chance_of_even_waits_holds_for_every_law(shape: float, waits: int) -> None:
+    drawn = np.random.default_rng(seed=waits).gamma(shape, size=(20_000, waits))
+    variation = drawn.std(axis=1) / drawn.mean(axis=1)
+
+    for level in (0.01, 0.05):
+        observed = float(np.quantile(variation, level))
+        claimed = probability(log_regular(waits=waits, variation=observed, shape=shape))
+        assert 0.8 * level <= claimed <= 2.5 * level

@@ -1,0 +1,117 @@
+"""Distances of phase starts survive jitter, other I/O and missing beats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ioprism.analyses.periodicity.onsets.phase_starts import find_period
+from ioprism.analyses.periodicity.onsets.segments import find_pauses, find_phases, median
+from ioprism.model.signal import Signal
+
+
+@pytest.mark.parametrize("jitter", [0.1, 0.3])
+def test_jittering_gaps_keep_their_mean_and_show_their_spread(
+    burst_signal: Callable[..., Signal], jitter: float
+) -> None:
+    found = find_period(burst_signal(gap_jitter=jitter, count=30, noise=0.2))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(20.0, rel=0.1)
+    assert found.spread == pytest.approx(jitter * 15.0, rel=0.5)
+    assert found.false_alarm_probability < 0.01
+
+
+@pytest.mark.parametrize("duty", [0.01, 0.1, 0.6, 0.9])
+def test_any_duty_cycle_gives_the_exact_period(
+    burst_signal: Callable[..., Signal], duty: float
+) -> None:
+    found = find_period(burst_signal(duty=duty, period=30.0))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(30.0, rel=0.001)
+    assert found.repetitions == 14
+
+
+def test_the_range_is_that_of_the_regular_phases_among_other_io(
+    burst_signal: Callable[..., Signal],
+) -> None:
+    regular = burst_signal(lead=100.0, tail=60.0)
+    values = regular.values.copy()
+    for start, end, level in ((3, 20, 0.5), (31, 36, 1.3), (70, 78, 0.7)):
+        values[start * 10 : end * 10] += level * 1e9
+
+    found = find_period(Signal(0.0, 0.1, values))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(20.0, rel=0.01)
+    assert len(found.valid_ranges) == 1
+    assert found.valid_ranges[0] == pytest.approx((100.0, 385.0), abs=0.2)
+
+
+def test_a_missed_beat_is_counted(burst_signal: Callable[..., Signal]) -> None:
+    signal = burst_signal(count=20)
+    signal.values[1640:1720] = 0.0
+
+    found = find_period(signal)
+
+    assert found is not None
+    assert found.seconds == pytest.approx(20.0, rel=0.001)
+    assert found.repetitions == 19
+
+
+def test_two_phases_are_no_rhythm(burst_signal: Callable[..., Signal]) -> None:
+    assert find_period(burst_signal(count=2)) is None
+
+
+def test_three_phases_are_weak_evidence(burst_signal: Callable[..., Signal]) -> None:
+    found = find_period(burst_signal(count=3, period=20.0, gap_jitter=0.2))
+
+    assert found is not None
+    assert found.false_alarm_probability > 0.01
+
+
+def test_short_pauses_of_a_busy_signal_are_found() -> None:
+    rng = np.random.default_rng(seed=4)
+    times = np.arange(3000) / 100.0
+    values = np.where(times % 2.0 < 1.8, rng.lognormal(0.0, 0.8, len(times)), 0.0)
+
+    phases = find_pauses(Signal(0.0, 0.01, values))
+
+    assert phases is not None
+    assert len(phases) == 15
+
+
+def test_noise_has_no_phases() -> None:
+    noise = np.random.default_rng(seed=5).normal(5.0, 1.0, 4000)
+
+    assert find_phases(Signal(0.0, 0.1, noise)) is None
+
+
+@given(numbers=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_the_median_is_numpys(numbers: list[float]) -> None:
+    assert median(np.array(numbers)) == pytest.approx(float(np.median(numbers)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    period=st.floats(5.0, 60.0),
+    duty=st.floats(0.05, 0.6),
+    count=st.integers(6, 25),
+    lead=st.floats(0.0, 30.0),
+)
+def test_clean_bursts_are_right_to_a_thousandth(
+    period: float, duty: float, count: int, lead: float
+) -> None:
+    edges = np.arange(int((lead + period * count) * 10) + 1) / 10.0
+    starts = lead + period * np.arange(count)
+    volume = np.clip(edges[:, None] - starts, 0.0, duty * period).sum(axis=1)
+
+    found = find_period(Signal(0.0, 0.1, np.diff(volume) * 10.0))
+
+    assert found is not None
+    assert abs(found.seconds - period) <= 0.1 / (count - 1) + 0.001 * period

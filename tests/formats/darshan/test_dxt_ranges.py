@@ -1,0 +1,51 @@
+"""A large log is cut between the streams of its ranks; what is read stays the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from ioprism.formats.darshan import dxt_ranges
+from ioprism.formats.darshan.writer import write_trace
+from ioprism.formats.registry import read_trace
+from ioprism.synthetic import checkpointing_job, synthesise
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("log") / "job.darshan"
+    write_trace(path, synthesise(checkpointing_job()).trace)
+    return path
+
+
+def test_ranges_hold_what_the_whole_holds(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_trace(log)
+    monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
+    cut = read_trace(log)
+
+    assert len(whole.partitions) == 2  # POSIX and MPI-IO
+    assert len(cut.partitions) >= 6
+    assert_frame_equal(cut.events(), whole.events())
+    assert_frame_equal(cut.processes, whole.processes)
+    assert cut.completeness.whole
+
+
+def test_what_is_lost_in_one_range_is_not_lost_in_others(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
+    second = read_trace(log).partitions[1]
+    data = bytearray(log.read_bytes())
+    middle = second.region.offset + second.region.length // 2  # type: ignore[attr-defined]
+    data[middle : middle + 8] = b"\xff" * 8
+    broken = tmp_path / "broken.darshan"
+    broken.write_bytes(data)
+    trace = read_trace(broken)
+    events = trace.events()
+    last = read_trace(log).events().select(pl.col("rank").last()).item()
+
+    assert last in events["rank"].unique()
+    assert any("damaged" in warning for warning in trace.completeness.warnings)

@@ -1,0 +1,10 @@
+/* Declarations of PnetCDF as far as snippets use them, for where no PnetCDF is installed. */
+#ifndef PNETCDF_H
+#define PNETCDF_H
+#include "mpi.h"
+enum { NC_NOFILL = 0x100 };
+int ncmpi_set_fill(int, int, int *);
+int ncmpi_put_vara_double_all(int, int, const MPI_Offset *, const MPI_Offset *, const double *);
+int ncmpi_iput_vara_double(int, int, const MPI_Offset *, const MPI_Offset *, const double *, int *);
+int ncmpi_wait_all(int, int, int *, int *);
+#endif

@@ -1,0 +1,298 @@
+"""What an expert would check: jobs that were judged wrongly once, as logs or made twins of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import ioprism
+from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.slowest_rank import slowest_rank
+from ioprism.model.finding import Finding, Severity
+from ioprism.model.schema import FILES
+from ioprism.model.trace import Job, Trace
+from ioprism.model.usage import Striping
+from ioprism.pipeline.insights import judge_group
+from ioprism.pipeline.report import document_of
+from ioprism.reports.wording import verdict
+from ioprism.rules.registry import Insights, judge
+from ioprism.settings import Thresholds
+from tests.call_tables import calls, trace_of
+from tests.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage
+
+IMBALANCE = {
+    "unbalanced-ranks", "rank-data-imbalance", "rank-time-imbalance", "stragglers",
+    "shared-file-data-imbalance", "shared-file-time-imbalance", "file-write-imbalance",
+}  # fmt: skip
+
+
+def serious(found: Insights) -> set[str]:
+    return {f.code for f in found.at_least(Severity.WARN)}
+
+
+def of(found: Insights, code: str) -> Finding:
+    return next(finding for finding in found.findings if finding.code == code)
+
+
+def judged(path: Path) -> Insights:
+    return judge_group((path,), thresholds=Thresholds()).insights
+
+
+# Seconds
+
+
+@pytest.mark.corpus
+def test_small_reads_cost_what_they_take_and_not_their_share_of_the_calls(
+    shared_data: Path,
+) -> None:
+    """6,400 of 7,200 reads of the DLIO trace are small; they take 23 ms over all processes."""
+    found = judged(shared_data / "dftracer/dlio")
+
+    assert of(found, "small-reads").seconds_at_stake == pytest.approx(0.0033, abs=0.003)
+    assert "small-reads" not in serious(found)
+
+
+def test_the_rank_most_concerned_gives_the_seconds() -> None:
+    rows = [
+        {"start": n, "seconds": 0.2 if process else 0.1, "process": process, "bytes": size,
+         "offset": 2**21 * n}
+        for process in (0, 1)
+        for n, size in enumerate([512, 512, 2**21, 2**21])
+    ]  # fmt: skip
+    finding = of(ioprism.insights(trace_of(calls(rows))), "small-reads")
+
+    assert finding.seconds_at_stake == pytest.approx(0.4)
+    assert "estimated" not in finding.evidence
+
+
+def test_an_estimate_from_counters_says_so() -> None:
+    entry = Entry(write=moves(100, small=50, seconds=10.0))
+    finding = of(judge(evidence(usage("posix", entry))), "small-writes")
+
+    assert finding.seconds_at_stake == pytest.approx(5.0)
+    assert finding.evidence["estimated"] == 1
+
+
+def test_nothing_costs_more_than_the_slowest_rank_or_the_run() -> None:
+    entries = [Entry(f, r, write=moves(50, 512, 90.0), metadata_seconds=200.0)
+               for f, r in ((0, 0), (0, 1), (1, 0))]  # fmt: skip
+    job = evidence(usage("posix", *entries))
+    slowest = slowest_rank(job)
+
+    assert slowest is not None
+    assert slowest.seconds == 100.0
+    for finding in judge(job).findings:
+        assert (finding.seconds_at_stake or 0.0) <= slowest.seconds
+
+
+def test_what_is_fine_costs_nothing() -> None:
+    job = evidence(usage("posix", Entry(write=moves(100))))
+
+    assert all(f.seconds_at_stake is None for f in judge(job).findings if f.severity is Severity.OK)
+
+
+def test_the_headline_is_that_of_the_slowest_rank() -> None:
+    """One of 16 ranks is in I/O for nearly all of the run; the mean is 6 %."""
+    rows = [{"start": 0, "seconds": 9.8, "process": 3, "bytes": 2**23, "operation": "write"}]
+    rows += [{"start": 0, "seconds": 0.1, "process": n, "bytes": 2**23, "operation": "write"}
+             for n in range(16) if n != 3]  # fmt: skip
+    line = verdict(document_of(trace_of(calls(rows)))).line
+
+    assert line.startswith("I/O holds the job up for 9.8")
+
+
+def test_slowest_ranks_of_joined_records_are_added_to_their_own() -> None:
+    joined = Entry(rank=-1, write=moves(40, seconds=8.0),
+                   spread={"slowest": 2, "slowest_seconds": 60.0})  # fmt: skip
+    own = Entry(1, 2, write=moves(4, seconds=7.0))
+    slowest = slowest_rank(evidence(usage("posix", joined, own)))
+
+    assert slowest is not None
+    assert (slowest.rank, slowest.seconds) == (2, 67.0)
+
+
+# Rules
+
+
+def aggregated_job(ranks: int, aggregators: int) -> Evidence:
+    """I/O tasks with equal parts write for all ranks, as PIO lets them with PnetCDF."""
+    step = ranks // aggregators
+    entries = [Entry(0, r, write=moves(100, 8 * MIB, 50.0, collective=100, independent=0))
+               for r in range(0, ranks, step)]  # fmt: skip
+    return evidence(usage("mpiio", *entries), usage("posix", *entries), ranks=ranks)
+
+
+def test_aggregators_are_no_imbalance() -> None:
+    assert not serious(judge(aggregated_job(1344, 56))) & IMBALANCE
+
+
+def test_aggregators_are_no_imbalance_where_ranks_are_joined() -> None:
+    ranks, count, whole = 1344, 56, 56 * 100 * 8 * MIB
+    deviation = (whole**2 / (ranks * count) - (whole / ranks) ** 2) ** 0.5
+    entry = Entry(
+        rank=-1,
+        write=moves(5600, 8 * MIB, 2800.0, collective=5600, independent=0),
+        spread={"slowest": 24, "slowest_seconds": 50.0, "slowest_bytes": whole // count,
+                "deviation_bytes": deviation},
+    )  # fmt: skip
+    found = judge(evidence(usage("mpiio", entry), usage("posix", entry), ranks=ranks))
+
+    assert not serious(found) & IMBALANCE
+
+
+def test_a_few_ranks_that_move_more_than_the_others_are_an_imbalance() -> None:
+    entries = [Entry(r, r, write=moves(100 if r < 4 else 10, 8 * MIB, 40.0 if r < 4 else 4.0))
+               for r in range(64)]  # fmt: skip
+
+    assert "rank-data-imbalance" in serious(judge(evidence(usage("posix", *entries), ranks=64)))
+
+
+def test_reads_of_data_sieving_are_not_blamed_on_the_program() -> None:
+    reads = moves(5000, 512, 30.0, forward=100, small=5000)
+    asked = Entry(write=moves(5000, 512, 40.0))
+    below = Entry(write=moves(5000, 1024, 10.0), read=reads)
+    found = judge(evidence(usage("mpiio", asked), usage("posix", below)))
+
+    assert "data-sieving" in serious(found)
+    assert not {"small-reads", "small-reads-shared", "random-reads"} & serious(found)
+
+
+@pytest.mark.parametrize("slowest_bytes", [0, 65_536 * MIB])
+def test_rank_0_that_writes_everything_of_65_536_ranks_is_named(slowest_bytes: int) -> None:
+    ranks, whole = 65_536, 65_536 * MIB
+    deviation = whole * (1 / ranks - 1 / ranks**2) ** 0.5
+    entry = Entry(
+        rank=-1,
+        write=moves(65_536, MIB, 700.0, collective=0),
+        metadata_seconds=65_536.0,  # every rank opens the file, and waits a second for it
+        opens=ranks,
+        spread={"slowest": 77, "slowest_seconds": 90.0, "slowest_bytes": slowest_bytes,
+                "deviation_bytes": deviation},
+    )  # fmt: skip
+    found = judge(evidence(usage("mpiio", entry), usage("posix", entry), ranks=ranks))
+
+    assert "single-aggregator" in serious(found)
+
+
+@pytest.mark.parametrize("name", ["a_ckpt_fpp_period5s", "h_ior_easy_fpp_posix"])
+@pytest.mark.corpus
+def test_a_healthy_file_per_process_job_is_not_told_to_change(name: str, shared_data: Path) -> None:
+    found = judged(shared_data / f"darshan/made/{name}.darshan")
+
+    assert not {
+        "redundant-writes",
+        "no-parallel-interface", "blocking-writes", "blocking-reads", "hideable-io"
+    } & serious(found)  # fmt: skip
+
+
+def test_large_requests_through_mpi_io_are_fine_though_they_wait() -> None:
+    entries = [Entry(r, r, write=moves(100, seconds=30.0)) for r in range(4)]
+    found = judge(evidence(usage("mpiio", *entries), usage("posix", *entries)))
+
+    assert serious(found) == set()
+
+
+def test_one_sick_target_is_named_and_wider_stripes_are_not_advised() -> None:
+    entries = [Entry(r, r, write=moves(10, seconds=80.0 if r % 8 == 3 else 5.0))
+               for r in range(1024)]  # fmt: skip
+    striping = {r: Striping(MIB, [r % 8]) for r in range(1024)}
+    found = judge(evidence(usage("posix", *entries), ranks=1024, striping=striping))
+    told = of(found, "slow-target")
+
+    assert told.subject.name == "3"
+    assert told.evidence["factor"] == pytest.approx(16.0)
+    assert "target-contention" not in serious(found)
+    assert all(
+        "lfs setstripe -c -1" not in (advice.snippet or "")
+        for finding in found.findings
+        for advice in finding.recommendations
+    )
+
+
+def test_flushes_of_streams_are_no_sync_storm() -> None:
+    from ioprism.formats.darshan.meaning import MODULES
+
+    assert "FLUSHES" not in MODULES["STDIO"].syncs
+
+
+def striped_trace(offset: int, size: int) -> Trace:
+    rows = [{"start": n * 0.1, "seconds": 0.09, "bytes": size, "offset": offset + n * size,
+             "operation": "write"} for n in range(100)]  # fmt: skip
+    trace = trace_of(calls(rows), paths=["/lustre/a"])
+    layout: dict[str, Any] = {
+        "stripe_size": MIB,
+        "stripe_count": 4,
+        "targets": pl.Series([[1, 2, 3, 4]]),
+    }
+    files = FILES.conform(trace.files.with_columns(**layout))
+    return replace(trace, load_files=lambda: files, load_processes=lambda: trace.processes)
+
+
+@pytest.mark.parametrize(
+    ("offset", "size", "off"),
+    [(0, MIB, False), (4096, MIB, True), (4096, 65_536, False), (0, 3 * MIB // 2, True)],
+)
+def test_alignment_is_that_of_the_stripes_where_the_layout_is_known(
+    offset: int, size: int, off: bool
+) -> None:
+    found = ioprism.insights(striped_trace(offset, size))
+
+    assert ("misaligned-file" in serious(found)) == off
+
+
+@pytest.mark.parametrize(("size", "off"), [(64 * MIB, False), (65_536, True)])
+def test_a_long_read_may_begin_anywhere(size: int, off: bool) -> None:
+    rows = [{"start": n * 0.1, "seconds": 0.09, "bytes": size, "offset": 100 + n * size}
+            for n in range(100)]  # fmt: skip
+
+    assert ("misaligned-file" in serious(ioprism.insights(trace_of(calls(rows))))) == off
+
+
+def test_one_phase_tells_nothing_of_phases() -> None:
+    job = evidence(
+        usage("posix", Entry(write=moves(10)), Entry(1, 1, write=moves(10))),
+        phases={"posix": layer_phases(phase(0.0, 90.0, slowest=80.0, typical=5.0))},
+    )
+
+    assert not {"phase-stragglers", "hideable-io", "many-phases"} & {
+        finding.code for finding in judge(job).findings
+    }
+
+
+def test_a_workflow_of_short_processes_that_only_look_up_files_is_heavy_in_metadata() -> None:
+    """No process is long in metadata calls, but they follow each other."""
+    rows = [{"start": 0.05 * n, "seconds": 0.04, "process": n, "operation": "open", "file": n}
+            for n in range(200)]  # fmt: skip
+    rows += [{"start": 0.05 * n + 0.04, "seconds": 0.005, "process": n, "file": n, "bytes": 100,
+              "operation": "write"} for n in range(200)]  # fmt: skip
+    found = ioprism.insights(trace_of(calls(rows)))
+    told = of(found, "metadata-heavy")
+
+    assert told.severity is Severity.HIGH
+    assert told.seconds_at_stake == pytest.approx(8.0, rel=0.01)
+
+
+def test_the_title_of_slow_ranks_and_their_rows_tell_the_same_time() -> None:
+    own = [Entry(1 + r, r, write=moves(100, seconds=15.1 if r == 3 else 4.0)) for r in range(8)]
+    joined = Entry(0, -1, write=moves(8, 64, 700.0),
+                   spread={"slowest": 5, "slowest_seconds": 683.0})  # fmt: skip
+    found = judge(evidence(usage("posix", *own, joined), ranks=8, runtime=800.0))
+
+    for code in ("stragglers", "rank-time-imbalance"):
+        told = of(found, code)
+        assert told.evidence["slowest"] == max(row["time"] for row in told.details)  # type: ignore[type-var]
+
+
+def test_a_killed_job_has_a_slowest_rank_too() -> None:
+    whole = trace_of(calls([{"seconds": 2.0}]))
+    killed = replace(whole, job=Job(ranks=1), load_files=lambda: whole.files,
+                     load_processes=lambda: whole.processes)  # fmt: skip
+
+    slowest = ioprism.insights(killed).slowest
+
+    assert slowest is not None
+    assert slowest.seconds == pytest.approx(2.0)

@@ -1,0 +1,87 @@
+"""A store in object storage is read as one that lies here."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from polars.testing import assert_frame_equal
+
+from ioprism.cli import main
+from ioprism.errors import NoSuchTraceError, TraceError
+from ioprism.formats.registry import read_trace
+from ioprism.storage.remote import address_of
+from ioprism.storage.trace_store import write_store
+from ioprism.synthetic import checkpointing_job, synthesise
+
+fsspec = pytest.importorskip("fsspec")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stores") / "job.store"
+    write_store(synthesise(checkpointing_job()).trace, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bucket(store: Path) -> Iterator[str]:
+    """A bucket of a server on this machine that speaks S3."""
+    server = pytest.importorskip("moto.server")
+    pytest.importorskip("s3fs")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    running.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        storage = fsspec.filesystem("s3")
+        storage.mkdir("traces")
+        storage.put(str(store), "traces/job.store", recursive=True)
+        yield "s3://traces"
+    running.stop()
+
+
+def test_a_store_in_a_bucket_is_the_store(bucket: str, store: Path) -> None:
+    there, here = read_trace(Path(f"{bucket}/job.store")), read_trace(store)
+
+    assert_frame_equal(there.events(), here.events())
+    assert_frame_equal(there.files, here.files)
+    assert there.job == here.job
+
+
+def test_a_command_takes_an_address(bucket: str) -> None:
+    done = CliRunner().invoke(main, ["characterise", f"{bucket}/job.store", "--json"])
+
+    assert done.exit_code == 0
+    assert '"ranks": 64' in done.stdout
+
+
+def test_what_is_not_in_the_bucket_is_one_message(bucket: str) -> None:
+    with pytest.raises(NoSuchTraceError):
+        read_trace(Path(f"{bucket}/none.store"))
+
+
+def test_memory_is_storage_too(store: Path) -> None:
+    fsspec.filesystem("memory").put(str(store), "/there.store", recursive=True)
+
+    assert_frame_equal(
+        read_trace(Path("memory://there.store")).events(), read_trace(store).events()
+    )
+
+
+def test_storage_that_nobody_knows_is_one_message() -> None:
+    with pytest.raises(TraceError, match="not understood"):
+        read_trace(Path("nowhere://bucket/job.store"))
+
+
+@pytest.mark.parametrize("path", ["/data/a:/b", "C:/logs", "run.store", "./s3:/x"])
+def test_paths_of_this_machine_are_no_addresses(path: str) -> None:
+    assert address_of(Path(path).absolute() if path.startswith("./") else Path(path)) is None

@@ -74,7 +74,7 @@ def _slow_parts(
     parts: pl.DataFrame, key: str, kind: str, causes: pl.DataFrame
 ) -> Iterator[SiteEvent]:
     known = parts.drop_nulls(["start", "relative"]).sort("start")
-    low = (known["relative"] < SLOWER).sum()
+    low = known.filter(pl.col("relative") < SLOWER).height
     usual = max(RARELY, low / max(1, known.height))
     groups = known.partition_by(key, as_dict=True, include_key=False)
     for (name,), rows in groups.items():

@@ -150,6 +150,8 @@ def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame
         pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
     ]
     ordered = ["file", "rank", *(name for name, _ in wanted)]
+    if not missing and table.columns[: len(ordered)] == ordered:
+        return table
     table = table.with_columns(missing)
     return table.select(*ordered, *(name for name in table.columns if name not in ordered))
 

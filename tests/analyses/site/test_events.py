@@ -97,7 +97,7 @@ def parts(
         for number in rng.permutation(8)[:4].tolist():
             slow = number == sick and span[0] <= when < span[1]
             rate = float(rng.lognormal(0.0, 0.15)) * (0.3 if slow else 1.0)
-            rows.append((key, when * DAY, str(number), 1, 1, 1.0, rate, rate))
+            rows.append((key, when * DAY, str(number), 1, 2**30, 1.0, rate, rate))
     return pl.DataFrame(rows, schema=SITE_TABLES[f"{name}s"].schema, orient="row")
 
 
@@ -132,6 +132,23 @@ def test_what_is_planted_is_named_with_its_dates_and_nothing_else(seed: int) -> 
     assert target.evidence["relative_rate"] == pytest.approx(0.3, rel=0.2)
     assert "request_bytes" in found["changed-application", "code3"].evidence
     assert "collective" in found["changed-application", "code5"].evidence
+
+
+def test_one_campaign_is_not_evidence_against_a_target() -> None:
+    made = tables(3, planted=False)
+    one = made.jobs.filter(application="code1").head(30)
+    jobs = made.jobs.update(
+        one.select("job", start=pl.lit(30 * DAY) + pl.int_range(30)), on="job", how="left"
+    )
+    slow = pl.col("job").is_in(one["job"].implode()) & (pl.col("target") == "6")
+    targets = made.targets.with_columns(
+        start=pl.when(pl.col("job").is_in(one["job"].implode()))
+        .then(30 * DAY + 1)
+        .otherwise("start"),
+        relative=pl.when(slow).then(0.1).otherwise("relative"),
+    )
+
+    assert site_events(jobs, made.causes, targets, made.hosts) == []
 
 
 def test_a_healthy_centre_has_no_events() -> None:

@@ -23,6 +23,8 @@ CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
 CHANGED_SHARE = 0.2  # and a share, where it moved by so much
 SUFFERS = 1.3  # jobs beside a noisy neighbour are held up so many times as long
 DAY = 86400.0
+TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
+SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
 
 # Numbers of a job that tell how an application does its I/O, and whether they are shares.
 HABITS = (
@@ -62,8 +64,8 @@ def site_events(
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
     found = [
-        *_slow_parts(targets, "target", "slow-target", causes),
-        *_slow_parts(hosts, "host", "slow-node", causes),
+        *_slow_parts(targets, "target", "slow-target", jobs, causes),
+        *_slow_parts(hosts, "host", "slow-node", jobs, causes),
         *_changed_applications(jobs),
         *_noisy_neighbours(jobs),
     ]
@@ -71,9 +73,9 @@ def site_events(
 
 
 def _slow_parts(
-    parts: pl.DataFrame, key: str, kind: str, causes: pl.DataFrame
+    parts: pl.DataFrame, key: str, kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
 ) -> Iterator[SiteEvent]:
-    known = parts.drop_nulls(["start", "relative"]).sort("start")
+    known = _observations(parts, key, jobs)
     low = known.filter(pl.col("relative") < SLOWER).height
     usual = max(RARELY, low / max(1, known.height))
     groups = known.partition_by(key, as_dict=True, include_key=False)
@@ -82,18 +84,37 @@ def _slow_parts(
         if stretch is None or stretch.probability * len(groups) > CERTAIN:
             continue
         inside = rows[stretch.first : stretch.end]
-        lost = causes.filter(
-            (pl.col("code") == kind) & pl.col("job").is_in(inside["job"].implode())
-        )
+        seen = inside.explode("job")["job"]
+        lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
         yield SiteEvent(
             kind,
             str(name),
             float(inside["start"][0]),
-            float(inside["start"][-1]),
-            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": inside.height},
+            float(inside["last"][-1]),
+            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": len(seen)},
             stretch.probability * len(groups),
             float(lost["node_hours"].sum()),
         )
+
+
+def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataFrame:
+    """What can be counted on: enough data, and jobs of one campaign counted once.
+
+    Processes that a script starts one after the other do the same to the same files: they say
+    the same of a target, however many they are.
+    """
+    known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
+    named = known.join(jobs.select("job", "application", "user"), on="job")
+    return (
+        named.group_by(key, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        .agg(
+            pl.col("start").min(),
+            pl.col("start").max().alias("last"),
+            pl.col("relative").median(),
+            pl.col("job"),
+        )
+        .sort("start", key)
+    )
 
 
 def _changed_applications(jobs: pl.DataFrame) -> Iterator[SiteEvent]:

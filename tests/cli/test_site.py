@@ -117,6 +117,8 @@ def test_the_page_shows_savings_events_and_tables(
     assert "node-hours" in screen.inner_text("#line")
     assert screen.locator("#tables table").count() >= 3
     assert screen.locator("#treemap button").count() >= 1
+    screen.set_viewport_size({"width": 390, "height": 844})
+    assert screen.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_advice_links_to_reports_of_single_jobs(store: Path, tmp_path: Path) -> None:

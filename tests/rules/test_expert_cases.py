@@ -276,6 +276,16 @@ def test_a_workflow_of_short_processes_that_only_look_up_files_is_heavy_in_metad
     assert told.seconds_at_stake == pytest.approx(8.0, rel=0.01)
 
 
+def test_waiting_for_other_processes_is_no_metadata() -> None:
+    rows = [{"start": 0, "seconds": 9.0, "operation": "other", "function": "waitpid"},
+            {"start": 9, "seconds": 0.5, "bytes": 2**23, "operation": "write"}]  # fmt: skip
+    found = ioprism.insights(trace_of(calls(rows)))
+
+    assert "metadata-heavy" not in {finding.code for finding in found.findings}
+    assert found.slowest is not None
+    assert found.slowest.seconds == pytest.approx(0.5)
+
+
 def test_the_title_of_slow_ranks_and_their_rows_tell_the_same_time() -> None:
     own = [Entry(1 + r, r, write=moves(100, seconds=15.1 if r == 3 else 4.0)) for r in range(8)]
     joined = Entry(0, -1, write=moves(8, 64, 700.0),

@@ -42,7 +42,8 @@ class CallEvidence:
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
         # Where counters tell of every layer, the ranges that calls touch are not needed.
         ranges = [] if {"posix", "mpiio"} <= counted or "posix" in counted else [TouchedRanges()]
-        whole, targets, *rest = engine.run(trace, access, load, *ranges)
+        seen, targets, *rest = engine.run(trace, access, load, *ranges)
+        whole = seen.filter(pl.col("operation") != "other")  # waitpid and the like are no I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
         return cls(
             whole,

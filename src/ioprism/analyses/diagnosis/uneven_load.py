@@ -88,7 +88,7 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     """Some ranks move much more than others."""
     some = _data(at) & ~of_library
     moved = at.by_rank(at.calls.bytes.astype(np.float64), some)
-    total = moved.sum(axis=0)
+    total = np.where(_peers(at, moved.sum(axis=0)), moved.sum(axis=0), 0.0)
     active = total > 0
     if active.sum() < MANY:
         return None
@@ -127,6 +127,15 @@ def _data_imbalance(at: Situation, of_library: Flags) -> Candidate | None:
     )
 
 
+def _peers(at: Situation, moved: Floats) -> Flags:
+    """The ranks of the program that moves most: launchers and other tasks are no peers."""
+    names = np.array(at.seen.applications)
+    if not len(names):
+        return np.ones(len(moved), bool)
+    sums = {name: moved[names == name].sum() for name in set(names.tolist())}
+    return np.asarray(names == max(sums, key=lambda name: sums[name]), bool)
+
+
 def _least_chain(at: Situation, chain: Floats, work: Floats) -> Floats:
     """How long even ranks are busy at least, over the doubt about service times."""
     return np.maximum(chain, work * at.queues.doubt[0])
@@ -135,6 +144,8 @@ def _least_chain(at: Situation, chain: Floats, work: Floats) -> Floats:
 def _hot_target(at: Situation) -> Iterator[Candidate]:
     """More files of one rank each lie on one target than on the others."""
     users = _users(at)
+    if not len(users):  # all calls are on files without a name
+        return
     private = _data(at) & (at.calls.file >= 0) & (users[np.maximum(at.calls.file, 0)] <= 1)
     if len(at.pieces.targets) < 2 or not private.any():
         return

@@ -52,8 +52,10 @@ def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
         for entry in words.get("recommendation", ())
         if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
     )
-    title = fill(words["title"], filled)
-    subject = fill(words["subject"], filled)
+    one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
+    title, subject = (
+        fill(words.get(f"{key}{one}", words[key]), filled) for key in ("title", "subject")
+    )
     groups = tuple(str(group) for group in words["groups"])
     return replace(
         cause,

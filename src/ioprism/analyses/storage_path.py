@@ -37,6 +37,8 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
 
 def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return one row per node; none where the trace does not name the nodes of ranks."""
+    if trace.processes["host"].null_count() == trace.processes.height:
+        return _nothing("host", pl.String())
     hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
     if hosts["host"].n_unique() < 2:
         return _nothing("host", pl.String())
@@ -58,9 +60,9 @@ def system_targets(trace: Trace) -> int | None:
 
 
 def _nothing(key: str, dtype: pl.DataType) -> pl.DataFrame:
-    amounts = {"operation": pl.String(), "operations": pl.Int64(), "bytes": pl.Int64(),
-               "seconds": pl.Float64()}  # fmt: skip
-    return _rates(pl.Schema({key: dtype, **amounts}).to_frame(), key)
+    amounts = {"operations": pl.Int64(), "bytes_read": pl.Int64(), "bytes_written": pl.Int64(),
+               "seconds": pl.Float64(), "rate": pl.Float64()}  # fmt: skip
+    return pl.Schema({key: dtype, **amounts}).to_frame()
 
 
 def _at_deepest(moved: pl.DataFrame) -> pl.DataFrame:

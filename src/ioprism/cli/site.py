@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ioprism.cli import options, output
+from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
     add_logs,
@@ -19,6 +20,9 @@ from ioprism.pipeline.site import (
 )
 from ioprism.reports import to_json
 from ioprism.storage.site_store import make_site
+
+if TYPE_CHECKING:
+    from ioprism.analyses.site.summary import SiteStory
 
 store_option = click.option(
     "--store", type=click.Path(path_type=Path), required=True, help="The folder of the store."
@@ -51,6 +55,7 @@ def site() -> None:
 @click.option("--anonymise", "key_file", metavar="KEYFILE",
               type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Hash users, paths and programs with the key in this file.")  # fmt: skip
+@options.engine
 @options.as_json
 @options.quiet
 def add(
@@ -60,6 +65,7 @@ def add(
     every: float,
     cores_per_node: int,
     key_file: Path | None,
+    engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -72,7 +78,9 @@ def add(
     chosen = with_key(SiteOptions(cores_per_node), key_file)
     kept = make_site(store)
     with output.progress("diagnosing logs", quiet=quiet) as progress:
-        added = add_logs(kept, paths, options=chosen, progress=progress)
+        added = add_logs(
+            kept, paths, options=chosen, progress=progress, cluster=engine_options.session
+        )
     for message in added.failed:
         click.echo(f"skipped {message}", err=True)
     if as_json:
@@ -146,6 +154,8 @@ for _subject, _what in (
 @click.option("--output", "-o", "page", type=click.Path(path_type=Path), required=True,
               help="The page to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option("--reports", type=click.Path(path_type=Path, file_okay=False),
+              help="Write a report of a job for each advice into this folder.")  # fmt: skip
 @options.as_json
 def report(
     store: Path,
@@ -155,6 +165,7 @@ def report(
     user: str | None,
     page: Path,
     force: bool,
+    reports: Path | None,
     as_json: bool,
 ) -> None:
     """Write one page about all jobs: savings, sick targets, changes, advice.
@@ -167,9 +178,30 @@ def report(
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
     story = site_story(chosen_tables(store, which))
+    links = {} if reports is None else _write_reports(story, reports, page.parent)
     with atomic_write(page, replace=force) as aside:
-        aside.write_text(html_form.page(story), encoding="utf-8")
+        aside.write_text(html_form.page(story, links), encoding="utf-8")
     if as_json:
         click.echo(to_json.plain_document(story.to_dict()))
     else:
         click.echo(f"wrote {page}", err=True)
+
+
+def _write_reports(story: SiteStory, folder: Path, beside: Path) -> dict[str, str]:
+    """Write a page for the worst log of each advice; return the links by log."""
+    from os.path import relpath
+
+    from ioprism.api import analyse
+    from ioprism.formats.registry import read_trace
+
+    folder.mkdir(parents=True, exist_ok=True)
+    links: dict[str, str] = {}
+    for number, row in enumerate(story.advice, start=1):
+        log, place = str(row["worst_log"]), folder / f"job-{number:02d}.html"
+        try:
+            analyse(read_trace(Path(log))).to_html(place, replace=True)
+        except (IoprismError, OSError) as error:
+            click.echo(f"no report of {log}: {str(error).partition(chr(10))[0]}", err=True)
+        else:
+            links[log] = relpath(place, beside)
+    return links

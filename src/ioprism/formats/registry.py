@@ -93,13 +93,17 @@ class Unavailable:
 def readers() -> Iterator[Reader | Unavailable]:
     """Built-in readers first, then those of installed plugins."""
     built_in = [EntryPoint(name, path, GROUP) for name, path in BUILT_IN.items()]
-    for declared in [*built_in, *entry_points(group=GROUP)]:
-        try:
-            reader: Reader = declared.load()()
-        except ImportError as error:
-            yield Unavailable(declared.name, error.name or str(error))
-        else:
-            yield reader
+    yield from map(_loaded, built_in)
+    # Asked for only when no built-in reader was enough: looking for plugins reads many files.
+    yield from map(_loaded, entry_points(group=GROUP))
+
+
+def _loaded(declared: EntryPoint) -> Reader | Unavailable:
+    try:
+        reader: Reader = declared.load()()
+    except ImportError as error:
+        return Unavailable(declared.name, error.name or str(error))
+    return reader
 
 
 def find_reader(source: Path, *, format_name: str | None = None) -> Reader:

@@ -75,7 +75,12 @@ def _parts(name: str, key: str, meaning: str) -> Table:
             Column("bytes", pl.Int64(), "bytes moved", "B"),
             Column("seconds", pl.Float64(), "time in calls", "s"),
             Column("rate", pl.Float64(), "bytes over time", "B/s"),
-            Column("relative", pl.Float64(), "its rate over the median of the job's others"),
+            Column(
+                "relative",
+                pl.Float64(),
+                "its rate over the median of the job's others; null where the log cannot tell",
+                nullable=True,
+            ),
         ),
     )
 

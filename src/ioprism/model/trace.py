@@ -118,6 +118,9 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
             self._tables[name] = self._loaders[name]()
         return self._tables[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaders)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,17 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.pipeline.anonymise import Rows, anonymous, read_key
 from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
     from ioprism.analyses.site.summary import Chosen, SiteTables
+    from ioprism.engine.cluster import Session
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 CHUNK = 4  # logs that a process takes at a time
 FEW = 8  # so few logs are not worth starting processes for
-NAMES = ("user", "application", "path", "job_id", "pattern", "subject", "culprit", "title", "host")
-
-Rows = Mapping[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,11 @@ def add_logs(
     *,
     options: SiteOptions | None = None,
     progress: Callable[[int], None] = lambda _: None,
+    cluster: Session | None = None,
 ) -> Added:
     """Diagnose the logs that are new, and keep the results, batch by batch.
+
+    The work is done by processes here, or on a cluster that sees the logs under the same paths.
 
     Raises:
         NoSuchTraceError: there is nothing at a path.
@@ -82,7 +83,12 @@ def add_logs(
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
         work = partial(_described, options=chosen, named=named)
-        results = _mapped(work, list(new.items()), chosen.processes)
+        todo = list(new.items())
+        results = (
+            _mapped(work, todo, chosen.processes)
+            if cluster is None
+            else (rows for part in _batched(todo) for rows in cluster.map(work, part))
+        )
         while batch := list(islice(results, AT_ONCE)):
             good = [rows for rows in batch if isinstance(rows, dict)]
             failed += [rows for rows in batch if isinstance(rows, str)]
@@ -176,25 +182,16 @@ def _described(
         return _why(path, error) if path in named else None
     except (IoprismError, OSError) as error:
         return _why(path, error)
-    return rows if options.key is None else _anonymous(rows, options.key)
+    return rows if options.key is None else anonymous(rows, options.key)
+
+
+def _batched(logs: list[tuple[str, Path]]) -> Iterator[list[tuple[str, Path]]]:
+    """Cut a list into what is kept at once."""
+    return (logs[first : first + AT_ONCE] for first in range(0, len(logs), AT_ONCE))
 
 
 def _why(path: Path, error: Exception) -> str:
     return f"{path}: {str(error).partition(chr(10))[0].removeprefix(f'{path}: ')}"
-
-
-def _anonymous(rows: Rows, key: bytes) -> Rows:
-    """Replace names by digests: the same name gives the same digest under the same key."""
-
-    def hidden(name: str, value: Any) -> Any:  # noqa: ANN401 - cells are of any kind
-        if name not in NAMES or not isinstance(value, str):
-            return value
-        return f"{name}-{hmac.new(key, value.encode(), 'sha256').hexdigest()[:12]}"
-
-    return {
-        table: [{name: hidden(name, value) for name, value in row.items()} for row in lines]
-        for table, lines in rows.items()
-    }
 
 
 def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
@@ -227,21 +224,6 @@ def _mapped(
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     with ProcessPoolExecutor(cores, mp_context=context) as pool:
         yield from pool.map(work, logs, chunksize=CHUNK)
-
-
-def read_key(path: Path) -> bytes:
-    """Read the key that names are hashed with.
-
-    Raises:
-        UsageError: the file is too short to keep a secret.
-    """
-    key = path.read_bytes().strip()
-    if len(key) < 16:
-        raise UsageError(
-            f"{path}: a key needs at least 16 bytes.\n"
-            "Hint: head -c 32 /dev/urandom > KEYFILE makes one; keep it secret."
-        )
-    return key
 
 
 def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:

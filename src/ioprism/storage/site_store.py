@@ -133,7 +133,7 @@ def make_site(folder: Path) -> SiteStore:
     """
     if (folder / MANIFEST).is_file():
         return open_site(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or not all(map(_begun, folder.iterdir()))):
         raise OutputError(
             f"{folder} exists already and is not a site store.\nHint: choose another name."
         )
@@ -142,3 +142,8 @@ def make_site(folder: Path) -> SiteStore:
     with atomic_write(folder / MANIFEST) as aside:
         aside.write_text(json.dumps({"ioprism_site_store": VERSION}), encoding="utf-8")
     return SiteStore(folder)
+
+
+def _begun(inner: Path) -> bool:
+    """Whether this is what a run that was killed while it made a store left."""
+    return inner.name in SITE_TABLES and inner.is_dir() and not any(inner.iterdir())

@@ -68,9 +68,10 @@ def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> float:
 def even_part(at: Counted, some: Flags) -> float:
     """The part of all targets that one request of these records keeps busy."""
     sizes, counts = [], []
+    moved, requests = at.records.moved, at.records.requests
     for record in np.flatnonzero(some):
-        if at.records.targets[record] and at.records.requests[record]:
-            size = at.records.moved[record] / at.records.requests[record]
+        if at.records.targets[record] and requests[record]:
+            size = moved[record] / requests[record]
             stripes = np.ceil(size / max(1, at.records.stripe_size[record]))
             sizes.append(min(stripes, len(at.records.targets[record])))
             counts.append(len(at.records.targets[record]))

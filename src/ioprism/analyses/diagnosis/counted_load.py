@@ -139,7 +139,8 @@ def _imbalance(at: Counted) -> Iterator[Candidate]:
 def _hot_target(at: Counted) -> Iterator[Candidate]:
     """More single-rank files lie on one target than on others."""
     found = at.records
-    some = ~found.shared & (found.moved > 0)
+    moved = found.moved
+    some = ~found.shared & (moved > 0)
     names = sorted({name for record in np.flatnonzero(some) for name in found.targets[record]})
     if len(names) < 2:
         return
@@ -147,7 +148,7 @@ def _hot_target(at: Counted) -> Iterator[Candidate]:
     single = 0.0
     for record in np.flatnonzero(some):
         for name in found.targets[record]:
-            part = found.moved[record] / len(found.targets[record])
+            part = moved[record] / len(found.targets[record])
             load[name] += part
             single = max(single, part)
     total = np.array([load[name] for name in names])

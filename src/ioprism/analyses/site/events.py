@@ -6,6 +6,7 @@ after it is multiplied by how many were asked (Bonferroni).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,21 +14,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.site.change_point import FEWEST, changed_at, lowest_stretch
+from ioprism.analyses.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
 
 CERTAIN = 0.001  # probability of chance, after correction
 SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
+RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
 CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
 CHANGED_SHARE = 0.2  # and a share, where it moved by so much
 SUFFERS = 1.3  # jobs beside a noisy neighbour are held up so many times as long
 DAY = 86400.0
+TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
+SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
 
 # Numbers of a job that tell how an application does its I/O, and whether they are shares.
 HABITS = (
     ("request_bytes", False), ("collective", True), ("metadata", False), ("operations", False),
-    ("bytes", False), ("stripe_count", False), ("files", False), ("ranks", False),
+    ("stripe_count", False), ("files", False),
 )  # fmt: skip
-COSTS = (("held_up_share", True), ("rate", False))
+COSTS = ("held_up_share", "rate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,8 @@ def site_events(
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
     found = [
-        *_slow_parts(targets, "target", "slow-target", causes),
-        *_slow_parts(hosts, "host", "slow-node", causes),
+        *_slow_parts(targets, "target", "slow-target", jobs, causes),
+        *_slow_parts(hosts, "host", "slow-node", jobs, causes),
         *_changed_applications(jobs),
         *_noisy_neighbours(jobs),
     ]
@@ -69,54 +73,48 @@ def site_events(
 
 
 def _slow_parts(
-    parts: pl.DataFrame, key: str, kind: str, causes: pl.DataFrame
+    parts: pl.DataFrame, key: str, kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
 ) -> Iterator[SiteEvent]:
-    known = parts.drop_nulls("start").sort("start")
+    known = _observations(parts, key, jobs)
+    low = known.filter(pl.col("relative") < SLOWER).height
+    usual = max(RARELY, low / max(1, known.height))
     groups = known.partition_by(key, as_dict=True, include_key=False)
     for (name,), rows in groups.items():
-        relative = rows["relative"].to_numpy()
-        stretch = lowest_stretch(relative)
-        if stretch is None:
+        stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)
+        if stretch is None or stretch.probability * len(groups) > CERTAIN:
             continue
-        inside = rows[stretch.first : stretch.last + 1]
-        outside = np.delete(relative, slice(stretch.first, stretch.last + 1))
-        slow, normal = float(inside["relative"].median() or 1.0), float(np.median(outside))  # type: ignore[arg-type]
-        probability = min(1.0, stretch.probability * len(groups))
-        if probability > CERTAIN or slow > SLOWER * normal:
-            continue
-        inside, start, end = _sharpened(rows, inside, slow, normal)
-        lost = causes.filter(
-            (pl.col("code") == kind) & pl.col("job").is_in(inside["job"].implode())
-        )
+        inside = rows[stretch.first : stretch.end]
+        seen = inside.explode("job")["job"]
+        lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
         yield SiteEvent(
             kind,
             str(name),
-            start,
-            end,
-            {"relative_rate": slow / normal, "jobs": inside.height, "before_and_after": normal},
-            probability,
+            float(inside["start"][0]),
+            float(inside["last"][-1]),
+            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": len(seen)},
+            stretch.probability * len(groups),
             float(lost["node_hours"].sum()),
         )
 
 
-def _sharpened(
-    rows: pl.DataFrame, inside: pl.DataFrame, slow: float, normal: float
-) -> tuple[pl.DataFrame, float, float]:
-    """Move both ends to where values are nearer to the slow ones than to the normal ones."""
-    border = float(np.sqrt(slow * normal))
-    low = rows["relative"].to_numpy() < border
-    start = rows["start"].to_numpy()
-    first, last = (int(np.searchsorted(start, inside["start"][edge])) for edge in (0, -1))
-    while first > 0 and low[first - 1]:
-        first -= 1
-    while first < last and not low[first]:
-        first += 1
-    while last + 1 < len(low) and low[last + 1]:
-        last += 1
-    while last > first and not low[last]:
-        last -= 1
-    chosen = rows[first : last + 1]
-    return chosen, float(chosen["start"][0]), float(chosen["start"][-1])
+def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataFrame:
+    """What can be counted on: enough data, and jobs of one campaign counted once.
+
+    Processes that a script starts one after the other do the same to the same files: they say
+    the same of a target, however many they are.
+    """
+    known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
+    named = known.join(jobs.select("job", "application", "user"), on="job")
+    return (
+        named.group_by(key, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        .agg(
+            pl.col("start").min(),
+            pl.col("start").max().alias("last"),
+            pl.col("relative").median(),
+            pl.col("job"),
+        )
+        .sort("start", key)
+    )
 
 
 def _changed_applications(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
@@ -133,26 +131,20 @@ def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent
     """The change of an application's habits: the surest number, with those that moved with it."""
     if rows.height < 2 * FEWEST:
         return
-    found = []
-    for column, is_share in HABITS:
-        values = rows[column].cast(pl.Float64).to_numpy()
-        if np.isnan(values).mean() > 0.5:
-            continue
-        split = changed_at(np.nan_to_num(values, nan=0.0))
-        if split is None or split.probability * tried > CERTAIN:
-            continue
-        before, after = _medians(values, split.place)
-        if _moved(before, after, is_share=is_share):
-            found.append((split.probability, split.place, column, before, after))
+    found = [
+        (change, column)
+        for column, is_share in HABITS
+        if (change := _change(rows, column, is_share=is_share, tried=tried)) is not None
+    ]
     if not found:
         return
-    probability, place, _, _, _ = min(found)
+    (probability, place), _ = min(found)
     times = rows["start"].to_numpy()
-    lasting = [entry for entry in found if abs(times[entry[1]] - times[place]) <= 3 * DAY]
-    evidence: dict[str, Any] = {
-        column: {"before": before, "after": after} for _, _, column, before, after in lasting
-    }
-    for column, _ in COSTS:
+    together = [
+        column for (_, other), column in found if abs(times[other] - times[place]) <= 3 * DAY
+    ]
+    evidence: dict[str, Any] = {}
+    for column in (*together, *COSTS):
         before, after = _medians(rows[column].cast(pl.Float64).to_numpy(), place)
         evidence[column] = {"before": before, "after": after}
     old, new = (evidence["held_up_share"][key] or 0.0 for key in ("before", "after"))
@@ -162,10 +154,59 @@ def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent
         name,
         float(times[place]),
         None,
-        {**evidence, "jobs_before": place, "jobs_after": rows.height - place},
-        min(1.0, probability * tried),
+        {
+            **evidence,
+            "jobs_before": place,
+            "jobs_after": rows.height - place,
+            "last_before": float(times[place - 1]),
+        },
+        probability,
         max(0.0, new - old) * hours,
     )
+
+
+def _change(
+    rows: pl.DataFrame, column: str, *, is_share: bool, tried: int
+) -> tuple[float, int] | None:
+    """How likely chance made a number's largest change, and its place; None without one."""
+    number = rows[column].cast(pl.Float64)
+    if number.null_count() > rows.height / 2:
+        return None
+    values = number.fill_null(0.0).to_numpy() if is_share else np.log1p(number.fill_null(0.0))
+    alike = _alike(rows)
+    ranked = Ranked.of(np.asarray(values), alike)
+    split = ranked.split()
+    if split is None or split.score == 0.0:
+        return None
+    moved = _moved(np.asarray(values), alike, split.place)
+    if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
+        return None
+    probability = min(1.0, ranked.chance_of(split) * tried)
+    return (probability, split.place) if probability <= CERTAIN else None
+
+
+def _alike(rows: pl.DataFrame) -> Ints:
+    """Number jobs of similar scale and volume: a user's larger input is no change of a program."""
+    volume = (pl.col("bytes") + 1).log(2).floor().cast(pl.Int64)
+    return (
+        rows.select(pl.struct("ranks", volume).rank("dense").cast(pl.Int64)).to_series().to_numpy()
+    )
+
+
+def _moved(values: Floats, alike: Ints, place: int) -> float:
+    """By how much jobs that are alike moved: the median over jobs that have others to compare."""
+    after = np.arange(len(values)) >= place
+    moves: list[float] = []
+    for group in np.unique(alike):
+        sides = [values[(alike == group) & side] for side in (~after, after)]
+        fewer = min(map(len, sides))
+        if fewer:
+            moves += [_median(sides[1]) - _median(sides[0])] * fewer
+    return abs(_median(np.array(moves))) if moves else 0.0
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values))
 
 
 def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None]:
@@ -173,15 +214,6 @@ def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None
     known = [part[~np.isnan(part)] for part in parts]
     before, after = (float(np.median(part)) if len(part) else None for part in known)
     return before, after
-
-
-def _moved(before: float | None, after: float | None, *, is_share: bool) -> bool:
-    if before is None or after is None:
-        return False
-    if is_share:
-        return abs(after - before) >= CHANGED_SHARE
-    low, high = sorted((before, after))
-    return high > 0 and (low <= 0 or high / low >= CHANGED)
 
 
 def _noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
@@ -247,13 +279,11 @@ def _suffering(
 
 def _rank_sum(first: np.ndarray, second: np.ndarray) -> float:
     """How likely chance makes the first values this much larger (Mann-Whitney, one-sided)."""
-    from math import erfc, sqrt
-
     joined = np.concatenate([first, second])
     order = np.argsort(joined, kind="stable")
     ranks = np.empty(len(joined))
     ranks[order] = np.arange(1, len(joined) + 1)
     n, m = len(first), len(second)
     excess = ranks[:n].sum() - n * (n + m + 1) / 2
-    deviation = sqrt(n * m * (n + m + 1) / 12)
-    return 0.5 * erfc(excess / deviation / sqrt(2))
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return 0.5 * math.erfc(excess / deviation / math.sqrt(2))

@@ -19,6 +19,8 @@ from ioprism.formats.darshan.meaning import MODULES
 from ioprism.model.trace import Trace
 
 HOUR = 3600.0
+ROUNDING = 1e-3  # rates that differ by less are the same
+MOST_PATTERNS = 20  # of a job: those that take longest
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -131,11 +133,15 @@ def _cause(digest: str, cause: Cause, per_second: float) -> dict[str, Any]:
 
 def _parts(table: pl.DataFrame, key: str, trace: Trace, digest: str) -> list[dict[str, Any]]:
     """Rows of targets or nodes that moved data, each beside the others of its job."""
+    if table.height < 2:
+        return []
     moved = pl.col("bytes_read") + pl.col("bytes_written")
     used = table.filter((moved > 0) & (pl.col("seconds") > 0)).with_columns(bytes=moved)
     if used.height < 2:
         return []
     rates = used["rate"].to_list()
+    # Counters of files over several targets are shared evenly: they tell nothing of one target.
+    told_apart = max(rates) > (1 + ROUNDING) * min(rates)
     rows = used.select(key, "operations", "bytes", "seconds", "rate").rows(named=True)
     return [
         {
@@ -143,7 +149,9 @@ def _parts(table: pl.DataFrame, key: str, trace: Trace, digest: str) -> list[dic
             "job": digest,
             "start": trace.job.start_time,
             key: str(row[key]),
-            "relative": row["rate"] / _median([*rates[:place], *rates[place + 1 :]]),
+            "relative": row["rate"] / _median([*rates[:place], *rates[place + 1 :]])
+            if told_apart
+            else None,
         }
         for place, row in enumerate(rows)
     ]
@@ -168,6 +176,3 @@ def _patterns(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]
     )
     kept = sums.sort("seconds", descending=True).head(MOST_PATTERNS)
     return [{"job": digest, **row} for row in kept.rows(named=True)]
-
-
-MOST_PATTERNS = 20  # of a job: those that take longest

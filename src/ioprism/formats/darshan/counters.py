@@ -68,8 +68,10 @@ def read_counters(
         tables.append(_table(sound, layout, codes, log.byte_order))
     if dropped:
         warn(f"{log.path.name}: {dropped} damaged {region.name} records are left out")
-    nothing = _table(np.empty((0, layout.words), np.uint64), layout, codes, log.byte_order)
-    table = pl.concat(tables) if tables else nothing
+    if not tables:
+        nothing = np.empty((0, layout.words), np.uint64)
+        tables = [_table(nothing, layout, codes, log.byte_order)]
+    table = pl.concat(tables) if len(tables) > 1 else tables[0]
     table = _finite(_modernise(table, region.name, newest), log, region, warn)
     if wrong := contradictions(table, region.name):
         warn(
@@ -148,6 +150,8 @@ def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame
         pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
     ]
     ordered = ["file", "rank", *(name for name, _ in wanted)]
+    if not missing and table.columns[: len(ordered)] == ordered:
+        return table
     table = table.with_columns(missing)
     return table.select(*ordered, *(name for name in table.columns if name not in ordered))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ioprism.analyses.site.summary import SiteStory
@@ -16,18 +17,18 @@ _HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
           ("could save", "saving_node_hours"))  # fmt: skip
 
 
-def page(story: SiteStory) -> str:
-    """Return one self-contained page."""
+def page(story: SiteStory, links: Mapping[str, str] | None = None) -> str:
+    """Return one self-contained page; `links` are reports of single jobs, by log."""
     return frame(
         title="The I/O of a centre",
         body=asset("site.html"),
         styles=("plots.css", "report.css", "site.css"),
         scripts=SCRIPTS,
-        data=data(story),
+        data=data(story, links or {}),
     )
 
 
-def data(story: SiteStory) -> dict[str, Any]:
+def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows."""
     totals = story.totals
     span = f"{day(totals['from'])} to {day(totals['to'])}" if totals["jobs"] else "no time at all"
@@ -56,7 +57,7 @@ def data(story: SiteStory) -> dict[str, Any]:
             for event in story.events
         ],
         "span": [totals["from"], totals["to"]],
-        "advice": [_advice(dict(row)) for row in story.advice],
+        "advice": [_advice(dict(row), links) for row in story.advice],
         "tables": _tables(story),
     }
 
@@ -65,7 +66,7 @@ def _name(value: object) -> str:
     return "unknown" if value is None else printable(str(value))
 
 
-def _advice(row: dict[str, Any]) -> dict[str, Any]:
+def _advice(row: dict[str, Any], links: Mapping[str, str]) -> dict[str, Any]:
     return {
         "application": _name(row["application"]),
         "hours": row["node_hours"],
@@ -73,6 +74,7 @@ def _advice(row: dict[str, Any]) -> dict[str, Any]:
         "title": _name(row["title"] or row["code"]),
         "advice": None if row["advice"] is None else printable(row["advice"]),
         "log": _name(row["worst_log"]),
+        "report": links.get(row["worst_log"]),
     }
 
 

@@ -7,8 +7,11 @@ rows of single kinds (open, stat, …) have no time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.darshan.meaning import MODULES, Module, Names
@@ -16,6 +19,10 @@ from ioprism.model.schema import Layer, Operation
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
 
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+UNKNOWN = -1
 # Operations that have a time of their own; that of all metadata calls stands with `metadata`.
 TIMED = ("read", "write", "metadata")
 
@@ -46,51 +53,81 @@ def counter_totals(trace: Trace) -> pl.DataFrame:
     tables = [_TOTALS.to_frame()]
     for name, module in MODULES.items():
         if name in trace.counters:
-            tables.extend(_module_totals(trace.counters[name], module))
+            tables.append(_module_totals(trace.counters[name], module))
     return pl.concat(tables)
 
 
-def _module_totals(table: pl.DataFrame, module: Module) -> Iterator[pl.DataFrame]:
-    for operation, counts in _counts(module).items():
-        moved = module.bytes(operation) if operation in module.calls else None
-        took = module.seconds(operation) if operation in TIMED else None
-        rows = table.select(
-            "file",
-            "rank",
-            pl.lit(module.layer, dtype=Layer).alias("layer"),
-            pl.lit(operation, dtype=Operation).alias("operation"),
-            counts.cast(pl.Int64).alias("operations"),
-            _known(moved).cast(pl.Int64).alias("bytes"),
-            _known(took).cast(pl.Float64).alias("seconds"),
-        )
-        yield rows.filter((pl.col("operations") > 0) | (pl.col("seconds") > 0))
+def _module_totals(table: pl.DataFrame, module: Module) -> pl.DataFrame:
+    """Sum in arrays: thousands of small logs pass here, and a query costs more than they hold."""
+    read = Values(table)
+    counts = _counts(read, module)
+    unknown = np.full(table.height, UNKNOWN, np.int64)
+    moved = [read.known(module.bytes(kind)) if kind in module.calls else unknown for kind in counts]
+    took = [
+        read.seconds(module.seconds(kind)) if kind in TIMED else np.full(table.height, np.nan)
+        for kind in counts
+    ]
+    operations, seconds = np.stack(list(counts.values())), np.stack(took)
+    kind, row = np.nonzero((operations > 0) | (seconds > 0))
+    return pl.DataFrame(
+        [
+            table["file"][row],
+            table["rank"][row],
+            *_labels(module, list(counts), kind),
+            pl.Series("operations", operations[kind, row], dtype=pl.Int64),
+            _nullable("bytes", np.stack(moved)[kind, row]),
+            pl.Series("seconds", seconds[kind, row], nan_to_null=True),
+        ]
+    )
 
 
-def _counts(module: Module) -> dict[str, pl.Expr]:
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A module's counters as arrays."""
+
+    table: pl.DataFrame
+
+    def known(self, name: str) -> Ints:
+        """A counter's values; UNKNOWN where Darshan says -1, or it cannot be true."""
+        column = self.table[name]
+        values = (column.fill_null(UNKNOWN) if column.null_count() else column).to_numpy()
+        return np.where((values >= 0) & (values <= LARGEST_PLAUSIBLE), values, UNKNOWN)
+
+    def seconds(self, name: str) -> Floats:
+        """A time's values; not a number where it is unknown."""
+        values = self.table[name].to_numpy()
+        return np.where((values >= 0) & (values <= LARGEST_PLAUSIBLE), values, np.nan)
+
+    def total(self, module: Module, names: Names) -> Ints:
+        """The sum of counters, where they are known."""
+        counts = np.zeros(self.table.height, np.int64)
+        for name in names:
+            counts += self.known(module.named(name)).clip(0)
+        return counts
+
+
+def _counts(read: Values, module: Module) -> dict[str, Ints]:
     """How often each kind of call was made."""
     kinds = {
         "open": module.opens, "seek": module.seeks, "stat": module.stats, "sync": module.syncs,
         "metadata": module.other_metadata,
     }  # fmt: skip
-    counts = {kind: _sum(module, names) for kind, names in {**module.calls, **kinds}.items()}
-    opened = counts["open"] - _sum(module, module.not_opens)
-    return counts | {"open": opened.clip(lower_bound=0)}
+    counts = {kind: read.total(module, names) for kind, names in {**module.calls, **kinds}.items()}
+    opened = counts["open"] - read.total(module, module.not_opens)
+    return counts | {"open": opened.clip(0)}
 
 
-def _sum(module: Module, names: Names) -> pl.Expr:
-    counts = [_count(module.named(name)) for name in names]
-    return pl.sum_horizontal(counts) if counts else pl.lit(0, dtype=pl.Int64)
+def _labels(module: Module, kinds: Sequence[str], kind: Ints) -> tuple[pl.Series, pl.Series]:
+    """The layer and the operation of rows of these kinds."""
+    layer = pl.Series("layer", [module.layer], dtype=Layer)
+    operation = pl.Series("operation", kinds, dtype=Operation)
+    return layer[np.zeros(len(kind), np.int64)], operation[kind]
 
 
-def _count(name: str) -> pl.Expr:
-    return _known(name).fill_null(0)
-
-
-def _known(name: str | None) -> pl.Expr:
-    """A counter's value; null where Darshan says -1, not available, or it cannot be true."""
-    if name is None:
-        return pl.lit(None)
-    return pl.when(pl.col(name).is_between(0, LARGEST_PLAUSIBLE)).then(pl.col(name))
+def _nullable(name: str, values: Ints) -> pl.Series:
+    """Values with null for UNKNOWN."""
+    series = pl.Series(name, values, dtype=pl.Int64)
+    return series.zip_with(pl.Series(values >= 0), pl.Series([None], dtype=pl.Int64))
 
 
 def counter_sizes(trace: Trace) -> pl.DataFrame:
@@ -98,18 +135,25 @@ def counter_sizes(trace: Trace) -> pl.DataFrame:
     tables = [_SIZES.to_frame()]
     for name, module in MODULES.items():
         if name in trace.counters and module.sizes is not None:
-            tables.extend(_module_sizes(trace.counters[name], module))
+            tables.append(_module_sizes(trace.counters[name], module))
     return pl.concat(tables)
 
 
-def _module_sizes(table: pl.DataFrame, module: Module) -> Iterator[pl.DataFrame]:
-    for direction in module.calls:
-        for number, size in enumerate(SIZE_BINS):
-            counted = table.select(
-                "file",
-                pl.lit(module.layer, dtype=Layer).alias("layer"),
-                pl.lit(direction, dtype=Operation).alias("operation"),
-                pl.lit(number, dtype=pl.UInt8).alias("bin"),
-                _count(module.size_counter(direction, size.counter)).alias("count"),
-            )
-            yield counted.filter(pl.col("count") > 0)
+def _module_sizes(table: pl.DataFrame, module: Module) -> pl.DataFrame:
+    read = Values(table)
+    names = [
+        module.size_counter(direction, size.counter)
+        for direction in module.calls
+        for size in SIZE_BINS
+    ]
+    counts = np.stack([read.known(name) for name in names])
+    place, row = np.nonzero(counts > 0)
+    kind, number = np.divmod(place, len(SIZE_BINS))
+    return pl.DataFrame(
+        [
+            table["file"][row],
+            *_labels(module, list(module.calls), kind),
+            pl.Series("bin", number.astype(np.uint8)),
+            pl.Series("count", counts[place, row]),
+        ]
+    )

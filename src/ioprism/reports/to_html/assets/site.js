@@ -29,7 +29,9 @@ function adviceItem(one) {
   head.append(element("strong", `${one.application}: ${hours(one.hours)}`), document.createTextNode(` in ${count(one.jobs)} jobs. ${one.title}.`));
   item.append(head);
   if (one.advice) item.append(element("p", one.advice, "advice"));
-  item.append(element("p", `Look at one of them: ioprism report ${one.log} -o job.html`, "hint"));
+  const look = element("p", one.report ? "Look at one of them: " : `Look at one of them: ioprism report ${one.log} -o job.html`, "hint");
+  if (one.report) { const link = element("a", one.log); link.href = encodeURI(one.report); look.append(link); }
+  item.append(look);
   return item;
 }
 

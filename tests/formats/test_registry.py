@@ -150,7 +150,8 @@ def test_readers_name_only_facts_that_are_explained() -> None:
         assert isinstance(reader, Unavailable) or reader.tells <= set(FACTS)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None,
+          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
 @given(content=st.binary(max_size=4096))
 def test_sniffing_never_raises(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "anything"

@@ -6,9 +6,9 @@ answer wrong. Readers pass on what a trace says; this is where it is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
@@ -29,13 +29,56 @@ class PlausiblePartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield what is plausible; say how much was left out."""
-        impossible = dict.fromkeys(("times", *SIZES), 0)
-        for batch in self.partition.batches(warn):
-            found = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
-            for name, number in found.row(0, named=True).items():
-                impossible[name] += number or 0
-            yield _sound(batch) if sum(found.row(0)) else batch
-        _tell(impossible, lambda message: warn(f"{self.source}: {message}"))
+        return _checked(self.partition.batches(warn), self.source, warn)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlausibleRange(PlausiblePartition):
+    """The same for a part of a file for which the parts before it matter."""
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions in front of it belong to the same file."""
+        return cast("Any", self.partition).continues  # type: ignore[no-any-return]
+
+    def prepared(self) -> PlausiblePrepared:
+        """Read it as far as that is possible without knowing the parts before it."""
+        return PlausiblePrepared(cast("Any", self.partition).prepared(), self.source)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlausiblePrepared:
+    """A part that was read alone, and has to be told of the parts before it."""
+
+    prepared: Any  # as its format made it
+    source: str
+
+    @property
+    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
+        """What later parts have to know of this one."""
+        return self.prepared.moves
+
+    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield what is plausible, given the moves of the parts before this one."""
+        return _checked(self.prepared.continued(earlier, warn), self.source, warn)
+
+
+def _checked(batches: Iterator[pl.LazyFrame], source: str, warn: Warn) -> Iterator[pl.LazyFrame]:
+    impossible = dict.fromkeys(("times", *SIZES), 0)
+    for batch in batches:
+        found = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
+        for name, number in found.row(0, named=True).items():
+            impossible[name] += number or 0
+        yield _sound(batch) if sum(found.row(0)) else batch
+    _tell(impossible, lambda message: warn(f"{source}: {message}"))
+
+
+def _gated(partition: Partition, source: str) -> Partition:
+    """Put a partition behind the gate, unless its reader has judged every event itself."""
+    if getattr(partition, "judged", False):
+        return partition
+    kind = PlausibleRange if hasattr(partition, "prepared") else PlausiblePartition
+    return kind(partition, source)
 
 
 def _wrong_times() -> pl.Expr:
@@ -91,7 +134,7 @@ def gated(trace: Trace) -> Trace:
     return replace(
         trace,
         job=_plausible_job(trace.job, trace.completeness.warn),
-        partitions=tuple(PlausiblePartition(part, name) for part in trace.partitions),
+        partitions=tuple(_gated(part, name) for part in trace.partitions),
         load_files=lambda: trace.files,
         load_processes=lambda: trace.processes,
     )

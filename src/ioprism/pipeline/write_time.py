@@ -151,7 +151,12 @@ def load_model(path: str | Path) -> WriteTimeModel:
 def save_model(model: WriteTimeModel, path: str | Path, *, replace: bool = False) -> None:
     """Write a model's file, whole or not at all."""
     with atomic_write(Path(path), replace=replace) as aside:
-        aside.write_text(json.dumps(to_dict(model)) + "\n", "utf-8")
+        aside.write_text(model_text(model), "utf-8")
+
+
+def model_text(model: WriteTimeModel) -> str:
+    """Return what a model's file holds."""
+    return json.dumps(to_dict(model)) + "\n"
 
 
 def import_runs(

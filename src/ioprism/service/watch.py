@@ -284,7 +284,7 @@ class Watch:
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
             if put_off:
-                self._postponed.setdefault(name, job)
+                self._postponed[name] = job
                 job.postponed = job.postponed or now
             if not put_off or not self.settings.every:
                 self._predict(job, analyse=not put_off)

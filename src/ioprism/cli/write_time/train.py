@@ -85,7 +85,7 @@ def train(
     )
     with atomic_write(target, replace=force) as aside:
         model = write_time.train(store_path, settings)
-        write_time.save_model(model, aside, replace=True)
+        aside.write_text(write_time.model_text(model), encoding="utf-8")
     if as_json:
         body = json_form.model(model)
         notes = model.facts.notes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Intervals:
 class IntervalPartition:
     """Intervals as arrays; they become a table of events when one is asked for."""
 
+    judged: ClassVar[bool] = True  # what cannot be true was left out when they were built
     intervals: tuple[Intervals, ...]
     process: int | None = None  # also the rank; None where the file does not tell
 

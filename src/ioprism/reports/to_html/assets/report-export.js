@@ -57,6 +57,7 @@ function svgPen(out, shift) {
     beginPath() { path = ""; }, moveTo(x, y) { path += `M${at(x, y)}`; }, lineTo(x, y) { path += `L${at(x, y)}`; },
     stroke() { put(`<path d="${path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${dash}/>`); },
     fillRect(x, y, w, h) { put(`<rect x="${+x.toFixed(2)}" y="${+(y + shift).toFixed(2)}" width="${+w.toFixed(2)}" height="${+h.toFixed(2)}" fill="${this.fillStyle}"/>`); },
+    measureText: (text) => ({ width: 6.6 * text.length }),
     fillText(text, x, y) {
       const anchor = { center: "middle", right: "end" }[this.textAlign] || "start";
       put(`<text x="${+x.toFixed(2)}" y="${+(y + shift).toFixed(2)}" fill="${this.fillStyle}" text-anchor="${anchor}">${plainText(text)}</text>`);

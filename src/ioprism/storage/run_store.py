@@ -149,7 +149,7 @@ class RunStore:
 
     def discard(self, run: int, *, reason: str) -> None:
         """Note that a run failed, and why."""
-        with self._connection:
+        with self._sealing():
             self._connection.execute(
                 "UPDATE run SET state = 'discarded', details = ? WHERE id = ?",
                 (json.dumps({"failure": reason}), run),

@@ -74,15 +74,21 @@ def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
 def merged(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
     """Join what covers the same calls, fold what is alike, and say where it happens."""
     every = [one for view in views for one in view.found]
-    every.sort(key=lambda one: (-one.excess, _breadth(one, views), one.view, one.code))
+    every.sort(key=lambda one: (-_rounded(one.excess), _breadth(one, views), one.view, one.code))
     together = _overlaps(views, costs)
     kept: list[Merged] = []
     for one in every:
         _add(one, kept, together)
     sizes = {view.view: view.records for view in views}
-    folded = sorted(_folded(kept, costs), key=lambda one: -one.excess)
+    # One record that costs as much as many alike together names them all.
+    folded = sorted(_folded(kept, costs), key=lambda one: (-_rounded(one.excess), len(one.alike)))
     told = _without_parts([one for one in folded if one.excess >= least], costs)
     return [_described(group, costs, sizes) for group in told]
+
+
+def _rounded(seconds: float) -> float:
+    """Sums of the same calls may differ in their last digits; that must not decide an order."""
+    return float(f"{seconds:.9g}")
 
 
 def _without_parts(groups: list[Merged], costs: Costs) -> list[Merged]:

@@ -178,8 +178,9 @@ def _run_folder(store: Path, folder: Path, run: int) -> Path:
 def _clean_up(store: RunStore, folder: Path) -> int:
     """Forget runs that a crash interrupted, and remove what they left."""
     numbers = store.discard_unfinished()
-    for number in numbers:
-        shutil.rmtree(_run_folder(store.path, folder, number), ignore_errors=True)
+    # Also those of runs that were noted, but killed before they had tidied up.
+    for left in folder.glob(_run_folder(store.path, folder, 0).name.removesuffix("0") + "*"):
+        shutil.rmtree(left, ignore_errors=True)
     return len(numbers)
 
 

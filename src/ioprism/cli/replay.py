@@ -56,7 +56,7 @@ def replay(
 ) -> None:
     """Send a trace as the live stream that its job would have sent.
 
-    Example: ioprism replay run42.darshan --speed 10 --zmq 5555
+    Example: ioprism replay run42.darshan --speed 10 --zmq ipc:///tmp/watch.me
     """
     done = requests(options.read_job(paths, format_name), direction=direction)
     chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)

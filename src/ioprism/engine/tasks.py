@@ -17,6 +17,7 @@ from ioprism.engine.base import (
     finished,
 )
 from ioprism.engine.local import LocalEngine
+from ioprism.engine.room import Sample, sample
 from ioprism.engine.shards import Held
 from ioprism.errors import IoprismError
 from ioprism.model.schema import EVENTS
@@ -116,6 +117,12 @@ def on_prepared(
 ) -> Any:  # noqa: ANN401
     """Apply a function to a partition that is told what the ones before it have done."""
     return work(number, _Told(prepared, earlier))
+
+
+@expected_failures_returned
+def sample_of(views: Views, pair: tuple[Partition, Partition]) -> Sample:
+    """Summarise two neighbouring partitions, to know what all will need."""
+    return sample(views.every, pair)
 
 
 def partial_tables(

@@ -25,6 +25,9 @@ SUMS = ("count", "bytes", "nanoseconds")
 MAXIMA = ("slowest", "reach")
 # More pieces than this come from times that are wrong or buckets that are far too short.
 MOST_PIECES = 20_000_000
+# What a row, and what a process did to a file in one time bucket, need in memory while views
+# are derived from them; measured with both as many as the other, and with twenty rows to each.
+BYTES_PER_ROW, BYTES_PER_CELL = 172, 260
 PARTS_OF_A_CALL = 2**20  # a power of two: floats add such parts up without rounding
 
 _READ = ("start", "end", "process", "file", "layer", "operation", "function", "offset", "bytes")
@@ -79,6 +82,11 @@ class MainView:
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Combine all there are: what waits still is the beginning of its stream."""
         return partials.map_batches(self._settled, schema=_MAIN)
+
+    def memory(self, summary: pl.DataFrame) -> int:
+        """Bytes that a main view of this size needs, with all that is derived from it."""
+        cells = summary.select(pl.struct("process", "file", "time").n_unique()).item()
+        return summary.height * BYTES_PER_ROW + int(cells) * BYTES_PER_CELL
 
     def _piece(self, events: pl.DataFrame) -> pl.DataFrame:
         calls = events.select(

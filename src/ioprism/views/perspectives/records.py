@@ -159,14 +159,15 @@ def summed_records(cells: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
         slowest_process=pl.col("nanoseconds").max(),
         slowest_process_data=pl.col("data_nanoseconds").max(),
     )
-    return summed.select(
+    floats = summed.select(
         *codes,
         "count",
         "bytes",
         pl.col("slowest_process", "slowest_process_data") / PER_SECOND,
         seconds=pl.col("nanoseconds") / PER_SECOND,
         data_seconds=pl.col("data_nanoseconds") / PER_SECOND,
-    ).collect()
+    )
+    return floats.sort(codes).collect()  # shares are sums of floats, which depend on the order
 
 
 def all_fields(

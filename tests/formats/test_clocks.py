@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from ioprism import api
+from ioprism.engine.memory import in_memory
 from ioprism.errors import UsageError
 from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
@@ -164,7 +165,7 @@ def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> No
 
 def test_ranks_of_recorder_that_are_ahead_are_set_right(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
-    true = read_trace(source)
+    true = in_memory(read_trace(source))
     ticks = streams.read_ticks
 
     def ahead(layout: Any, rank: int) -> Any:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.analyses.slowest_rank import SlowestRank
-from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
+    from ioprism.analyses.characterise import Characteristics
+    from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.slowest_rank import SlowestRank
+    from ioprism.pipeline.document import Document
 
 _BYTES = frozenset(
     {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",

@@ -228,9 +228,9 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["inspect", LOG, "stragglers", "--layer", "posix", "--time-bucket", "2"], 2,
          "--time-bucket, --layer would change nothing: 'stragglers' is a finding"),
         (["inspect", LOG, "stragglers", "--rules", __file__], 2, "--rules would change nothing"),
-        (["inspect", LOG, "stragglers", "--servers", DATA], 1, "no store of server counters"),
+        (["inspect", LOG, "stragglers", "--servers", DATA], 1, "not a store of server counters"),
         (["inspect", LOG, "XX99", "--thresholds", __file__], 2,
-         "--thresholds would change nothing: 'XX99' is no code of a finding"),
+         "--thresholds would change nothing: 'XX99' is not the code of a finding"),
     ],
 )  # fmt: skip
 def test_failures_are_one_message_and_a_code(args: list[object], code: int, message: str) -> None:

@@ -116,7 +116,7 @@ def test_convert_keeps_a_trace_and_leaves_an_existing_one_alone(tmp_path: Path) 
     kept = json.loads(run("characterise", tmp_path / "kept", "--json").stdout)
 
     assert again.exit_code == 1
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
     assert kept["totals"] == json.loads(run("characterise", LOG, "--json").stdout)["totals"]
 
 

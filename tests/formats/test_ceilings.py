@@ -69,7 +69,7 @@ def test_what_is_no_result_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
 
-    with pytest.raises(BrokenTraceError, match="no benchmark result"):
+    with pytest.raises(BrokenTraceError, match="not a benchmark result"):
         read_ceiling(path)
 
 

@@ -70,7 +70,7 @@ def test_a_size_that_cannot_be_is_left_out_of_its_call_and_counted(
 
     assert trace.events()[column].to_list() == [None, 7, None]
     assert trace.completeness.warnings == (
-        f"made: 1 calls have {what} that cannot be true; it is left out",
+        f"made: 1 calls have {what} that is impossible; it is left out",
     )
 
 

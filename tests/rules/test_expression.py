@@ -90,7 +90,7 @@ def test_conditions_and_missing_values(text: str, expected: list[bool]) -> None:
         ("", 1, "is missing here"),
         ("time = 0", 6, "no place"),
         ("abs(1, 2) > 0", 8, "takes 1 argument"),
-        ("and", 1, "'and' cannot stand here"),
+        ("and", 1, "'and' is not allowed here"),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, column: int, problem: str) -> None:

@@ -123,8 +123,8 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     for name, found in records.items():
         if wrong := contradictions(found, DATA_MODULES[name]):
             log.completeness.warn(
-                f"{log.paths[0].name}: {wrong} {name} records contradict themselves; "
-                "they are damaged, and numbers made from them can be wrong"
+                f"{log.paths[0].name}: {wrong} {name} records are inconsistent; "
+                "they are damaged, and numbers derived from them may be wrong"
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
     return Evidence(

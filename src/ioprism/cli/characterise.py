@@ -26,7 +26,7 @@ from ioprism.reports.to_terminal import characterise as terminal_form
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A benchmark's result (IOR, mdtest, fio): compare the job's rates with it.",
+    help="Result of a benchmark (IOR, mdtest, fio) to compare the job's rates with.",
 )
 @options.as_json
 @options.quiet
@@ -37,7 +37,7 @@ def characterise(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell how much I/O a job did, by whom, and through which interface.
+    """Show how much I/O a job did, by whom, and through which interface.
 
     Files that the processes of one run wrote are one job; --one-job makes a workflow of others.
 

@@ -20,7 +20,7 @@ from ioprism.storage.atomic import atomic_write
 @click.command()
 @click.argument("before", metavar="BEFORE", type=click.Path(path_type=Path))
 @click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.format_name
 @options.as_json
@@ -35,7 +35,7 @@ def compare(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell what a change did: numbers side by side, findings gone, new and kept.
+    """Show what a change did: metrics side by side, findings gone, new and kept.
 
     Example: ioprism compare before.darshan after.darshan -o change.html
     """

@@ -27,7 +27,7 @@ PAGE = "report.html"
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("ioprism-demo"),
     show_default=True,
-    help="Folder for the sample and the results.",
+    help="Folder for the sample trace and the results.",
 )
 @options.quiet
 def demo(folder: Path, quiet: bool) -> None:

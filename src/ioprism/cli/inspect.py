@@ -57,7 +57,7 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show what lies behind a bottleneck or finding: files, processes, times, longest calls.
+    """Show what is behind a bottleneck or finding: files, processes, times, longest calls.
 
     ID is one that `ioprism bottlenecks` prints for the same traces and options, or the code of
     a finding of `ioprism insights`. Findings take the options --thresholds and --servers of
@@ -67,7 +67,7 @@ def inspect(
     """
     rule = rule_called(identifier)
     if rule is None:
-        _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is no code of a finding")
+        _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")
     else:
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, no bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:

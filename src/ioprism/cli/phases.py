@@ -17,16 +17,16 @@ from ioprism.settings import PhaseSettings
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--layer", metavar="NAME", help="One interface only: posix, mpiio, stdio …")
+@click.option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
 @click.option(
     "--deviations",
     type=click.FloatRange(min=0.0),
-    help="Separate phases by the mean gap plus this many standard deviations, as other tools do.",
+    help="Separate phases at gaps of the mean plus this many standard deviations.",
 )
 @click.option(
     "--gap",
     type=click.FloatRange(min=0.0),
-    help="Separate phases by gaps of at least this many seconds.",
+    help="Separate phases at gaps of at least this many seconds.",
 )
 @options.as_json
 @options.quiet
@@ -39,7 +39,7 @@ def phases(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find the phases in which a job does I/O, with the fastest and slowest rank of each.
+    """Find the phases in which a job does I/O, and the fastest and slowest rank of each.
 
     Example: ioprism phases run42.darshan --layer posix
     """

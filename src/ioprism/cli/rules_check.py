@@ -34,4 +34,4 @@ def check(path: Path) -> None:
     """  # fmt: skip
     read = read_rules(path)
     on = sum(rule is not None for rule in read.rules.values())
-    click.echo(f"{path}: {on} rules are sound, {len(read.rules) - on} switched off.")
+    click.echo(f"{path}: {on} rules are valid, {len(read.rules) - on} switched off.")

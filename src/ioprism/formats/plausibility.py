@@ -114,7 +114,7 @@ def _tell(impossible: dict[str, int], warn: Warn) -> None:
     for name in SIZES:
         if impossible[name]:
             what = "a size" if name == "bytes" else "an offset"
-            warn(f"{impossible[name]} calls have {what} that cannot be true; it is left out")
+            warn(f"{impossible[name]} calls have {what} that is impossible; it is left out")
 
 
 def _plausible_job(job: Job, warn: Warn) -> Job:
@@ -122,7 +122,7 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
         value = getattr(job, name)
         if value is not None and not 0 <= value < LATEST:
             what = name.replace("_", " ")
-            warn(f"the job's {what} of {value:g} s cannot be true; it is left out")
+            warn(f"the job's {what} of {value:g} s is impossible; it is left out")
             changed: dict[str, Any] = {name: None}
             job = replace(job, **changed)
     return job

@@ -23,7 +23,7 @@ DIRECTIONS = ("read", "write")
 
 @dataclass(frozen=True, slots=True)
 class RhythmSettings:
-    """What to look at, and how."""
+    """Findings, and how."""
 
     direction: str = "both"
     layer: str | None = None  # the deepest of the trace if None

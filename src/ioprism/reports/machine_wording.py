@@ -12,14 +12,14 @@ from ioprism.units import format_bytes, format_count
 
 REASONS = {
     "small_requests": f"requests smaller than {format_bytes(SMALL)} on average",
-    "one_server_at_a_time": "uses one of its servers at a time",
+    "one_server_at_a_time": "uses only one of its servers at a time",
     "disturbs_others": "slows others down on the same servers",
 }
 KNOWN_AS = {
     "exclusive": "had their servers to themselves",
     "measured": "were counted by the servers themselves",
     "split": "shared servers: bytes are split {split}, intensities are the servers'",
-    "marked": "shared servers: those bytes are given to nobody",
+    "marked": "shared servers: those bytes are not attributed",
     "unknown": "name no server with counters",
 }
 

@@ -12,8 +12,8 @@ import polars as pl
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.phases import Phase, Phases
+from ioprism.model.quantities import Kind, in_words
 from ioprism.pipeline.document import Document
-from ioprism.reports.wording import quantity
 from ioprism.text import printable
 
 MOST_ROWS = 3000
@@ -22,12 +22,15 @@ SHOWN_ROWS = 30  # in a notebook
 Rows = list[list[Any]]
 
 
+Columns = tuple[tuple[str, Kind], ...]  # names and kinds
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One table; a column's kind (text, count, bytes, seconds, share, time) tells its unit."""
+    """One table; a column's kind implies its unit."""
 
     title: str
-    columns: tuple[tuple[str, str], ...]  # name and kind
+    columns: Columns
     rows: Rows
     note: str = ""
 
@@ -51,12 +54,12 @@ class Sheet:
     def _cells(self, row: list[Any]) -> str:
         kinds = (kind for _, kind in self.columns)
         return "".join(
-            f"<td>{escape(quantity(kind, cell))}</td>"
+            f"<td>{escape(in_words(kind, cell))}</td>"
             for kind, cell in zip(kinds, row, strict=True)
         )
 
 
-AMOUNTS = (
+AMOUNTS: Columns = (
     ("reads", "count"), ("writes", "count"), ("metadata calls", "count"), ("read", "bytes"),
     ("written", "bytes"), ("time in calls", "seconds"),
 )  # fmt: skip
@@ -83,9 +86,9 @@ def _amounts(title: str, name: str, table: pl.DataFrame, column: str) -> Sheet:
         "bytes_read", "bytes_written", "seconds",
     )  # fmt: skip
     left = table.height - kept.height
-    note = f"The {MOST_ROWS:,} that take longest, of {table.height:,}." if left else ""
+    note = f"The longest {MOST_ROWS:,} of {table.height:,}." if left else ""
     rows = [[_plain(cell) for cell in row] for row in values.iter_rows()]
-    kind = "text" if column == "path" else "rank"
+    kind: Kind = "text" if column == "path" else "rank"
     return Sheet(title, ((name, kind), ("interface", "text"), *AMOUNTS), rows, note)
 
 
@@ -109,9 +112,9 @@ def _interfaces(found: Characteristics) -> Sheet:
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
 
 
-def _parts(title: str, column: tuple[str, str], table: pl.DataFrame, key: str) -> Sheet:
+def _parts(title: str, column: tuple[str, Kind], table: pl.DataFrame, key: str) -> Sheet:
     names = (key, "operations", "bytes_read", "bytes_written", "seconds", "rate")
-    columns = (
+    columns: Columns = (
         column, ("calls", "count"), ("read", "bytes"), ("written", "bytes"),
         ("time in calls", "seconds"), ("rate", "rate"),
     )  # fmt: skip
@@ -122,7 +125,7 @@ def _parts(title: str, column: tuple[str, str], table: pl.DataFrame, key: str) -
 def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
     if found is None:
         return
-    columns = (
+    columns: Columns = (
         ("view", "text"), ("record", "text"), ("severity", "text"), ("degrees", "number"),
         ("time", "seconds"), ("of I/O time", "share"), ("calls", "count"),
         ("of calls", "share"), ("moved", "bytes"), ("why", "text"),
@@ -152,7 +155,7 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
 def _phases(found: Phases | None) -> Iterator[Sheet]:
     if found is None:
         return
-    columns = (
+    columns: Columns = (
         ("interface", "text"), ("from", "time"), ("lasts", "seconds"), ("does", "text"),
         ("ranks", "count"), ("calls", "count"), ("moved", "bytes"), ("fastest rank", "number"),
         ("in calls for", "seconds"), ("slowest rank", "number"), ("in calls for ", "seconds"),
@@ -163,7 +166,7 @@ def _phases(found: Phases | None) -> Iterator[Sheet]:
         for phase in sorted(phases.phases, key=lambda p: p.start - p.end)[:MOST_PHASES]
     ]
     every = sum(len(phases.phases) for phases in found.layers.values())
-    note = f"The longest, of {every:,}." if len(rows) < every else ""
+    note = f"The longest of {every:,}." if len(rows) < every else ""
     yield Sheet("Phases", columns, rows, note)
 
 

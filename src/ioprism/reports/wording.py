@@ -1,4 +1,4 @@
-"""Numbers and sentences for people: the verdict, and every quantity with its unit."""
+"""Sentences about a job for people: the verdict, and what one wants to know first."""
 
 from __future__ import annotations
 
@@ -13,19 +13,7 @@ from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
-_BYTES = frozenset(
-    {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",
-     "bytes_per_phase", "mean_size", "small_bytes", "small_total", "tiny_file_bytes",
-     "imbalance_bytes", "alignment"}
-)  # fmt: skip
-_SECONDS = frozenset(
-    {"seconds", "slowest", "middle", "mean", "mean_seconds", "mean_gap", "time", "start", "end",
-     "period", "next_start", "metadata_seconds", "imbalance_seconds", "negligible_seconds"}
-)  # fmt: skip
-_SHARES = frozenset({"imbalance", "negligible_share"})
-_NUMBERS = frozenset({"rank", "target", "process", "file"})
 NEXT_TO_NOTHING = 0.0005  # of the run time
-NAMES = {"bytes": "moved", "of": "out of", "next_start": "next phase at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +47,7 @@ def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
     if slowest is None or not runtime:
         return None
     if slowest.seconds < NEXT_TO_NOTHING * runtime:
-        return "I/O holds the job up for next to none of its run time"
+        return "I/O holds the job up for almost none of its run time"
     who = "" if slowest.rank is None else f" (rank {slowest.rank}, the slowest)"
     return (
         f"I/O holds the job up for {format_seconds(slowest.seconds)} of "
@@ -114,25 +102,3 @@ def moment(seconds: float | None) -> str | None:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def label(key: str) -> str:
-    """What a number of a finding is called."""
-    return NAMES.get(key, key.replace("_", " "))
-
-
-def quantity(key: str, value: object) -> str:
-    """A number of a finding with its unit, which its name tells."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return printable(str(value))
-    if key in _NUMBERS:
-        return str(value)
-    if key in _SHARES or key == "share" or key.endswith("_share"):
-        return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return format_count(value) if float(value).is_integer() else f"{value:.3g}"

@@ -224,7 +224,7 @@ class Watch:
         self.counts.unsaved += 1
         if self._unsaved_since is None:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self.notify(f"warning: the state cannot be saved ({why}); answers go on")
+            self.notify(f"warning: the state cannot be saved ({why}); predictions continue")
         self._unsaved_since = time.monotonic()
 
     def close(self) -> None:

@@ -300,5 +300,5 @@ def test_hdf5_of_something_else_is_one_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "series.hdf5"
     path.write_bytes(tokio.MAGIC + b"\x00" * 100)
 
-    with pytest.raises(BrokenTraceError, match="no TOKIO time series"):
+    with pytest.raises(BrokenTraceError, match="TOKIO time series cannot be read"):
         read(path)

@@ -257,7 +257,7 @@ def test_lines_that_were_lost_are_noticed_by_their_numbers(
     trace = read_trace(tmp_path / "a.pfw")
     missing = sum(line.startswith(b'{"id"') for line in gone)
 
-    assert f"a.pfw: {missing} lines are missing, as their numbers tell" in (
+    assert f"a.pfw: {missing} lines are missing, according to their numbers" in (
         trace.completeness.warnings
     )
 

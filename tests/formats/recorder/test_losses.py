@@ -178,7 +178,7 @@ def test_impossible_times_in_parquet_are_counted(tmp_path: Path) -> None:
 
     assert _said(trace) == (
         "all.parquet: 2 calls with impossible times left out",
-        "all.parquet: 1 calls have a size that cannot be true; it is left out",
+        "all.parquet: 1 calls have a size that is impossible; it is left out",
     )
 
 
@@ -223,7 +223,7 @@ def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
     (folder / "1.mt").write_bytes(b"")
     trace = read_trace(folder)
 
-    assert "rank 1 does not say when it began" in _said(trace)
+    assert "rank 1 does not say when it started" in _said(trace)
 
 
 def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:

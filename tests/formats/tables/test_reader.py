@@ -103,7 +103,7 @@ def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
     assert events["operation"].to_list() == ["read", "write"]
     assert trace.completeness.warnings == (
         "a.csv: 2 calls with impossible times left out",
-        "a.csv: 1 calls have a size that cannot be true; it is left out",
+        "a.csv: 1 calls have a size that is impossible; it is left out",
     )
 
 

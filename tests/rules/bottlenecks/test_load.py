@@ -78,7 +78,7 @@ access_time:
         ("[a]\ncondition = 5\n[[a.reasons]]\nmessage='x'", "must be text"),
         ("[a]\ncommand = 'id'\n[[a.reasons]]\nmessage='x'", "there is no 'command' in a rule"),
         ("[a]\n", "at least one entry in `reasons`"),
-        ("['A b']\n[['A b'.reasons]]\nmessage='x'", "small letters"),
+        ("['A b']\n[['A b'.reasons]]\nmessage='x'", "lower-case letters"),
         ("a = 3", "a rule is a table"),
         ("[a]\nreasons = [1]", "reason 1 has a message"),
         ("[a]\n[[a.reasons]]\ncondition='true'", "reason 1 needs a message"),

@@ -62,7 +62,7 @@ def job_metrics(
     missing = int(table["missing"].sum())
     if missing:
         warnings.append(
-            f"{missing} jobs name servers without counters; say --server-map if the names differ"
+            f"{missing} jobs name servers without counters; give --server-map if the names differ"
         )
     return JobMetrics(table, settings, tuple(warnings), split_of(jobs, settings))
 

@@ -1,4 +1,4 @@
-"""Whom to talk to: users whose jobs could do better, with the hours that are at stake."""
+"""Whom to contact: users whose jobs could do better, with the hours that are at stake."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame], *, per_job: bool = Fals
         raise NotEnoughDetailError(
             needed="at least two samples of a server",
             has="none",
-            hint="ingest more raw files, or say --interval SECONDS.",
+            hint="ingest more raw files, or use --interval SECONDS.",
         )
     usual = _most_frequent(positive) if per_job else positive
     seconds = float(np.median(usual)) / SECOND

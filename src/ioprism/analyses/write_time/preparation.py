@@ -91,7 +91,7 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
     columns = informative(table, offered)
     if not columns.kept:
         raise AnalysisError(
-            f"every feature is constant over the {len(inside)} samples, nothing can be learned.\n"
+            f"every feature is constant over the {len(inside)} samples; nothing can be learned.\n"
             "Hint: sample different node counts, cores and burst sizes."
         )
     kept = tuple(offered[number] for number in columns.kept)
@@ -120,9 +120,9 @@ def _check(inside: Sequence[Sample], found: SortedSamples, settings: TrainingSet
     scales = {s.pattern.nodes for s in inside}
     if len(scales) == 1 and not settings.one_scale:
         raise AnalysisError(
-            f"all {len(inside)} samples have {scales.pop()} node(s): one scale cannot tell how "
+            f"all {len(inside)} samples have {scales.pop()} node(s): one scale does not show how "
             "time grows with the number of nodes.\n"
-            "Hint: sample other node counts, or say --one-scale for a model of this one only."
+            "Hint: sample other node counts, or use --one-scale for a model of this one only."
         )
 
 
@@ -160,7 +160,7 @@ def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]
     if not beyond:
         raise AnalysisError(
             f"there are no samples of more than {settings.max_nodes} nodes to validate on.\n"
-            f"Hint: say --validation {HONEST}, which is also the honest rule."
+            f"Hint: use --validation {HONEST}, which also gives honest scores."
         )
     order = np.random.default_rng(settings.seed).permutation(len(beyond))
     return [beyond[number] for number in order[: max(1, round(HELD_OUT * len(beyond)))]]

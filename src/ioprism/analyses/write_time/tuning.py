@@ -85,9 +85,11 @@ def checkpoint_advice(
         UsageError: a share outside 0 to 1, or a time that is not positive.
     """
     if mean_time_between_failures is not None and not mean_time_between_failures > 0:
-        raise UsageError("the time between failures must be positive.\nHint: say 86400 for a day.")
+        raise UsageError("the time between failures must be positive.\nHint: give 86400 for a day.")
     if io_share is not None and not 0 < io_share < 1:
-        raise UsageError("the share of time for I/O lies between 0 and 1.\nHint: say 0.05.")
+        raise UsageError(
+            "the share of time for I/O must be between 0 and 1.\nHint: give 0.05, for example."
+        )
     young = daly = least = None
     if mean_time_between_failures is not None:
         young = math.sqrt(2 * write_seconds * mean_time_between_failures)

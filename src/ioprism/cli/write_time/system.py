@@ -42,8 +42,10 @@ def list_systems(as_json: bool) -> None:
 
 @system.command()
 @click.argument("name", metavar="NAME|FILE.toml")
-@click.option("--features", "with_features", is_flag=True, help="List its features instead.")
-@click.option("--variant", default="full", show_default=True, help="full, paper or strict41.")
+@click.option("--features", "with_features", is_flag=True, help="List the features instead.")
+@click.option(
+    "--variant", default="full", show_default=True, help="Feature set: full, paper or strict41."
+)
 @options.as_json
 def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
     """Print a description, or the features that a model of it may use.
@@ -70,16 +72,23 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
 
 
 @system.command()
-@click.option("-o", "--output", "target", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="File to write; by default standard output.",
+)
 @click.option(
     "--directory",
     default=".",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder on the file system to describe.",
+    help="Folder on the file system to describe.",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(target: Path | None, directory: Path, force: bool) -> None:
-    """Draft a description of this machine, asking Slurm, Lustre and GPFS tools where present.
+    """Draft a description of this machine, using Slurm, Lustre and GPFS tools if present.
 
     Example: ioprism write-time system init --directory /scratch -o machine.toml
     """

@@ -75,8 +75,8 @@ def read_counters(
     table = _finite(_modernise(table, region.name, newest), log, region, warn)
     if wrong := contradictions(table, region.name):
         warn(
-            f"{log.path.name}: {wrong} {region.name} records contradict themselves; "
-            "they are damaged, and numbers made from them can be wrong"
+            f"{log.path.name}: {wrong} {region.name} records are inconsistent; "
+            "they are damaged, and numbers derived from them may be wrong"
         )
     if nameless := table["file"].null_count():
         warn(f"{log.path.name}: {nameless} {region.name} records belong to files without a name")
@@ -94,7 +94,10 @@ def record_blocks(log: Log, region: Region, words: int, warn: Warn) -> Iterator[
         rest = data[whole:]
         total += whole
         if total > TABLE_BYTES:
-            warn(f"{log.path.name}: the {region.name} records are implausibly many; read in part")
+            warn(
+                f"{log.path.name}: there are implausibly many {region.name} records; "
+                "only part of them is read"
+            )
             return
         if whole:
             raw = np.frombuffer(data, dtype=f"{log.byte_order}u8", count=whole // 8)

@@ -150,7 +150,7 @@ class DxtPartition:
     region: Region
     codes: FileCodes
     ranks: int
-    threads: pl.DataFrame | None = None  # rank, tid, process: where threads are told apart
+    threads: pl.DataFrame | None = None  # rank, tid, process: where the trace distinguishes threads
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events block by block; segments that run backwards are dropped."""

@@ -225,7 +225,7 @@ def _report(name: str, damage: _Damage, warn: Warn) -> None:
     if damage.calls:
         warn(f"{name}: {damage.calls} calls with impossible times left out")
     if damage.unnamed:
-        warn(f"{name}: {damage.unnamed} calls name a file by a hash that is nowhere defined")
+        warn(f"{name}: {damage.unnamed} calls refer to a file by an undefined hash")
     if damage.sums:
         warn(f"{name}: {damage.sums} lines hold sums instead of calls and are left out")
     if damage.bare:

@@ -117,9 +117,11 @@ class _Content:
             if one.trouble.cut:
                 noted.warn(f"{name}: the compressed data are cut short or damaged")
             if one.trouble.endless:
-                noted.warn(f"{name}: a line is longer than any real one; the rest is left out")
+                noted.warn(f"{name}: a line is implausibly long; the rest is left out")
             if one.missing_lines:
-                noted.warn(f"{name}: {one.missing_lines} lines are missing, as their numbers tell")
+                noted.warn(
+                    f"{name}: {one.missing_lines} lines are missing, according to their numbers"
+                )
             if one.begun and not one.ended:
                 noted.warn(
                     f"{name}: the end mark is missing: the program was killed, or the rest is lost"

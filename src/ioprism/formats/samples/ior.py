@@ -113,7 +113,7 @@ def _timed(
         message = f"{len(times) - len(good)} write times are missing or not positive"
         if not skip_bad:
             raise BrokenTraceError(
-                f"{message}.\nHint: say --skip-bad to import the others.", source=source
+                f"{message}.\nHint: use --skip-bad to import the others.", source=source
             )
         warnings.append(f"skipped: {message}")
     return good

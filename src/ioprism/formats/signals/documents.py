@@ -52,7 +52,7 @@ def json_lines(source: Path, completeness: Completeness) -> Iterator[Any]:
         completeness.warn(f"{source.name}: the last line is cut off and left out")
     elif damaged:
         completeness.warn(
-            f"{source.name}: {len(damaged)} lines are no JSON and left out, "
+            f"{source.name}: {len(damaged)} lines are not JSON and are left out, "
             f"the first is line {damaged[0]}"
         )
 
@@ -95,7 +95,7 @@ def _next(unpacker: Iterator[Any]) -> Any:  # noqa: ANN401 - any msgpack object
 
 def broken(source: Path, why: str) -> BrokenTraceError:
     """Return the error for a file of a known format that cannot be read."""
-    return BrokenTraceError(f"{why}.\nHint: was the file copied whole?", source=source)
+    return BrokenTraceError(f"{why}.\nHint: was the file copied completely?", source=source)
 
 
 def _short(error: BaseException) -> str:

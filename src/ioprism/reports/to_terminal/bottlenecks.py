@@ -88,7 +88,7 @@ def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
         share = (totals["sequential_count"] or 0.0) / moved
         yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
     if totals["calls_without_io"]:
-        yield "set aside", f"{counted(int(totals['calls_without_io']), 'call')} that are no I/O"
+        yield "set aside", f"{counted(int(totals['calls_without_io']), 'call')} that are not I/O"
 
 
 def _kind(totals: Totals, kind: str, whole: float) -> str:
@@ -153,7 +153,7 @@ def _add(tree: Tree, bottleneck: Bottleneck) -> None:
     for reason in bottleneck.reasons:
         branch.add(Text(printable(reason.message)))
     if not bottleneck.reasons:
-        branch.add(Text("no reason found, investigation needed", "yellow"))
+        branch.add(Text("no reason found", "yellow"))
 
 
 def record_name(record: Mapping[str, Name]) -> str:
@@ -172,6 +172,6 @@ def record_name(record: Mapping[str, Name]) -> str:
 def _summary(found: Bottlenecks) -> Iterator[tuple[str, str]]:
     views = found.views
     yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
-    yield "worth telling", format_count(found.found)
+    yield "worth reporting", format_count(found.found)
     if found.coverage is not None:
         yield "explained", f"{found.coverage:.1%} ({found.unexplained:,} without a reason)"

@@ -14,11 +14,11 @@ from ioprism.units import format_bytes, format_count, format_rate, format_second
 LITTLE = 0.01  # of the run time
 MOST_EPOCHS = 8  # shown
 HOW = {
-    "phases": "as long as anyone is in a call, in phases that ranks leave together",
-    "ranks": "by the rank with most I/O: ranks do not wait for each other",
-    "counters": "by the counters of the slowest rank",
-    "uncovered": "by I/O that computing does not cover",
-    "nothing": "no I/O is recorded",
+    "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
+    "ranks": "on the rank with most I/O: ranks do not wait for each other",
+    "counters": "from the counters of the slowest rank",
+    "uncovered": "as the I/O that does not overlap with computing",
+    "nothing": "not at all: no I/O is recorded",
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
@@ -36,7 +36,7 @@ def show(found: Diagnosis, console: Console, *, top: int | None = None) -> None:
     _show_ledger(found, console)
     for chance in found.opportunities:
         console.print(
-            f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden "
+            f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden "
             "behind computing: asynchronous writes, or staging on the node."
         )
     if found.not_checked:
@@ -73,9 +73,8 @@ def answer(found: Diagnosis) -> str:
     first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
     if not found.causes:
         little = held.share < LITTLE
-        return (
-            f"{first} {'Nothing worth doing.' if little else 'Nothing worth changing was found.'}"
-        )
+        verdict = "Nothing is worth changing." if little else "No cause was found."
+        return f"{first} {verdict}"
     cause = found.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
     return (

@@ -10,12 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding, Severity
+from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import counted, facts, heading, name, table
 from ioprism.reports.wording import held_up
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_count, format_seconds
 
 STYLES = {
     Severity.HIGH: "bold red",
@@ -25,9 +26,6 @@ STYLES = {
 }
 SERIOUS = (Severity.HIGH, Severity.WARN)
 DETAILS = 3  # worst files or ranks of each finding; all with --all
-_BYTES = ("bytes", "mean_bytes", "most_bytes")
-_SECONDS = ("time", "mean", "middle", "start", "end")
-_SHARES = ("share", "imbalance")
 
 
 def show(found: Insights, job: Job, console: Console, *, everything: bool) -> None:
@@ -38,7 +36,7 @@ def show(found: Insights, job: Job, console: Console, *, everything: bool) -> No
     facts(console, _job_facts(job))
     serious = [f for f in found.findings if f.severity in SERIOUS]
     others = [f for f in found.findings if f.severity not in SERIOUS]
-    heading(console, "What to look at" if serious else "Nothing to look at")
+    heading(console, "Findings" if serious else "No findings")
     for finding in serious:
         _show_finding(finding, console, everything=everything)
     if others:
@@ -89,22 +87,10 @@ def _show_finding(finding: Finding, console: Console, *, everything: bool) -> No
 
 def detail(row: Mapping[str, object]) -> Text:
     """Return what a finding says of one file, rank or phase."""
-    parts = [f"{key} {_shown(key, value)}" for key, value in row.items() if value is not None]
+    parts = [
+        f"{label(key)} {quantity(key, value)}" for key, value in row.items() if value is not None
+    ]
     return Text(", ".join(parts), style="dim", overflow="fold")
-
-
-def _shown(key: str, value: object) -> str:
-    if isinstance(value, str):
-        return printable(value)
-    if not isinstance(value, int | float):
-        return str(value)
-    if key in _SHARES:
-        return f"{value:.0%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return str(value) if key in ("rank", "target") else format_count(value)
 
 
 def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:

@@ -48,7 +48,7 @@ def view(
     for job, prediction in jobs[:MOST_JOBS]:
         grid.add_row(name(job), *_cells(prediction))
     more = len(jobs) - MOST_JOBS
-    footer = f"{received:,} messages, {dropped:,} pieces dropped"
+    footer = f"{received:,} messages, {dropped:,} records dropped"
     footer += f", {more:,} more jobs" if more > 0 else ""
     picture = [] if signal is None else [Text(row, style="cyan") for row in _picture(signal)]
     return Group(*picture, grid, Text(footer, style="dim"))

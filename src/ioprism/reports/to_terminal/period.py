@@ -50,12 +50,12 @@ def _verdict(found: Rhythm, direction: str) -> str:
     what = {"both": "I/O"}.get(direction, f"{direction} phases")
     verb = "repeats" if direction == "both" else "repeat"
     if period is None:
-        return f"No period: the {what} may as well come by chance"
+        return f"No period: the {what} may be irregular"
     every = format_seconds(period.seconds)
     if found.takes_turns:
         return f"Reads and writes take turns; each repeats every {every}"
     if period.certainty == "maybe":
-        return f"Maybe the {what} {verb} every {every}"
+        return f"Possibly the {what} {verb} every {every}"
     return f"The {what} {verb} every {every}"
 
 
@@ -102,7 +102,7 @@ def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
-        ("by chance", f"a signal without rhythm looks like this in {_percent(period)} of cases"),
+        ("by chance", f"a signal without a rhythm looks like this in {_percent(period)} of cases"),
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
@@ -124,8 +124,8 @@ def _why_maybe(period: Period) -> str:
     if period.certainty == "sure":
         return ""
     if period.repetitions < 3:
-        return ", maybe: only two repetitions"
-    return ", maybe: equal phases speak for a loop, their distances jitter strongly"
+        return ", uncertain: only two repetitions"
+    return ", uncertain: the phases are alike, but their distances vary strongly"
 
 
 def _percent(period: Period) -> str:
@@ -146,7 +146,7 @@ def _next(phase: NextPhase) -> str:
 def _candidates(found: Rhythm, console: Console) -> None:
     if not found.candidates:
         return
-    heading(console, "Frequencies that stand out of the spectrum")
+    heading(console, "Frequencies that stand out in the spectrum")
     table(
         console,
         ("frequency", "period", "power", "score", "confidence"),

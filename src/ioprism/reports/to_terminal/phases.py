@@ -28,7 +28,7 @@ def _border(phases: LayerPhases) -> str:
     if phases.resolution is not None:
         return f", from a heat map with bins of {format_seconds(phases.resolution)}"
     if phases.bursts:
-        return ", bursts of a stream that never rests"
+        return ", bursts of a continuous stream"
     if len(phases.phases) == 1:
         return ""
     return f", separated by gaps of at least {format_seconds(phases.gap_threshold)}"

@@ -8,12 +8,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding
+from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
 from ioprism.pipeline.document import SERIOUS, Document
 from ioprism.reports.to_terminal import counted, facts, heading, name
 from ioprism.reports.to_terminal.insights import STYLES
 from ioprism.reports.to_terminal.plot import bars
-from ioprism.reports.wording import job_facts, label, quantity, verdict
+from ioprism.reports.wording import job_facts, verdict
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
 from ioprism.views.picture.timeline import Timeline

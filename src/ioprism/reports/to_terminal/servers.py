@@ -136,7 +136,7 @@ def _show_questions(report: MachineReport, console: Console) -> None:
     for pair in report.interference[:SLOWED]:
         console.print(name(f"  {wording.disturbance(pair)}"))
     if report.contacts:
-        heading(console, "Whom to talk to")
+        heading(console, "Whom to contact")
         columns = ("user", "why", "jobs", "job-hours", "hours at stake")
         table(console, columns, [_contact(one) for one in report.contacts[:8]])
 

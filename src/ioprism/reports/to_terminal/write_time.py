@@ -29,14 +29,14 @@ TITLES = {kind: found.title for kind, found in KINDS.items()} | {
     STAGES: "stages of the write path",
 }
 RATE_IS = {
-    "given": "as you say",
+    "given": "as given",
     "measured": "as measured so far",
-    "assumed": "a guess: say --rate",
+    "assumed": "a guess: set --rate",
 }
 WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
-    "are too good"
+    "are too optimistic"
 )
 
 
@@ -140,7 +140,7 @@ def show_evaluation(found: Evaluation, console: Console) -> None:
             for s in found.sets
         ],
     )
-    heading(console, "Other models beside it: within 20 %")
+    heading(console, "Other models: within 20 %")
     kinds = [fit.kind for fit in found.model.beside]
     table(
         console,
@@ -175,7 +175,7 @@ def underestimated(found: Underestimation) -> str:
     """Say how many predictions are too low, and which; nothing where there are none."""
     if not found.too_low:
         return ""
-    text = f"{found.too_low} of {found.samples} take over a quarter longer than predicted"
+    text = f"{found.too_low} of {found.samples} take more than 25 % longer than predicted"
     if found.parameter is None:
         return text
     how = "at least" if found.at_least else "below"
@@ -212,9 +212,11 @@ def show_estimate(found: Estimate, console: Console) -> None:
     ]
     table(console, ("stage", "load", "time", "share"), rows)
     if len(found.leading) > 1:
-        console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be told apart here.")
+        console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be distinguished here.")
     if found.may_lead:
-        console.print(f"\n  No sample rules out that {' or '.join(found.may_lead)} takes most.")
+        console.print(
+            f"\n  The samples do not exclude that {' or '.join(found.may_lead)} takes most."
+        )
 
 
 def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
@@ -262,7 +264,7 @@ def show_tuning(found: Tuning, console: Console) -> None:
 def _show_hints(choice: Choice, console: Console) -> None:
     if not choice.hints:
         return
-    heading(console, "How to write as the first of them")
+    heading(console, "How to configure the first of them")
     for hint in choice.hints:
         settings = ", ".join(f"{key}={value}" for key, value in hint.settings.items())
         console.print(f"  {hint.middleware} ({hint.where}): {settings}")
@@ -297,7 +299,7 @@ def show_plan(found: Planned, console: Console) -> None:
                 "time",
                 f"{format_seconds(cost.fewest_seconds)} to {format_seconds(cost.most_seconds)}",
             ),
-            ("node hours", f"at most {cost.node_hours:.3g}"),
+            ("node-hours", f"at most {cost.node_hours:.3g}"),
             ("assuming", f"{format_rate(found.rate)} per node ({RATE_IS[found.rate_known_from]})"),
         ],
     )

@@ -133,7 +133,7 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
     rows = [
         [
             " × ".join(b.view),
-            ", ".join(f"{key} {printable(str(value))}" for key, value in b.record.items()),
+            ", ".join(_record_part(view, name) for view, name in b.record.items()),
             b.label,
             round(b.severity, 1),
             b.time,
@@ -150,6 +150,10 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
         "90° is time without work, 45° is in proportion."
     )
     yield Sheet("Bottlenecks by perspective", columns, rows, note)
+
+
+def _record_part(view: str, name: object) -> str:
+    return f"unknown {view}" if name is None else f"{view} {printable(str(name))}"
 
 
 def _phases(found: Phases | None) -> Iterator[Sheet]:

@@ -301,7 +301,7 @@ def test_bad_settings_are_one_message(machine: Path, tmp_path: Path) -> None:
     store = ("--store", machine / "store")
     for arguments, code, message in [
         (("jobs", *store, "--thresholds", "many"), 2, "is not a size"),
-        (("jobs", *store, "--min-runtime", 1e9), 1, "jobs are left out"),
+        (("jobs", *store, "--min-runtime", 1e9), 1, "left out: shorter than"),
         (("jobs", *store, "--jobs", DATA / "A_aligned.counters.csv"), 1, "no reader recognises"),
         (("jobs", *store, "--server-map", DATA / "A_aligned.jobs.csv"), 1, "not a map from nodes"),
         (("report", *store, "--peak-read", "x", "-o", tmp_path / "x.html"), 2, "is not a size"),

@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.analyses.characterise import Characteristics
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise
 COSTLY = (Severity.HIGH, Severity.WARN)
@@ -106,7 +107,8 @@ class Comparison(Result):
 
     def summary(self) -> str:
         """Return the answer in one line."""
-        return f"{len(self.gone)} findings gone, {len(self.new)} new, {len(self.kept)} kept"
+        gone = format_counted(len(self.gone), "finding")
+        return f"{gone} gone, {len(self.new)} new, {len(self.kept)} kept"
 
 
 def compare(

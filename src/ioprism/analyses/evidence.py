@@ -12,6 +12,7 @@ from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, FileFacts, RankLoad, Seconds, Usage
 from ioprism.settings import Thresholds
+from ioprism.units import format_counted
 from ioprism.views.counters.module_usage import Records, contradictions, usage_of
 
 if TYPE_CHECKING:  # a small log is judged without a table library
@@ -123,8 +124,8 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     for name, found in records.items():
         if wrong := contradictions(found, DATA_MODULES[name]):
             log.completeness.warn(
-                f"{log.paths[0].name}: {wrong} {name} records are inconsistent; "
-                "they are damaged, and numbers derived from them may be wrong"
+                f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
+                "numbers derived from damaged records may be wrong"
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
     return Evidence(

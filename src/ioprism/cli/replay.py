@@ -11,6 +11,7 @@ from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
 from ioprism.service.replay import replay as send
+from ioprism.units import format_counted
 
 WALL_BATCH = 0.1  # seconds of real time in one message
 FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as possible
@@ -74,4 +75,8 @@ def replay(
     known = None if keys is None else client_keys(keys)
     sent = send(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:
-        click.echo(f"sent {len(done.start):,} requests in {sent:,} messages", err=True)
+        click.echo(
+            f"sent {format_counted(len(done.start), 'request')} "
+            f"in {format_counted(sent, 'message')}",
+            err=True,
+        )

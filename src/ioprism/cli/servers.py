@@ -25,6 +25,7 @@ from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load_files import WRITERS
+from ioprism.units import format_counted
 
 
 @click.group()
@@ -197,7 +198,11 @@ def simulate(
     settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
     files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
-        click.echo(f"wrote {len(files)} files to {folder}: {made} jobs", err=True)
+        click.echo(
+            f"wrote {format_counted(len(files), 'file')} to {folder}: "
+            f"{format_counted(made, 'job')}",
+            err=True,
+        )
 
 
 @servers.command()

@@ -35,7 +35,7 @@ from ioprism.service.publish import Publisher, Replier
 from ioprism.service.pull import PullSource
 from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
-from ioprism.units import parse_bytes
+from ioprism.units import format_counted, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
@@ -224,7 +224,11 @@ def watch(
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
-        click.echo(f"{counts.messages:,} messages, {counts.dropped:,} records dropped", err=True)
+        click.echo(
+            f"{format_counted(counts.messages, 'message')}, "
+            f"{format_counted(counts.dropped, 'record')} dropped",
+            err=True,
+        )
 
 
 class _Sockets:

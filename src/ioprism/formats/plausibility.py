@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # small signals are read without a table library
     import polars as pl
@@ -110,11 +111,12 @@ def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
 
 def _tell(impossible: dict[str, int], warn: Warn) -> None:
     if impossible["times"]:
-        warn(f"{impossible['times']} calls with impossible times left out")
+        warn(f"{format_counted(impossible['times'], 'call')} with impossible times left out")
     for name in SIZES:
         if impossible[name]:
-            what = "a size" if name == "bytes" else "an offset"
-            warn(f"{impossible[name]} calls have {what} that is impossible; it is left out")
+            what = "size" if name == "bytes" else "offset"
+            many = format_counted(impossible[name], "call")
+            warn(f"{many} with an impossible {what}, which is left out")
 
 
 def _plausible_job(job: Job, warn: Warn) -> Job:

@@ -41,7 +41,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     **_keys(
         "bytes", "own_bytes", "others_bytes", "redundant", "next_bytes", "most_bytes",
         "mean_bytes", "bytes_per_rank", "bytes_per_phase", "mean_size", "written", "even_bytes",
-        "bytes_per_request", "asked_bytes", "asked", "read", "read_bytes", "write_bytes",
+        "bytes_per_request", "asked_bytes", "asked", "read_bytes", "write_bytes",
         "read_request_size", "write_request_size",
         bytes="moved", alignment="alignment",
     ),
@@ -54,14 +54,19 @@ QUANTITIES: Mapping[str, Quantity] = {
         metadata_time="time in metadata calls",
         library_time="time above the system calls (MPI-IO, libraries)",
     ),
-    **_keys("share", "share", "imbalance", "consecutive_share", "io_share"),
+    **_keys(
+        "share", "share", "imbalance", "consecutive_share", "io_share", "time_share",
+        "operations_share",
+    ),
     **_keys("ratio", "factor", "ratio"),
+    # Calls or bytes: what a finding compares in both directions.
+    **_keys("number", "read", "write", "estimated", "false_alarm_probability"),
     **_keys("rank", "rank", "target", "process", "file"),
     **_keys(
         "count", "accesses", "aggregators", "backward", "blocking", "calls", "collective", "count",
         "directions", "files", "hdf5", "independent", "memory", "misaligned", "nodes",
         "nodes_with_aggregators", "opens", "operations", "others", "phases", "pnetcdf", "ranks",
-        "ranks_over_limit", "read_operations", "regular", "requests", "scattered", "seeks",
+        "ranks_over_limit", "read_operations", "regular", "repetitions", "requests", "scattered", "seeks",
         "servers", "small", "stragglers", "syncs", "targets", "tiny", "warnings",
         "write_operations", "metadata_operations", "writes",
         of="out of",
@@ -69,10 +74,19 @@ QUANTITIES: Mapping[str, Quantity] = {
 }  # fmt: skip
 
 
+# Rules of a user's own name their values themselves.
+_KIND_OF_ENDING: Mapping[str, Kind] = {
+    "share": "share", "bytes": "bytes", "size": "bytes", "time": "seconds", "seconds": "seconds",
+    "rate": "rate", "bandwidth": "rate", "count": "count",
+}  # fmt: skip
+
+
 def kind_of(key: str) -> Kind:
-    """The kind of the number that a key names; a plain number where the key is not known."""
+    """The kind of the number that a key names: as listed, or as its last word says."""
     known = QUANTITIES.get(key)
-    return "number" if known is None else known.kind
+    if known is not None:
+        return known.kind
+    return _KIND_OF_ENDING.get(key.rpartition("_")[2], "number")
 
 
 def label(key: str) -> str:

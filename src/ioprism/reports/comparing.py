@@ -40,7 +40,7 @@ def verdict(found: Comparison) -> str:
     """Say in a line what the change did to the time in I/O."""
     time = next(metric for metric in found.metrics if metric.name == "io_time")
     runtime = next(metric for metric in found.metrics if metric.name == "runtime")
-    counts = f"{len(found.gone)} findings gone, {len(found.new)} new, {len(found.kept)} kept"
+    counts = found.summary()
     if time.ratio is None:
         return f"The time in I/O cannot be compared; {counts}."
     word = {True: "less", False: "more", None: "about the same"}[time.better]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,6 +19,7 @@ SNIPPETS = FOLDER / "snippets"
 # What the list of rules says where findings have values of their log.
 USUAL = {"request_size": "1 MiB", "mean_request": "less"}
 
+_ONE_OF_MANY = re.compile(r"(?<![\d.,])1 ([a-z]+[a-rt-z])s\b")  # "1 files", but not "1 class"
 _PAST = {"read": "read", "write": "written"}
 _OPPOSITE = {"read": "write", "write": "read"}
 
@@ -46,7 +48,8 @@ def title(
 ) -> str:
     """Return a finding's sentence with its numbers in it."""
     shown = {key: quantity(key, value) for key, value in numbers.items()}
-    return _filled(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
+    said = _filled(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
+    return _ONE_OF_MANY.sub(r"1 \1", said)
 
 
 def _direction_words(direction: str | None) -> dict[str, str]:

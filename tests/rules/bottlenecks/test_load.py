@@ -64,7 +64,7 @@ access_time:
         ("[a]\ncondition = \"__import__('os').system('id')\"\n[[a.reasons]]\nmessage='x'",
          "rules.toml: rule a: condition, column 12:"),
         ("[a]\ncondition = \"time.real > 0 s\"\n[[a.reasons]]\nmessage='x'",
-         "rule a: condition, column 5: '.' has no place"),
+         "rule a: condition, column 5: '.' is not allowed"),
         ("[a]\ncondition = \"[x for x in time]\"\n[[a.reasons]]\nmessage='x'", "column 1"),
         ("[a]\ncondition = \"{{ 7*7 }}\"\n[[a.reasons]]\nmessage='x'", "column 1"),
         ("[a]\n[[a.reasons]]\nmessage='{{ config }} {time.__class__}'",

@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.analyses.site.events import SiteEvent, site_events
 from ioprism.model.result import Result
+from ioprism.units import format_counted
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
 MOST_ADVICE = 10
@@ -224,7 +225,8 @@ class SiteStory(Result):
     def summary(self) -> str:
         """Return the answer in one line."""
         return (
-            f"{self.totals['jobs']:,} jobs, {self.totals['node_hours']:,.0f} node-hours, "
+            f"{format_counted(self.totals['jobs'], 'job')}, "
+            f"{self.totals['node_hours']:,.0f} node-hours, "
             f"{self.totals['saving_node_hours']:,.0f} of them could be saved"
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 from ioprism.errors import BrokenTraceError
 from ioprism.model.signal import FloatArray, StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,8 +143,8 @@ def _sound(
             yield Intervals(*arrays, part.operation, part.nonblocking)
     if dropped:
         completeness.warn(
-            f"{source.name}: {dropped} intervals are left out: they end before they start, "
-            "have negative sizes, or are not numbers"
+            f"{source.name}: {format_counted(dropped, 'interval')} left out: end before start, "
+            "negative size, or not a number"
         )
 
 

@@ -28,7 +28,7 @@ from ioprism.reports.to_json.period import period_body
 from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
 from ioprism.reports.wording import job_facts, verdict
 from ioprism.text import printable
-from ioprism.units import format_seconds
+from ioprism.units import format_counted, format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.timeline import Timeline
 
@@ -218,7 +218,7 @@ def _targets(document: Document) -> dict[str, Any]:
 
 
 def _hosts(document: Document) -> dict[str, Any]:
-    note = f"{document.by_host.height:,} nodes; the slowest first."
+    note = f"{format_counted(document.by_host.height, 'node')}; the slowest first."
     return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
 
 

@@ -10,9 +10,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, ViewSummary
-from ioprism.reports.to_terminal import counted, facts, heading
+from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 from ioprism.views.calls.call_class import SIZE_NAMES
 from ioprism.views.perspectives.fields import BINS
 
@@ -88,12 +88,15 @@ def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
         share = (totals["sequential_count"] or 0.0) / moved
         yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
     if totals["calls_without_io"]:
-        yield "set aside", f"{counted(int(totals['calls_without_io']), 'call')} that are not I/O"
+        yield (
+            "set aside",
+            f"{format_counted(int(totals['calls_without_io']), 'call')} that are not I/O",
+        )
 
 
 def _kind(totals: Totals, kind: str, whole: float) -> str:
     time = totals[f"{kind}_time"] or 0.0
-    calls = counted(round(totals[f"{kind}_count"] or 0), "call")
+    calls = format_counted(round(totals[f"{kind}_count"] or 0), "call")
     size = totals.get(f"{kind}_size")
     amount = f", {format_bytes(size)}" if size else ""
     share = f" ({time / whole:.1%})" if whole else ""
@@ -104,7 +107,7 @@ def _processes(totals: Totals) -> str:
     names = (("processes", "process", "processes"), ("hosts", "node", None),
              ("applications", "application", None))  # fmt: skip
     known = [(int(totals[key] or 0), one, many) for key, one, many in names]
-    return ", ".join(counted(number, one, many) for number, one, many in known if number)
+    return ", ".join(format_counted(number, one, many) for number, one, many in known if number)
 
 
 def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
@@ -119,13 +122,13 @@ def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
 
 
 def _view_title(view: ViewSummary) -> str:
-    return f"{' → '.join(view.view)}: {counted(view.records, 'record')}"
+    return f"{' → '.join(view.view)}: {format_counted(view.records, 'record')}"
 
 
 def _tree(view: ViewSummary, told: list[Bottleneck], *, page: int, top: int | None) -> Tree:
     above = view.bottlenecks - view.below_floor
     labels = ", ".join(f"{count:,} {label}" for label, count in view.labels.items())
-    title = f"  {counted(view.bottlenecks, 'bottleneck')} ({labels})"
+    title = f"  {format_counted(view.bottlenecks, 'bottleneck')} ({labels})"
     if view.below_floor:
         title += f", {view.below_floor:,} too small to matter"
     tree = Tree(Text(title), guide_style="dim")
@@ -145,7 +148,7 @@ def _add(tree: Tree, bottleneck: Bottleneck) -> None:
         (
             f"  {bottleneck.severity:.1f}° {bottleneck.label}, "
             f"{format_seconds(bottleneck.time)} ({bottleneck.job_share:.1%} of I/O time), "
-            f"{format_count(bottleneck.operations)} calls",
+            f"{format_counted(round(bottleneck.operations), 'call')}",
             "dim",
         ),
     )

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from ioprism.analyses.ceiling import Comparison, Relation
-from ioprism.reports.to_terminal import counted, heading, table
-from ioprism.units import format_bytes, format_count, format_rate
+from ioprism.reports.to_terminal import heading, table
+from ioprism.units import format_bytes, format_count, format_counted, format_rate
 
 
 def show(found: Sequence[Comparison], console: Console) -> None:
     """Print the job's rates beside each benchmark's."""
     for one in found:
         ceiling = one.ceiling
-        of = "" if ceiling.processes is None else f", {counted(ceiling.processes, 'task')}"
+        of = "" if ceiling.processes is None else f", {format_counted(ceiling.processes, 'task')}"
         size = (
             ""
             if ceiling.request_size is None

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ioprism.analyses.characterise import Amount, Characteristics, SizeCount
 from ioprism.model.trace import Job
-from ioprism.reports.to_terminal import counted, facts, heading, name, table
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 BAR = 24
 
@@ -68,7 +68,7 @@ def _moment(seconds: float | None) -> str:
 
 
 def _ranks(found: Characteristics) -> str:
-    hosts = "" if found.hosts is None else f" on {counted(found.hosts, 'host')}"
+    hosts = "" if found.hosts is None else f" on {format_counted(found.hosts, 'host')}"
     return f"{format_count(found.job.ranks)}{hosts}"
 
 

@@ -12,11 +12,11 @@ from rich.text import Text
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
-from ioprism.reports.to_terminal import counted, facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.wording import held_up
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.text import printable
-from ioprism.units import format_count, format_seconds
+from ioprism.units import format_count, format_counted, format_seconds
 
 STYLES = {
     Severity.HIGH: "bold red",
@@ -99,7 +99,7 @@ def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everyt
     by_need: dict[str, list[str]] = {}
     for one in unchecked:
         by_need.setdefault(one.needs, []).append(one.code)
-    heading(console, f"Not checked: {counted(len(unchecked), 'rule')}")
+    heading(console, f"Not checked: {format_counted(len(unchecked), 'rule')}")
     for needs, codes in by_need.items():
         shown = codes if everything else codes[:3]
         more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
@@ -116,7 +116,7 @@ def show_jobs(
         for finding in found.findings:
             counts = tally.setdefault(finding.code, {})
             counts[finding.severity] = counts.get(finding.severity, 0) + 1
-    heading(console, f"{counted(len(listed), 'job')}")
+    heading(console, f"{format_counted(len(listed), 'job')}")
     codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
     columns = ("code", *(level.value for level in Severity))
     rows = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 
 from ioprism.analyses.phases import LayerPhases, Phase, Phases, RankTime
-from ioprism.reports.to_terminal import counted, heading, table
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.reports.to_terminal import heading, table
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 SHOWN = 40  # phases of a layer; the rest is in the JSON
 
@@ -16,7 +16,7 @@ def show(found: Phases, console: Console) -> None:
     if not found.layers:
         console.print("\n  No I/O was recorded.")
     for layer, phases in found.layers.items():
-        heading(console, f"{layer}: {counted(len(phases.phases), 'phase')}{_border(phases)}")
+        heading(console, f"{layer}: {format_counted(len(phases.phases), 'phase')}{_border(phases)}")
         columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
                    "slowest rank")  # fmt: skip
         table(console, columns, [_row(phase) for phase in phases.phases[:SHOWN]])

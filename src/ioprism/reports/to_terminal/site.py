@@ -12,7 +12,7 @@ from ioprism.analyses.site.events import SiteEvent
 from ioprism.analyses.site.summary import SiteTable
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_rate
+from ioprism.units import format_bytes, format_count, format_counted, format_rate
 
 # Subject -> columns: title, key, how it is written.
 _HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
@@ -52,14 +52,12 @@ def sentence(event: SiteEvent) -> str:
     if event.kind in ("slow-target", "slow-node"):
         what = "Storage target" if event.kind == "slow-target" else "Node"
         rate = f"{facts['relative_rate']:.0%} of the rate of its peers"
-        jobs = format_count(facts["jobs"])
-        return (
-            f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs} jobs.{cost}"
-        )
+        jobs = format_counted(facts["jobs"], "job")
+        return f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs}.{cost}"
     if event.kind == "noisy-neighbour":
         return (
-            f"Jobs that ran beside {name} were held up {facts['factor']:.1f} times as long as "
-            f"usual ({format_count(facts['jobs_beside'])} jobs).{cost}"
+            f"Jobs that ran at the same time as {name} were held up {facts['factor']:.1f} times "
+            f"as long as usual ({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )
     changes = ", ".join(
         f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"

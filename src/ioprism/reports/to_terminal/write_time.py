@@ -22,7 +22,7 @@ from ioprism.model.samples import WritePattern
 from ioprism.pipeline.write_time import Planned, Tuning
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.error_plot import plot
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 TITLES = {kind: found.title for kind, found in KINDS.items()} | {
     BOOSTING: "gradient boosting",
@@ -318,9 +318,12 @@ def plan_warnings(found: Planned) -> list[str]:
 
 def sampling_warnings(done: Progress) -> list[str]:
     """Say which patterns could not be measured, and why."""
-    cannot = [f"{count} patterns cannot run here: {why}" for why, count in done.obstacles.items()]
+    cannot = [
+        f"{format_counted(count, 'pattern')} cannot run here: {why}"
+        for why, count in done.obstacles.items()
+    ]
     aside = [
-        f"{count} patterns failed repeatedly and wait for the next session: {why}"
+        f"{format_counted(count, 'pattern')} failed repeatedly, to be retried next session: {why}"
         for why, count in done.aside.items()
     ]
     return cannot + aside
@@ -336,7 +339,7 @@ def show_progress(done: Progress, console: Console) -> None:
             ("converged", format_count(done.converged)),
             ("unconverged", format_count(done.unconverged)),
             ("still to do", format_count(done.waiting)),
-            ("interrupted", f"{done.discarded} earlier runs discarded"),
+            ("interrupted", f"{format_counted(done.discarded, 'earlier run')} discarded"),
             ("failed", f"{format_count(done.failed)} runs"),
         ],
     )

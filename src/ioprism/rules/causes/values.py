@@ -48,6 +48,8 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         named = ", ".join(str(item) for item in value[:MOST_NAMED])
         return named + (f" and {len(value) - MOST_NAMED} more" if len(value) > MOST_NAMED else "")
+    if key == "read" and isinstance(value, int | float):
+        return format_bytes(value)  # findings count calls under this name
     if kind_of(key) in ("bytes", "seconds"):
         return quantity(key, value)
     if isinstance(value, float):

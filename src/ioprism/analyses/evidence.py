@@ -121,8 +121,8 @@ def _files(usage: Usage, calls: Counts) -> set[int]:
 def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     """Gather what the counters of a log tell."""
     records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
-    for name, found in records.items():
-        if wrong := contradictions(found, DATA_MODULES[name]):
+    for name, rows in records.items():
+        if wrong := contradictions(rows, DATA_MODULES[name]):
             log.completeness.warn(
                 f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
                 "numbers derived from damaged records may be wrong"
@@ -138,13 +138,13 @@ def _usages(
 ) -> dict[str, Usage]:
     return {
         DATA_MODULES[name].layer: usage_of(
-            found,
+            rows,
             DATA_MODULES[name],
             small_bytes=thresholds.small_bytes,
             without=files.not_data,
             ranks=ranks or 1,
         )
-        for name, found in records.items()
+        for name, rows in records.items()
     }
 
 

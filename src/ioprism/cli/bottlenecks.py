@@ -96,14 +96,14 @@ def bottlenecks(
         looked_at = Source(paths, format_name, stages, options.grouping()).stage(
             settings, engine_options.made(progress), like_wisio=compatible is not None
         )
-        found = looked_at.bottlenecks(known, top=per_view, page=page)
+        result = looked_at.bottlenecks(known, top=per_view, page=page)
     if target is not None:
-        write_table(found.to_frame(), target, replace=force)
+        write_table(result.to_frame(), target, replace=force)
     if as_json:
-        body = {**found.to_dict(), "page": {"number": page, "per_view": per_view}}
+        body = {**result.to_dict(), "page": {"number": page, "per_view": per_view}}
         click.echo(to_json.document(looked_at.trace, body))
     else:
-        terminal_form.show(found, output.console(), page=page, top=per_view)
+        terminal_form.show(result, output.console(), page=page, top=per_view)
         output.show_warnings(looked_at.trace)
-    if fail_on is not None and found.worst_label_at_least(fail_on):
+    if fail_on is not None and result.worst_label_at_least(fail_on):
         raise click.exceptions.Exit(FOUND)

@@ -46,12 +46,12 @@ def characterise(
     measured = [read_ceiling(path) for path in ceilings]
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = describe(trace, LocalEngine(progress))
-    relations = [relate(found, ceiling) for ceiling in measured]
+        characteristics = describe(trace, LocalEngine(progress))
+    relations = [relate(characteristics, ceiling) for ceiling in measured]
     if as_json:
-        body = found.to_dict() | (ceiling_json.body(relations) if relations else {})
+        body = characteristics.to_dict() | (ceiling_json.body(relations) if relations else {})
         click.echo(to_json.document(trace, body))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(characteristics, output.console())
         ceiling_text.show(relations, output.console())
         output.show_warnings(trace)

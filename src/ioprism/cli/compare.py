@@ -42,14 +42,14 @@ def compare(
     traces = [options.read_job((path,), format_name) for path in (before, after)]
     with output.progress("reading events", quiet=quiet) as progress:
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
-    found = compared(old, new)
+    comparison = compared(old, new)
     if page is not None:
         with atomic_write(page, replace=force) as aside:
-            aside.write_text(html_form.page(found, old, new), encoding="utf-8")
+            aside.write_text(html_form.page(comparison, old, new), encoding="utf-8")
     if as_json:
-        click.echo(to_json.document(traces[1], json_form.body(found, *traces)))
+        click.echo(to_json.document(traces[1], json_form.body(comparison, *traces)))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(comparison, output.console())
         for trace in traces:
             output.show_warnings(trace)
     if page is not None and not quiet:

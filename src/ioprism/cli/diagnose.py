@@ -87,11 +87,11 @@ def diagnose(
     )
     trace = read_trace(*paths, format_name=format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = find_causes(trace, options=chosen, engine=engine_options.made(progress))
+        diagnosis = find_causes(trace, options=chosen, engine=engine_options.made(progress))
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found, top=top)))
+        click.echo(to_json.document(trace, json_form.body(diagnosis, top=top)))
     else:
-        terminal_form.show(found, output.console(), top=top)
+        terminal_form.show(diagnosis, output.console(), top=top)
         output.show_warnings(trace)
-    if fail_on is not None and found.share >= fail_on:
+    if fail_on is not None and diagnosis.share >= fail_on:
         click.get_current_context().exit(FAILED)

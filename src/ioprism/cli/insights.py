@@ -122,10 +122,10 @@ def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     return output.progress(what, quiet=quiet)
 
 
-def _filtered(found: Insights, level: Severity) -> Insights:
+def _filtered(insights: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
-        return found
-    return Insights(found.at_least(level), found.not_checked)
+        return insights
+    return Insights(insights.at_least(level), insights.not_checked)
 
 
 def _meets(jobs: list[Judged], level: Severity) -> bool:
@@ -134,10 +134,10 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 
 
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
-    found = _filtered(judged.insights, level)
+    shown = _filtered(judged.insights, level)
     if as_json:
         text = json_form.document(
-            json_form.body(found, judged.job),
+            json_form.body(shown, judged.job),
             paths=judged.paths,
             format_name=judged.format,
             warnings=judged.warnings,
@@ -147,7 +147,7 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
     from ioprism.cli import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
-    terminal_form.show(found, judged.job, output.console(), everything=everything)
+    terminal_form.show(shown, judged.job, output.console(), everything=everything)
     _warn(judged.warnings)
 
 

@@ -178,27 +178,27 @@ def period(
     )
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = job_rhythm(trace, LateEngine(progress), settings)
+        rhythm = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
-        _write_page(page, found.whole, trace, settings, replace=force)
+        _write_page(page, rhythm.whole, trace, settings, replace=force)
     if as_json:
-        click.echo(to_json.document(trace, json_form.job_body(found, settings)))
+        click.echo(to_json.document(trace, json_form.job_body(rhythm, settings)))
         return
-    terminal_form.show(found.whole, output.console(), direction=direction)
+    terminal_form.show(rhythm.whole, output.console(), direction=direction)
     if key is not None:
-        terminal_form.show_parts(found.parts[:MOST_PARTS], output.console(), key=key)
+        terminal_form.show_parts(rhythm.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
 
 
 def _write_page(
-    page: Path, found: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+    page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
 
     with atomic_write(page, replace=replace) as aside:
-        aside.write_text(html_form.page(found, trace, settings), encoding="utf-8")
+        aside.write_text(html_form.page(rhythm, trace, settings), encoding="utf-8")
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

@@ -46,9 +46,9 @@ def phases(
     trace = options.read_job(paths, format_name)
     settings = PhaseSettings(deviations, gap)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
+        result = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
     if as_json:
-        click.echo(to_json.document(trace, found.to_dict()))
+        click.echo(to_json.document(trace, result.to_dict()))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(result, output.console())
         output.show_warnings(trace)

@@ -57,19 +57,19 @@ def report(
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = analyse(
+        analysis = analyse(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
         )
     if page is not None:
-        found.to_html(page, replace=force)
+        analysis.to_html(page, replace=force)
     if as_json:
-        click.echo(found.to_json())
+        click.echo(analysis.to_json())
     else:
-        terminal_form.show(found.document, output.console())
+        terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
     if fail_on is not None and any(
-        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in found.findings
+        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):
         click.get_current_context().exit(FAILED)

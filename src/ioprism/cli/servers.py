@@ -127,16 +127,16 @@ def report(
     given = {"read": peak_read, "write": peak_write}
     peaks = {name: None if text is None else sizes(text)[0] for name, text in given.items()}
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        found = pipeline.report(store, question, progress=progress)
+        machine = pipeline.report(store, question, progress=progress)
     if export is not None:
-        write_table(found.metrics.table, export, replace=force)
+        write_table(machine.metrics.table, export, replace=force)
     if page is not None:
-        write_page(found, page, peaks=peaks, force=force)
+        write_page(machine, page, peaks=peaks, force=force)
     if as_json:
-        click.echo(json_form.machine(store, found))
+        click.echo(json_form.machine(store, machine))
     else:
-        terminal_form.show_machine(found, output.console())
-        show_warnings(found.warnings)
+        terminal_form.show_machine(machine, output.console())
+        show_warnings(machine.warnings)
         if page is not None and not quiet:
             click.echo(f"wrote {page}", err=True)
 
@@ -290,9 +290,9 @@ def validate(
             terminal_form.show_benchmark(checked, output.console())
         click.get_current_context().exit(0 if checked.passed else 1)
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        found = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
+        validation = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
     if as_json:
-        click.echo(json_form.validation(found))
+        click.echo(json_form.validation(validation))
     else:
-        terminal_form.show_validation(found, output.console())
-    click.get_current_context().exit(0 if found.passed else 1)
+        terminal_form.show_validation(validation, output.console())
+    click.get_current_context().exit(0 if validation.passed else 1)

@@ -130,11 +130,11 @@ def _table(subject: str, what: str) -> click.Command:
         from ioprism.reports.to_terminal import site as terminal_form
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        found = site_table(chosen_tables(store, which), subject, top=top or None)
+        table = site_table(chosen_tables(store, which), subject, top=top or None)
         if as_json:
-            click.echo(to_json.plain_document(found.to_dict()))
+            click.echo(to_json.plain_document(table.to_dict()))
         else:
-            terminal_form.show(found, output.console())
+            terminal_form.show(table, output.console())
 
     return command
 

@@ -218,8 +218,8 @@ def _compare(checked: Checked, source: CounterStore) -> Checked:
             has="none in the store",
             hint="ingest the counters of that time, with some before and after it.",
         )
-    found = np.sum([rate for rate in rates if rate is not None], axis=0)
-    findings = tuple(map(Finding, checked.phases, found.tolist()))
+    moved = np.sum([rate for rate in rates if rate is not None], axis=0)
+    findings = tuple(map(Finding, checked.phases, moved.tolist()))
     return Checked(checked.host, checked.record, checked.phases, tuple(chosen), findings)
 
 

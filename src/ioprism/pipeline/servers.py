@@ -239,10 +239,10 @@ def _jobs_of_counters(source: CounterStore) -> pl.DataFrame:
     if not servers:
         return JOBS.empty()
     step = interval_us(source)
-    found = [
+    tables = [
         derived_jobs(source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True), step)
         for server in servers
     ]
-    whole = pl.concat(found).group_by("job").agg(pl.col("start_us").min(), pl.col("end_us").max())
+    whole = pl.concat(tables).group_by("job").agg(pl.col("start_us").min(), pl.col("end_us").max())
     lasting = whole.filter(pl.col("end_us") > pl.col("start_us"))
     return JOBS.conform(lasting).with_columns(pl.col("servers").fill_null([]))

@@ -36,11 +36,11 @@ def change(metric: Metric) -> str:
     return f"{ratio - 1:+.0%}".replace("-", "−")
 
 
-def verdict(found: Comparison) -> str:
+def verdict(comparison: Comparison) -> str:
     """Say in a line what the change did to the time in I/O."""
-    time = next(metric for metric in found.metrics if metric.name == "io_time")
-    runtime = next(metric for metric in found.metrics if metric.name == "runtime")
-    counts = found.summary()
+    time = next(metric for metric in comparison.metrics if metric.name == "io_time")
+    runtime = next(metric for metric in comparison.metrics if metric.name == "runtime")
+    counts = comparison.summary()
     if time.ratio is None:
         return f"The time in I/O cannot be compared; {counts}."
     word = {True: "less", False: "more", None: "about the same"}[time.better]

@@ -98,7 +98,7 @@ def _plain(cell: object) -> object:
     return round(cell, 9) if isinstance(cell, float) else cell
 
 
-def _interfaces(found: Characteristics) -> Sheet:
+def _interfaces(characteristics: Characteristics) -> Sheet:
     rows = [
         [
             layer,
@@ -107,7 +107,7 @@ def _interfaces(found: Characteristics) -> Sheet:
             amounts["write"].bytes,
             sum(amount.time for amount in amounts.values()),
         ]
-        for layer, amounts in found.by_layer.items()
+        for layer, amounts in characteristics.by_layer.items()
     ]
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
 
@@ -122,8 +122,8 @@ def _parts(title: str, column: tuple[str, Kind], table: pl.DataFrame, key: str) 
     return Sheet(title, columns, rows)
 
 
-def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
-    if found is None:
+def _bottlenecks(bottlenecks: Bottlenecks | None) -> Iterator[Sheet]:
+    if bottlenecks is None:
         return
     columns: Columns = (
         ("view", "text"), ("record", "text"), ("severity", "text"), ("degrees", "number"),
@@ -143,7 +143,7 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
             b.bytes,
             "; ".join(dict.fromkeys(printable(r.message) for r in b.reasons)) or "unexplained",
         ]
-        for b in found.bottlenecks
+        for b in bottlenecks.bottlenecks
     ]
     note = (
         "Records whose share of the time is out of proportion to their share of the calls: "
@@ -156,8 +156,8 @@ def _record_part(view: str, name: object) -> str:
     return f"unknown {view}" if name is None else f"{view} {printable(str(name))}"
 
 
-def _phases(found: Phases | None) -> Iterator[Sheet]:
-    if found is None:
+def _phases(segmented: Phases | None) -> Iterator[Sheet]:
+    if segmented is None:
         return
     columns: Columns = (
         ("interface", "text"), ("from", "time"), ("lasts", "seconds"), ("does", "text"),
@@ -166,10 +166,10 @@ def _phases(found: Phases | None) -> Iterator[Sheet]:
     )  # fmt: skip
     rows: Rows = [
         _phase_row(layer, phase)
-        for layer, phases in found.layers.items()
+        for layer, phases in segmented.layers.items()
         for phase in sorted(phases.phases, key=lambda p: p.start - p.end)[:MOST_PHASES]
     ]
-    every = sum(len(phases.phases) for phases in found.layers.values())
+    every = sum(len(phases.phases) for phases in segmented.layers.values())
     note = f"The longest of {every:,}." if len(rows) < every else ""
     yield Sheet("Phases", columns, rows, note)
 

@@ -26,14 +26,14 @@ class Verdict:
 
 def verdict(document: Document) -> Verdict:
     """Say how much of the time goes to I/O, what costs most, and what to do about it."""
-    found = document.characteristics
-    if not found.total.operations and not found.io_time:
+    characteristics = document.characteristics
+    if not characteristics.total.operations and not characteristics.io_time:
         if document.rhythm is not None and document.findings:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
     if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
         return _diagnosed(document.diagnosis)
-    opening = held_up(document.slowest, found.job.runtime) or _in_calls(found)
+    opening = held_up(document.slowest, characteristics.job.runtime) or _in_calls(characteristics)
     serious = document.serious
     if not serious:
         return Verdict(f"{opening}; nothing costs noticeable time.", None)
@@ -55,40 +55,50 @@ def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
     )
 
 
-def _in_calls(found: Characteristics) -> str:
-    return f"{format_seconds(found.io_time)} in I/O calls over all ranks"
+def _in_calls(characteristics: Characteristics) -> str:
+    return f"{format_seconds(characteristics.io_time)} in I/O calls over all ranks"
 
 
-def _diagnosed(found: Diagnosis) -> Verdict:
-    advice = found.causes[0].advice if found.causes else ()
-    return Verdict(answer(found), advice[0].text if advice else None)
+def _diagnosed(diagnosis: Diagnosis) -> Verdict:
+    advice = diagnosis.causes[0].advice if diagnosis.causes else ()
+    return Verdict(answer(diagnosis), advice[0].text if advice else None)
 
 
 def _lower(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
-def io_share(found: Characteristics) -> float | None:
+def io_share(characteristics: Characteristics) -> float | None:
     """The part of all ranks' run time that they spend in I/O calls, at most 1."""
-    job = found.job
+    job = characteristics.job
     if not job.runtime:
         return None
-    return min(1.0, found.io_time / (job.runtime * (job.ranks or found.processes or 1)))
+    return min(
+        1.0, characteristics.io_time / (job.runtime * (job.ranks or characteristics.processes or 1))
+    )
 
 
 def job_facts(document: Document) -> list[tuple[str, str]]:
     """What one wants to know of any job first."""
-    found = document.characteristics
-    job, read, write = found.job, found.by_operation["read"], found.by_operation["write"]
-    hosts = f" on {format_count(found.hosts)} hosts" if found.hosts and found.hosts > 1 else ""
+    characteristics = document.characteristics
+    job, read, write = (
+        characteristics.job,
+        characteristics.by_operation["read"],
+        characteristics.by_operation["write"],
+    )
+    hosts = (
+        f" on {format_count(characteristics.hosts)} hosts"
+        if characteristics.hosts and characteristics.hosts > 1
+        else ""
+    )
     rows = [
         ("program", printable(job.executable) if job.executable else "unknown"),
         ("ran for", format_seconds(job.runtime)),
         ("ranks", f"{format_count(job.ranks)}{hosts}"),
-        ("files", format_count(found.files)),
+        ("files", format_count(characteristics.files)),
         ("read", format_bytes(read.bytes)),
         ("written", format_bytes(write.bytes)),
-        ("in I/O calls", f"{format_seconds(found.io_time)} over all ranks"),
+        ("in I/O calls", f"{format_seconds(characteristics.io_time)} over all ranks"),
     ]
     started = moment(job.start_time)
     return [*rows, ("started", started)] if started else rows

@@ -63,13 +63,13 @@ def site_events(
     jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
-    found = [
+    events = [
         *_slow_parts(targets, "target", "slow-target", jobs, causes),
         *_slow_parts(hosts, "host", "slow-node", jobs, causes),
         *_changed_applications(jobs),
         *_noisy_neighbours(jobs),
     ]
-    return sorted(found, key=lambda event: (-event.node_hours, event.start))
+    return sorted(events, key=lambda event: (-event.node_hours, event.start))
 
 
 def _slow_parts(
@@ -131,17 +131,17 @@ def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent
     """The change of an application's habits: the surest number, with those that moved with it."""
     if rows.height < 2 * FEWEST:
         return
-    found = [
+    changes = [
         (change, column)
         for column, is_share in HABITS
         if (change := _change(rows, column, is_share=is_share, tried=tried)) is not None
     ]
-    if not found:
+    if not changes:
         return
-    (probability, place), _ = min(found)
+    (probability, place), _ = min(changes)
     times = rows["start"].to_numpy()
     together = [
-        column for (_, other), column in found if abs(times[other] - times[place]) <= 3 * DAY
+        column for (_, other), column in changes if abs(times[other] - times[place]) <= 3 * DAY
     ]
     evidence: dict[str, Any] = {}
     for column in (*together, *COSTS):

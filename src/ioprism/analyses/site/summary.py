@@ -115,10 +115,10 @@ def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
         else (tables.causes)
     )
     sums = joined.group_by(key, "code").agg(pl.col("node_hours").sum())
-    found: dict[Any, dict[str, float]] = {}
+    savings: dict[Any, dict[str, float]] = {}
     for name, code, hours in sums.sort("node_hours", descending=True).iter_rows():
-        found.setdefault(name, {})[code] = hours
-    return found
+        savings.setdefault(name, {})[code] = hours
+    return savings
 
 
 def _jobs(tables: SiteTables) -> list[dict[str, Any]]:

@@ -25,14 +25,14 @@ def hints(now: WritePattern, better: WritePattern) -> tuple[Hint, ...]:
     Fewer writers are aggregators: other processes send them their data. More writers than now
     cannot be had from middleware.
     """
-    found: list[Hint] = []
+    listed: list[Hint] = []
     stripes = better.stripe_count if better.stripe_count != now.stripe_count else None
     if better.files < now.files:
-        found += [_mpi_io(better), _adios(better)]
+        listed += [_mpi_io(better), _adios(better)]
     if stripes is not None:
         command = {"lfs setstripe": f"-c {stripes} FOLDER"}
-        found.append(Hint("Lustre", "before the files are created", command))
-    return tuple(found)
+        listed.append(Hint("Lustre", "before the files are created", command))
+    return tuple(listed)
 
 
 def _mpi_io(better: WritePattern) -> Hint:

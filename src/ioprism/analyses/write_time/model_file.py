@@ -163,7 +163,7 @@ def _stage_fit(content: Mapping[str, Any]) -> StageFit:
 
 
 def _finite(values: Sequence[float]) -> FloatArray:
-    found = np.array(values, dtype=np.float64)
-    if not np.isfinite(found).all():
+    numbers = np.array(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
         raise ValueError("a coefficient is not finite")
-    return found
+    return numbers

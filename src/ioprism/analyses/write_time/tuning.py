@@ -153,11 +153,11 @@ def _configuration(pattern: WritePattern) -> tuple[int, int, int | None]:
 
 
 def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Choice:
-    found = estimate(candidate, model=model)
+    estimated = estimate(candidate, model=model)
     return Choice(
-        estimate=found,
-        speedup=now.seconds / found.seconds,
-        clear=found.high < now.low or found.low > now.high,
+        estimate=estimated,
+        speedup=now.seconds / estimated.seconds,
+        clear=estimated.high < now.low or estimated.low > now.high,
         data_moves=candidate.files < now.pattern.files,
         hints=hints(now.pattern, candidate),
     )

@@ -79,7 +79,7 @@ def estimate(
     nodes = nodes or (len(placed) if placed else None)
     if nodes is None or cores is None or burst is None:
         raise UsageError("--nodes, --cores and --burst are needed.\nHint: or give --trace.")
-    found = write_time.estimate(
+    result = write_time.estimate(
         write_time.load_model(model_path),
         nodes=nodes,
         cores=cores,
@@ -88,21 +88,21 @@ def estimate(
         node_list=placed,
     )
     if as_json:
-        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(json_form.document(result.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_estimate(found, output.console())
-    inputs.show_warnings(found.warnings)
+    terminal_form.show_estimate(result, output.console())
+    inputs.show_warnings(result.warnings)
 
 
-def _show(trace: Trace, found: tuple[Comparison, ...], *, as_json: bool) -> None:
-    warnings = dict.fromkeys(text for c in found for text in c.estimate.warnings)
+def _show(trace: Trace, comparisons: tuple[Comparison, ...], *, as_json: bool) -> None:
+    warnings = dict.fromkeys(text for c in comparisons for text in c.estimate.warnings)
     if as_json:
-        body = json_form.comparisons(found)
+        body = json_form.comparisons(comparisons)
         every = [*trace.completeness.warnings, *warnings]
         click.echo(
             json_form.document(body, paths=trace.paths, format_name=trace.format, warnings=every)
         )
         return
-    terminal_form.show_comparisons(found, output.console())
+    terminal_form.show_comparisons(comparisons, output.console())
     output.show_warnings(trace)
     inputs.show_warnings(tuple(warnings))

@@ -33,12 +33,18 @@ def import_(
 
     Example: ioprism write-time import runs.csv --system titan --store runs.db
     """
-    found = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
-    runs, samples, warnings = len(found.file.runs), found.samples_in_store, found.file.warnings
+    imported = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
+    runs, samples, warnings = (
+        len(imported.file.runs),
+        imported.samples_in_store,
+        imported.file.warnings,
+    )
     if as_json:
         body = {"imported": {"runs": runs, "samples_in_store": samples}}
         click.echo(
-            json_form.document(body, paths=[path], format_name=found.file.format, warnings=warnings)
+            json_form.document(
+                body, paths=[path], format_name=imported.file.format, warnings=warnings
+            )
         )
         return
     inputs.show_warnings(warnings)

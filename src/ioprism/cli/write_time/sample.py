@@ -89,7 +89,7 @@ def plan_(
         placements=placements,
         seed=seed,
     )
-    found = write_time.plan(
+    planned = write_time.plan(
         store_path,
         settings,
         system=system_name,
@@ -97,14 +97,14 @@ def plan_(
         skip_short=skip_short,
         dry_run=dry_run,
     )
-    warnings = terminal_form.plan_warnings(found)
+    warnings = terminal_form.plan_warnings(planned)
     if as_json:
-        body = json_form.plan(found)
+        body = json_form.plan(planned)
         click.echo(
             json_form.document(body, paths=[store_path], format_name="plan", warnings=warnings)
         )
         return
-    terminal_form.show_plan(found, output.console())
+    terminal_form.show_plan(planned, output.console())
     inputs.show_warnings(warnings)
 
 

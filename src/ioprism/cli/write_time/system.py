@@ -36,8 +36,8 @@ def list_systems(as_json: bool) -> None:
         body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
         click.echo(json_form.document(body, paths=(), format_name="system"))
         return
-    for found in known:
-        click.echo(f"{found.name}: {found.title}, {found.nodes} nodes")
+    for system in known:
+        click.echo(f"{system.name}: {system.title}, {system.nodes} nodes")
 
 
 @system.command()
@@ -52,11 +52,15 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
 
     Example: ioprism write-time system show titan --features
     """
-    found = write_time.load_system(name)
-    chosen = features(found, variant=variant)
+    description = write_time.load_system(name)
+    chosen = features(description, variant=variant)
     if as_json:
         body = {
-            "system": {"name": found.name, "title": found.title, "description": found.text},
+            "system": {
+                "name": description.name,
+                "title": description.title,
+                "description": description.text,
+            },
             "features": [
                 {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind} for f in chosen
             ],
@@ -64,11 +68,11 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
         click.echo(json_form.document(body, paths=(), format_name="system"))
     elif with_features:
         console = output.console()
-        heading(console, f"{len(chosen)} features of {found.title}, set {variant}")
+        heading(console, f"{len(chosen)} features of {description.title}, set {variant}")
         rows = [(f.name, f.unit, f.stage, f.kind) for f in chosen]
         table(console, ("feature", "unit", "stage", "kind"), rows)
     else:
-        click.echo(found.text, nl=False)
+        click.echo(description.text, nl=False)
 
 
 @system.command()

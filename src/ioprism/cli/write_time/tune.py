@@ -94,7 +94,7 @@ def tune(
         stripe_counts=_limits(vary_stripes, model.system.storage.targets),
         burst_bytes=max_burst,
     )
-    found = write_time.tune(
+    tuning = write_time.tune(
         model,
         nodes=nodes,
         cores=cores,
@@ -105,12 +105,12 @@ def tune(
         mean_time_between_failures=mtbf,
         io_share=io_share,
     )
-    found = replace(found, choices=found.choices[:top])
+    tuning = replace(tuning, choices=tuning.choices[:top])
     if as_json:
-        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(json_form.document(tuning.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_tuning(found, output.console())
-    inputs.show_warnings(found.now.warnings)
+    terminal_form.show_tuning(tuning, output.console())
+    inputs.show_warnings(tuning.now.warnings)
 
 
 def _limits(text: str | None, most: int) -> tuple[int, int] | None:

@@ -22,37 +22,39 @@ BAR = 20
 Totals = Mapping[str, float | None]
 
 
-def show(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+def show(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
     """Print the characteristics panel and the bottlenecks of every view."""
     heading(console, "I/O")
-    facts(console, _characteristics(found))
-    if not found.totals["operations"]:
+    facts(console, _characteristics(bottlenecks))
+    if not bottlenecks.totals["operations"]:
         console.print("\n  No I/O was recorded.")
         return
-    if found.settings.get("method") == "excess":
-        _one_list(found, console, page=page, top=top)
+    if bottlenecks.settings.get("method") == "excess":
+        _one_list(bottlenecks, console, page=page, top=top)
         return
-    for view in found.views:
-        told = [b for b in found.bottlenecks if b.view == view.view]
+    for view in bottlenecks.views:
+        told = [b for b in bottlenecks.bottlenecks if b.view == view.view]
         if view.bottlenecks:
             heading(console, _view_title(view))
             console.print(_tree(view, told, page=page, top=top))
     heading(console, "In all")
-    facts(console, _summary(found))
+    facts(console, _summary(bottlenecks))
 
 
-def _one_list(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+def _one_list(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
     """Print what costs more than its peers, most seconds first."""
-    views = ", ".join(view.view[0] for view in found.views)
-    if not found.bottlenecks:
+    views = ", ".join(view.view[0] for view in bottlenecks.views)
+    if not bottlenecks.bottlenecks:
         console.print(f"\n  Nothing costs noticeably more than its peers (seen by {views}).")
         return
     heading(console, f"What costs more than its peers (seen by {views})")
-    for bottleneck in found.bottlenecks:
+    for bottleneck in bottlenecks.bottlenecks:
         console.print(Padding(_sentence(bottleneck), (0, 0, 0, 2)))
         for reason in bottleneck.reasons[1:]:
             console.print(Padding(Text(printable(reason.message), "dim"), (0, 0, 0, 7)))
-    left = found.found - (page - 1) * (top or found.found) - len(found.bottlenecks)
+    left = (
+        bottlenecks.found - (page - 1) * (top or bottlenecks.found) - len(bottlenecks.bottlenecks)
+    )
     if left > 0:
         console.print(Text(f"  {left:,} more: --page {page + 1}, or a larger --top", "dim"))
 
@@ -66,18 +68,13 @@ def _sentence(bottleneck: Bottleneck) -> Text:
     )
 
 
-def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
-    totals = found.totals
+def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
+    totals = bottlenecks.totals
     whole = totals["io_time_sum"] or 0.0
     yield "ran for", format_seconds(totals["runtime"])
-    yield (
-        "time in I/O",
-        (
-            f"{format_seconds(totals['io_time'])} "
-            f"({'slowest process' if found.settings.get('across') == 'max' else 'all processes'}), "
-            f"{format_seconds(whole)} summed over processes"
-        ),
-    )
+    of = "slowest process" if bottlenecks.settings.get("across") == "max" else "all processes"
+    summed = f"{format_seconds(whole)} summed over processes"
+    yield "time in I/O", f"{format_seconds(totals['io_time'])} ({of}), {summed}"
     for kind in ("read", "write", "metadata"):
         yield f"  {kind}", _kind(totals, kind, whole)
     yield "files", format_count(totals["files"])
@@ -172,9 +169,12 @@ def record_name(record: Mapping[str, Name]) -> str:
     return ", ".join(parts)
 
 
-def _summary(found: Bottlenecks) -> Iterator[tuple[str, str]]:
-    views = found.views
+def _summary(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
+    views = bottlenecks.views
     yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
-    yield "worth reporting", format_count(found.found)
-    if found.coverage is not None:
-        yield "explained", f"{found.coverage:.1%} ({found.unexplained:,} without a reason)"
+    yield "worth reporting", format_count(bottlenecks.found)
+    if bottlenecks.coverage is not None:
+        yield (
+            "explained",
+            f"{bottlenecks.coverage:.1%} ({bottlenecks.unexplained:,} without a reason)",
+        )

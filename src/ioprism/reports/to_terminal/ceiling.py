@@ -11,9 +11,9 @@ from ioprism.reports.to_terminal import heading, table
 from ioprism.units import format_bytes, format_count, format_counted, format_rate
 
 
-def show(found: Sequence[Comparison], console: Console) -> None:
+def show(comparisons: Sequence[Comparison], console: Console) -> None:
     """Print the job's rates beside each benchmark's."""
-    for one in found:
+    for one in comparisons:
         ceiling = one.ceiling
         of = "" if ceiling.processes is None else f", {format_counted(ceiling.processes, 'task')}"
         size = (

@@ -28,14 +28,14 @@ SERIOUS = (Severity.HIGH, Severity.WARN)
 DETAILS = 3  # worst files or ranks of each finding; all with --all
 
 
-def show(found: Insights, job: Job, console: Console, *, everything: bool) -> None:
+def show(insights: Insights, job: Job, console: Console, *, everything: bool) -> None:
     """Print what is wrong with what to do about it, then what else is worth knowing."""
-    if (opening := held_up(found.slowest, job.runtime)) is not None:
+    if (opening := held_up(insights.slowest, job.runtime)) is not None:
         console.print(Text(f"{opening}.", "bold"))
     heading(console, "Job")
     facts(console, _job_facts(job))
-    serious = [f for f in found.findings if f.severity in SERIOUS]
-    others = [f for f in found.findings if f.severity not in SERIOUS]
+    serious = [f for f in insights.findings if f.severity in SERIOUS]
+    others = [f for f in insights.findings if f.severity not in SERIOUS]
     heading(console, "Findings" if serious else "No findings")
     for finding in serious:
         _show_finding(finding, console, everything=everything)
@@ -46,7 +46,7 @@ def show(found: Insights, job: Job, console: Console, *, everything: bool) -> No
                 _show_finding(finding, console, everything=True)
             else:
                 console.print(Padding(_headline(finding), (0, 0, 0, 2)))
-    _show_unchecked(found.not_checked, console, everything=everything)
+    _show_unchecked(insights.not_checked, console, everything=everything)
 
 
 def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
@@ -112,8 +112,8 @@ def show_jobs(
     """Print a table of jobs and codes: which findings come up where, and how seriously."""
     listed = list(jobs)
     tally: dict[str, dict[Severity, int]] = {}
-    for _, _, found in listed:
-        for finding in found.findings:
+    for _, _, insights in listed:
+        for finding in insights.findings:
             counts = tally.setdefault(finding.code, {})
             counts[finding.severity] = counts.get(finding.severity, 0) + 1
     heading(console, f"{format_counted(len(listed), 'job')}")
@@ -131,9 +131,9 @@ def show_jobs(
 def _job_rows(
     jobs: Sequence[tuple[Sequence[Path], Job, Insights]], everything: bool
 ) -> Iterable[Sequence[str | Text]]:
-    for paths, job, found in jobs:
-        high = [f.code for f in found.findings if f.severity is Severity.HIGH]
-        warn = [f.code for f in found.findings if f.severity is Severity.WARN]
+    for paths, job, insights in jobs:
+        high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
+        warn = [f.code for f in insights.findings if f.severity is Severity.WARN]
         if not (high or everything):
             continue
         yield (

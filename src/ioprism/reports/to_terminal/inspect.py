@@ -20,21 +20,21 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 
-def show(found: Inspection | FindingInspection, console: Console) -> None:
+def show(inspection: Inspection | FindingInspection, console: Console) -> None:
     """Print the bottleneck or finding, its parts from other perspectives, and its longest calls."""
-    if isinstance(found, Inspection):
-        heading(console, f"{found.bottleneck.id}: {' → '.join(found.bottleneck.view)}")
-        facts(console, _bottleneck_facts(found.bottleneck))
+    if isinstance(inspection, Inspection):
+        heading(console, f"{inspection.bottleneck.id}: {' → '.join(inspection.bottleneck.view)}")
+        facts(console, _bottleneck_facts(inspection.bottleneck))
     else:
-        heading(console, f"{found.finding.code}: {printable(found.finding.title)}")
-        facts(console, _finding_facts(found.finding))
-    for perspective, parts in found.parts.items():
+        heading(console, f"{inspection.finding.code}: {printable(inspection.finding.title)}")
+        facts(console, _finding_facts(inspection.finding))
+    for perspective, parts in inspection.parts.items():
         if parts.height > 1 or perspective == "function":
             heading(console, f"By {perspective}")
             table(console, ("", "time", "calls", "bytes"), _part_rows(perspective, parts))
-    if found.calls.height:
+    if inspection.calls.height:
         heading(console, "Longest calls")
-        table(console, ("call", "took", "at", "bytes", ""), _call_rows(found.calls))
+        table(console, ("call", "took", "at", "bytes", ""), _call_rows(inspection.calls))
 
 
 def _finding_facts(finding: Finding) -> Iterator[tuple[str, str | Text]]:

@@ -11,11 +11,11 @@ from ioprism.units import format_bytes, format_count, format_counted, format_rat
 SHOWN = 40  # phases of a layer; the rest is in the JSON
 
 
-def show(found: Phases, console: Console) -> None:
+def show(segmented: Phases, console: Console) -> None:
     """Print the phases of each layer."""
-    if not found.layers:
+    if not segmented.layers:
         console.print("\n  No I/O was recorded.")
-    for layer, phases in found.layers.items():
+    for layer, phases in segmented.layers.items():
         heading(console, f"{layer}: {format_counted(len(phases.phases), 'phase')}{_border(phases)}")
         columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
                    "slowest rank")  # fmt: skip

@@ -32,15 +32,15 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 
 
-def show(found: SiteTable, console: Console) -> None:
+def show(site_table: SiteTable, console: Console) -> None:
     """Print a table, and what happened."""
-    columns = COLUMNS[found.subject]
-    heading(console, f"{found.subject.capitalize()}")
-    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in found.rows]
+    columns = COLUMNS[site_table.subject]
+    heading(console, f"{site_table.subject.capitalize()}")
+    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in site_table.rows]
     table(console, tuple(title for title, _ in columns), rows)
-    if found.events:
+    if site_table.events:
         heading(console, "What happened")
-    for event in found.events:
+    for event in site_table.events:
         console.print(f"  {sentence(event)}")
 
 

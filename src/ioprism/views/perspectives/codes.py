@@ -103,10 +103,10 @@ def _dense(name: str, rows: pl.Series) -> Perspective:
         return offset
     values = rows.unique().sort(nulls_last=True)
     numbers = pl.DataFrame({"value": values}).with_row_index("code")
-    found = pl.DataFrame({"value": rows}).join(
+    joined = pl.DataFrame({"value": rows}).join(
         numbers, on="value", how="left", nulls_equal=True, maintain_order="left"
     )
-    return Perspective(name, found["code"], values)
+    return Perspective(name, joined["code"], values)
 
 
 def _by_offset(name: str, rows: pl.Series) -> Perspective | None:

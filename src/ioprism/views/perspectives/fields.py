@@ -83,7 +83,7 @@ BINS = tuple(
 
 def _summed() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
     """Field -> column of the main view, classes to add up, and its description."""
-    found = {}
+    fields = {}
     for prefix, (what, wanted) in {**MOVING, **CALLING}.items():
         measures: list[tuple[str, str, Unit, str]] = [
             ("time", "seconds", "s", "seconds in"),
@@ -93,11 +93,11 @@ def _summed() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
             measures.append(("size", "bytes", "B", "bytes moved by"))
         for measure, column, unit, words in measures:
             name = f"{prefix}{measure}"
-            found[name] = (column, wanted, Field(name, unit, f"{words} {what}"))
+            fields[name] = (column, wanted, Field(name, unit, f"{words} {what}"))
     for name, number in BINS:
         meaning = f"number of reads and writes of {SIZE_NAMES[number]}"
-        found[name] = ("count", _bin(number), Field(name, "", meaning))
-    return found
+        fields[name] = ("count", _bin(number), Field(name, "", meaning))
+    return fields
 
 
 SUMMED = _summed()

@@ -13,7 +13,6 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
-from ioprism.reports.to_terminal import ceiling as ceiling_text
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
@@ -53,5 +52,5 @@ def characterise(
         click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(characteristics, output.console())
-        ceiling_text.show(relations, output.console())
+        terminal_form.show_ceilings(relations, output.console())
         output.show_warnings(trace)

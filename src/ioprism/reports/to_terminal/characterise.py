@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.analyses.ceiling import Comparison, Relation
 from ioprism.analyses.characterise import Amount, Characteristics, SizeCount
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table
@@ -119,3 +120,30 @@ def _size_rows(sizes: tuple[SizeCount, ...]) -> list[tuple[str, ...]]:
         for size in sizes
         if size.count
     ]
+
+
+def show_ceilings(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print the rates of the job next to those of each benchmark."""
+    for one in comparisons:
+        ceiling = one.ceiling
+        of = "" if ceiling.processes is None else f", {format_counted(ceiling.processes, 'task')}"
+        size = (
+            ""
+            if ceiling.request_size is None
+            else f", requests of {format_bytes(ceiling.request_size)}"
+        )
+        heading(console, f"Compared with {ceiling.tool}{of}{size}")
+        if not one.relations:
+            console.print("  The job and the benchmark have no rate in common.")
+            continue
+        rows = [_relation_row(relation) for relation in one.relations]
+        table(console, ("", "job, while in calls", "benchmark", "share"), rows)
+
+
+def _relation_row(relation: Relation) -> tuple[str, ...]:
+    bytes_moved = relation.measure == "bandwidth"
+    job, best = (
+        format_rate(rate) if bytes_moved else f"{format_count(rate)} calls/s"
+        for rate in (relation.job, relation.ceiling)
+    )
+    return relation.operation, job, best, f"{relation.share:.0%}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from ioprism.service.keys import ServerKeys, guarded, make_keys, server_keys
 from ioprism.service.metric_proxy import ReplyServer
 from ioprism.service.publish import Publisher, Replier
 from ioprism.service.pull import PullSource
+from ioprism.service.source import Source, open_source
 from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
 from ioprism.units import format_counted, parse_bytes
@@ -64,6 +65,13 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     multiple=True,
     type=click.Path(path_type=Path),
     help="Read a file while it grows.",
+)
+@click.option(
+    "--source",
+    "others",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Read from any transport, named by its scheme: tcp, ipc, file, or a plug-in's.",
 )
 @click.option(
     "--metric-proxy",
@@ -164,6 +172,7 @@ def watch(
     pulls: tuple[str, ...],
     files: tuple[Path, ...],
     *,
+    others: tuple[str, ...],
     metric_proxy: str | None,
     direction: str,
     false_alarm: float,
@@ -191,10 +200,11 @@ def watch(
 
     Example: ioprism watch --zmq ipc:///tmp/watch.me --http 8080
     """
-    if not pulls and not files and metric_proxy is None:
+    if not pulls and not files and not others and metric_proxy is None:
         raise click.UsageError("nothing to watch.\nHint: use --zmq ipc://FILE or --follow FILE.")
-    for text in filter(None, (*pulls, metric_proxy, publish)):
-        check_protected(endpoint(text), has_keys=keys_folder is not None, unprotected=unprotected)
+    listening = [endpoint(text) for text in filter(None, (*pulls, metric_proxy, publish))]
+    for address in (*listening, *others):
+        check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
     keys = None if keys_folder is None else server_keys(keys_folder)
     token = None if token_file is None else read_token(token_file)
     settings = WatchSettings(
@@ -210,7 +220,7 @@ def watch(
     service = Watch(settings, notify=partial(click.echo, err=True))
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
-        places = _sources(service, sockets, pulls, files, metric_proxy)
+        places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
         places += _outlets(service, sockets, publish, reply)
         if port is not None:
             server = Server(service, host, port, token=token)
@@ -248,21 +258,31 @@ class _Sockets:
 def _sources(
     service: Watch,
     sockets: _Sockets,
-    pulls: tuple[str, ...],
-    files: tuple[Path, ...],
+    addresses: Iterable[str],
+    files: Iterable[Path],
     metric_proxy: str | None,
 ) -> list[tuple[str, str]]:
     """Listen; return what listens where."""
     largest, keys = service.settings.largest_message, sockets.keys
     places = []
-    for text in pulls:
-        source = PullSource(
-            sockets.context, endpoint(text), job=DEFAULT_JOB, largest=largest, keys=keys
-        )
-        service.pulls.append(source)
-        places.append(("messages", source.address))
-    for path in files:
-        service.followers.append(Follower(path, job=path.name, largest=largest))
+
+    def pull(address: str) -> Source:
+        return PullSource(sockets.context, address, job=DEFAULT_JOB, largest=largest, keys=keys)
+
+    def follow(path: Path) -> Source:
+        return Follower(path, job=path.name, largest=largest)
+
+    built_in = {
+        "tcp": pull,
+        "ipc": pull,
+        "file": lambda address: follow(Path(address.removeprefix("file://"))),
+    }
+    for address in addresses:
+        source = open_source(address, built_in)
+        service.sources.append(source)
+        if source.waits_on() is not None:
+            places.append(("messages", source.address))
+    service.sources.extend(follow(path) for path in files)
     if metric_proxy is not None:
         address, counts = endpoint(metric_proxy), service.counts
         server = ReplyServer(sockets.context, address, largest=largest, counts=counts, keys=keys)

@@ -55,7 +55,7 @@ def _verdict(rhythm: Rhythm, direction: str) -> str:
     if rhythm.takes_turns:
         return f"Reads and writes take turns; each repeats every {every}"
     if period.certainty == "maybe":
-        return f"Possibly the {what} {verb} every {every}"
+        return f"The {what} possibly {verb} every {every}"
     return f"The {what} {verb} every {every}"
 
 

@@ -249,6 +249,6 @@ def test_a_rule_file_is_checked_without_a_trace(tmp_path: Path) -> None:
     bad.write_text("[a]\ncondition='tine > 1 s'\n[[a.reasons]]\nmessage='{time}'")
     fields = CliRunner().invoke(check, ["--fields"])
 
-    assert "1 rules are sound" in CliRunner().invoke(check, [str(good)]).output
+    assert "1 rule valid" in CliRunner().invoke(check, [str(good)]).output
     assert CliRunner().invoke(check, [str(bad)]).exit_code == 1
     assert "small_read_time" in fields.output

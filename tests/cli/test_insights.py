@@ -51,7 +51,7 @@ def test_a_person_reads_the_same_with_advice() -> None:
     result = run("insights", STRAGGLER)
 
     assert result.exit_code == 0
-    assert "HIGH The slowest rank is 11.4 s in I/O" in result.output
+    assert "HIGH The slowest rank spends 11.4 s in I/O" in result.output
     assert "[stragglers]" in result.output
     assert "→" in result.output
     assert "needs counters of the file-system servers" in " ".join(result.output.split())

@@ -281,7 +281,7 @@ def test_what_cannot_run_here_is_told_and_the_rest_is_sampled(tmp_path: Path) ->
     )  # fmt: skip
 
     assert done.exit_code == 0
-    assert "1 patterns cannot run here: the built-in writer runs on this node only" in done.stderr
+    assert "1 pattern cannot run here: the built-in writer runs on this node only" in done.stderr
 
 
 def one_line_error(done: Result, code: int = 1) -> str:

@@ -116,7 +116,7 @@ def test_clocks_that_go_back_are_noted(written: Path) -> None:
 
     _, tally = read(written)
 
-    assert any("time runs backwards in the records of 1 servers" in w for w in tally.warnings())
+    assert any("time goes backwards in the records of 1 servers" in w for w in tally.warnings())
 
 
 def test_mmpmon_as_people_read_it(written: Path) -> None:

@@ -197,12 +197,12 @@ def _described(
     from ioprism.analyses.site.job_rows import JobFacts, job_rows
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
-    from ioprism.pipeline.diagnosis import diagnose
+    from ioprism.pipeline.diagnosis import DiagnosisOptions, diagnose
 
     digest, path = entry
     try:
         trace = read_trace(path)
-        diagnosis = diagnose(trace)
+        diagnosis = diagnose(trace, options=DiagnosisOptions(symptoms=False))
         rows = job_rows(
             trace, diagnosis, LocalEngine(), JobFacts(digest, path, options.cores_per_node)
         )

@@ -104,6 +104,12 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--until", metavar="DATE", help="Only jobs that started before this day."),
         click.option("--application", help="Only jobs of this program."),
         click.option("--user", help="Only jobs of this user."),
+        click.option(
+            "--servers",
+            metavar="STORE",
+            type=click.Path(path_type=Path, exists=True),
+            help="Also use the file system's counters to see which jobs suffered from others.",
+        ),
     ]
     for option in reversed(declared):
         command = option(command)
@@ -123,6 +129,7 @@ def _table(subject: str, what: str) -> click.Command:
         until: str | None,
         application: str | None,
         user: str | None,
+        servers: Path | None,
         top: int,
         as_json: bool,
     ) -> None:
@@ -130,7 +137,7 @@ def _table(subject: str, what: str) -> click.Command:
         from ioprism.reports.to_terminal import site as terminal_form
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        table = site_table(chosen_tables(store, which), subject, top=top or None)
+        table = site_table(chosen_tables(store, which, servers=servers), subject, top=top or None)
         if as_json:
             click.echo(to_json.plain_document(table.to_dict()))
         else:
@@ -165,6 +172,7 @@ def report(
     until: str | None,
     application: str | None,
     user: str | None,
+    servers: Path | None,
     page: Path,
     force: bool,
     reports: Path | None,
@@ -179,7 +187,7 @@ def report(
     from ioprism.storage.atomic import atomic_write
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
-    story = site_story(chosen_tables(store, which))
+    story = site_story(chosen_tables(store, which, servers=servers))
     links = {} if reports is None else _write_reports(story, reports, page.parent)
     with atomic_write(page, replace=force) as aside:
         aside.write_text(html_form.page(story, links), encoding="utf-8")

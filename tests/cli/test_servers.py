@@ -193,7 +193,7 @@ def test_a_benchmark_notes_what_it_moved_and_finds_it_in_the_counters(tmp_path: 
     noted["phases"][0]["bytes"] *= 2
     record.write_text(json.dumps(noted))
     assert run("validate", "--record", record, "--store", store).exit_code == 1
-    assert "no record" in run("validate", "--record", raw, "--store", store).output
+    assert "not the record" in run("validate", "--record", raw, "--store", store).output
 
 
 FULL_DISK = """

@@ -28,7 +28,7 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
         (
             ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)],
             1,
-            "no state of",
+            "not a state of",
         ),
         (["replay", str(LOG)], 2, "--zmq"),
         (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),

@@ -120,7 +120,7 @@ def test_a_damaged_state_is_one_message(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     assert done.returncode == 1
-    assert "no state of `ioprism watch`" in done.stderr and "Traceback" not in done.stderr
+    assert "not a state of `ioprism watch`" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_subscribers_and_clients_of_ftio_hear_predictions() -> None:

@@ -64,7 +64,7 @@ def sentence(event: SiteEvent) -> str:
         return (
             f"Jobs of {name} were held up {facts['factor']:.1f} times as long while others kept "
             f"the servers at {busy} instead of {quiet} "
-            f"({format_count(facts['jobs_beside'])} jobs).{cost}"
+            f"({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )
     changes = ", ".join(
         f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"

@@ -217,7 +217,7 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["bottlenecks", LOG, "--layer", "moon"], 2, "there is no layer 'moon'"),
         (["bottlenecks", LOG, "--export", "x.doc"], 2, ".csv or .parquet"),
         (["bottlenecks", LOG, "--engine", "local", "--workers", "2"], 2, "are for --engine dask"),
-        (["bottlenecks", LOG, "--memory-limit", "3"], 2, "too little"),
+        (["bottlenecks", LOG, "--memory-limit", "3"], 2, "not enough to work with"),
         (["bottlenecks", LOG, "--memory-limit", "much"], 2, "is not a size"),
         (["bottlenecks", DATA / "l_killed_job_merged.darshan", "--views", "time"], 1,
          "this needs single calls"),

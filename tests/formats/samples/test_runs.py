@@ -132,7 +132,7 @@ def test_ior_results_are_read_from_its_text(
         (HEADER, "it contains no runs"),
         ('{"tests": [{}]}', "not a complete JSON result"),
         (ior_json()[:-40], "not a complete JSON result"),
-        (ior_json(times=(0.0, 1.0)), "1 write times are missing"),
+        (ior_json(times=(0.0, 1.0)), "1 write time missing"),
         (ior_json(own_files=0), "it contains no runs"),
         (IOR_TEXT.replace("file-per-process", "single-shared-file"), "it contains no runs"),
         (IOR_TEXT.replace("tasks  ", "taskz  "), "options cannot be read"),

@@ -47,7 +47,7 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
             found[host] = float(ahead)
         except ValueError:
             raise UsageError(
-                f"{path}, line {number}: this is not a host and its seconds ahead: {line!r}.\n"
+                f"{path}, line {number}: this is not a host and a number of seconds: {line!r}.\n"
                 "Hint: write lines such as `node2 60.0`."
             ) from None
     return found

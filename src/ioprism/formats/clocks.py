@@ -66,7 +66,9 @@ def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> T
     if said is not None:
         unknown = sorted(set(said) - set(clocks["clock"].drop_nulls()))
         if unknown:
-            trace.completeness.warn(f"no process runs on {', '.join(unknown)}; its clock is unused")
+            trace.completeness.warn(
+                f"no process runs on {', '.join(unknown)}; that clock offset is unused"
+            )
         return _moved(trace, said, spans, clocks)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:
@@ -90,12 +92,12 @@ def _warn(trace: Trace, first: str, ahead: Mapping[str, Ahead], apart: Sequence[
         trace.completeness.warn(
             f"the clock of {_listed(names)} is {abs(one.seconds):.3f} s "
             f"{'ahead of' if one.seconds > 0 else 'behind'} that of {first}, as "
-            f"{one.count} {one.what} show; its times are moved by as much"
+            f"{one.count} {one.what} show; its times are corrected"
         )
     if apart:
         trace.completeness.warn(
             f"the clocks of {first} and {_listed(apart)} may differ: their calls never overlap, "
-            "though they use the same files; --clock-offsets would move them"
+            "though they use the same files; correct them with --clock-offsets"
         )
 
 

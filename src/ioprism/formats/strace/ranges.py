@@ -16,6 +16,7 @@ from ioprism.formats.strace.lines import Calls
 from ioprism.formats.strace.replay import Replay
 from ioprism.formats.text import LONGEST_LINE, is_damaged, opened
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 RANGE = 16 * 2**20  # bytes of text that are worth a partition of their own
 
@@ -51,11 +52,11 @@ class StraceRange:
         """Yield the calls that concern files."""
         state = deepcopy(self.before)
         yield from state.rows(line for _, line in self.lines(warn))
-        name = self.path.name
-        if state.calls.damaged:
-            warn(f"{name}: {state.calls.damaged} damaged lines left out")
-        if state.calls.unfinished and self.end is None:
-            warn(f"{name}: {state.calls.unfinished} calls never returned and are left out")
+        name, calls = self.path.name, state.calls
+        if calls.damaged:
+            warn(f"{name}: {format_counted(calls.damaged, 'damaged line')} left out")
+        if calls.unfinished and self.end is None:
+            warn(f"{name}: {format_counted(calls.unfinished, 'unfinished call')} left out")
 
     def lines(self, warn: Warn) -> Iterator[tuple[int, str]]:
         """Yield the lines with their places; overlong ones are cut, a damaged end is told."""

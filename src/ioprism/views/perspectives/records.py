@@ -204,15 +204,15 @@ def all_fields(
 
 def longest_functions(rows: pl.DataFrame, names: pl.Series, *, records: int) -> pl.Series:
     """Return the name of the function that each record spends most time in."""
-    found = [np.empty(0, np.int64)]
+    places = [np.empty(0, np.int64)]
     blocks = _blocks(records, len(names))
     for first, last in blocks:
         block = _of_block(rows, (first, last), blocks)
         record = block["record"].to_numpy().astype(np.int64) - first
         place = record * len(names) + block["function_number"].to_numpy()
         sums = _summed(place, block["nanoseconds"], (last - first) * len(names))
-        found.append(sums.reshape(last - first, len(names)).argmax(axis=1))
-    return names.gather(pl.Series(np.concatenate(found)[:records])).alias("function")
+        places.append(sums.reshape(last - first, len(names)).argmax(axis=1))
+    return names.gather(pl.Series(np.concatenate(places)[:records])).alias("function")
 
 
 def main_operation(fields: pl.DataFrame) -> pl.Series:

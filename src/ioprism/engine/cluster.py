@@ -62,7 +62,13 @@ def connected(settings: ClusterSettings) -> Iterator[Any]:
             target = stack.enter_context(closing(_started(settings, distributed)))
             _submit(target, settings, distributed)
         try:
-            client = distributed.Client(target, timeout=PATIENCE, set_as_default=False)
+            client = distributed.Client(
+                target,
+                timeout=PATIENCE,
+                set_as_default=False,
+                # Results need not pass through a scheduler that is this process.
+                direct_to_workers=settings.address is None and settings.cluster == "local",
+            )
         except (OSError, TimeoutError, ValueError) as error:
             raise AnalysisError(
                 f"the Dask scheduler at {target} does not answer ({error}).\n"

@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_refused_before_it_is_read(monkeypatch: pytest.Monk
     trace, read = job(3.0)
     monkeypatch.setattr(room, "PROGRAM", 2 * 10**9)
 
-    with pytest.raises(NotEnoughMemoryError, match=r"needs about 2.0 GB.*may use 1.0 GB"):
+    with pytest.raises(NotEnoughMemoryError, match=r"needs about 2.0 GB.*may use only 1.0 GB"):
         LocalEngine(memory_limit=10**9).run(trace, MainView())
     assert len(read) == 2
 

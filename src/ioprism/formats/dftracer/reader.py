@@ -98,8 +98,8 @@ def _trace_files(folder: Path) -> list[Path]:
 
 def _surveys(paths: Sequence[Path]) -> list[Survey]:
     """Survey all ranges of all files, on the workers if there are some."""
-    if on_workers():
-        each(make_index, [path for path in paths if lacks_index(path)])
+    if on_workers() and (whole := [path for path in paths if lacks_index(path)]):
+        each(make_index, whole)
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
     for part, found in zip(parts, each(survey, parts), strict=True):

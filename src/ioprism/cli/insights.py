@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -121,7 +122,7 @@ def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
 def _filtered(found: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
         return found
-    return Insights(found.at_least(level), found.not_checked)
+    return replace(found, findings=found.at_least(level))
 
 
 def _meets(jobs: list[Judged], level: Severity) -> bool:

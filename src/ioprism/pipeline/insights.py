@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.errors import (
+    AnalysisError,
     BrokenTraceError,
     IoprismError,
     NoSuchTraceError,
@@ -57,8 +58,9 @@ def judge_group(
     format_name: str | None = None,
     servers: Path | None = None,
     progress: Progress | None = None,
+    causes: bool = True,
 ) -> Judged:
-    """Judge one job: a log with counters only without loading a table library.
+    """Judge one job.
 
     Args:
         group: the logs of the job.
@@ -66,8 +68,10 @@ def judge_group(
         format_name: of the logs, if it is not to be recognised.
         servers: a store of counters of the servers that the job used.
         progress: is told how many events were read.
+        causes: whether findings are put under the causes that explain them; without, a log
+            with counters only is judged without loading a table library.
     """
-    if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
+    if not causes and len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
         log = read_plain(group[0])
         if not log.has_calls:
             return _judged_log(log, thresholds, servers)
@@ -78,8 +82,23 @@ def judge_group(
     trace = read_trace(*group, format_name=format_name)
     held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
     evidence = evidence_of_trace(held, engine, thresholds)
-    found = judged_trace(with_background_load(evidence, servers), held, engine)
+    known = with_background_load(evidence, servers)
+    found = (explained_trace if causes else judged_trace)(known, held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
+
+
+def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
+    """Ask all rules, and put what they find under the causes that explain it."""
+    from ioprism.pipeline.diagnosis import diagnosed
+    from ioprism.pipeline.ranking import explained
+
+    found = judged_trace(evidence, trace, engine)
+    try:
+        diagnosis = diagnosed(trace, engine, found)
+    except AnalysisError:
+        return found
+    told = explained(found.findings, diagnosis, evidence.thresholds)
+    return replace(found, findings=told, diagnosis=diagnosis)
 
 
 def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
@@ -200,7 +219,9 @@ def _attempt(
     group: Group, *, thresholds: Thresholds, format_name: str | None, servers: Path | None
 ) -> Judged | Failed:
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+        return judge_group(
+            group, thresholds=thresholds, format_name=format_name, servers=servers, causes=False
+        )
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

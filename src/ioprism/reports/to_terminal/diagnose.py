@@ -78,18 +78,17 @@ def answer(found: Diagnosis) -> str:
         )
     cause = found.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
-    return (
-        f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({_span(cause)})."
-    )
+    return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
 
 
-def _span(cause: Cause) -> str:
+def span(cause: Cause) -> str:
+    """Return the interval of what a cause would save."""
     return f"{format_seconds(cause.saving.low)} to {format_seconds(cause.saving.high)}"
 
 
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
-    saving = f"saves {format_seconds(cause.saving.seconds)} ({_span(cause)})"
+    saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
     share = f"{cause.saving.share:.0%} of the run"
     line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))

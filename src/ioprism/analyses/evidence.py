@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ioprism.analyses.alignment import by_stripes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
@@ -41,6 +42,7 @@ class Evidence:
     format: str = ""  # of the trace
     concurrency: float | None = None  # processes at work at a time, where calls tell
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
+    logs: int = 1  # that the job's trace consists of
     background_load: BackgroundLoad | None = (
         None  # what the servers moved meanwhile, where their counters are
     )
@@ -52,6 +54,18 @@ class Evidence:
             return len(self.peers)
         seen = max((max(u.rank, default=0) + 1 for u in self.usages.values()), default=1)
         return max(1, self.job.ranks or seen)
+
+    @cached_property
+    def lone_rank(self) -> bool:
+        """Whether this is the log that one rank of a killed job left; the others have theirs."""
+        ranks = {rank for usage in self.usages.values() for rank in usage.rank}
+        killed = self.format == "darshan" and self.job.end_time is None
+        return (
+            killed
+            and self.logs < (self.job.ranks or 1)
+            and EVERYONE not in ranks
+            and (len(ranks) == 1)
+        )
 
     @property
     def runtime(self) -> float | None:
@@ -96,21 +110,36 @@ class Evidence:
         return {d: sum(sum(usage.moves[d].bytes) for usage in usages) for d in DIRECTIONS}
 
     def held_up(self, usage: Usage, seconds: Seconds) -> float:
-        """Seconds that the rank most concerned spends; what all share counts for each alike."""
+        """Seconds that the rank most concerned spends.
+
+        Records of all ranks say how long the slowest was in all calls; it is as long in these
+        as they are part of all.
+        """
         own: dict[int, float] = {}
         shared = 0.0
-        for rank, time in zip(usage.rank, seconds, strict=True):
-            if rank == EVERYONE:
-                shared += time
-            elif time:
+        whole = usage.seconds
+        for place, (rank, time) in enumerate(zip(usage.rank, seconds, strict=True)):
+            if time and rank != EVERYONE:
                 own[rank] = own.get(rank, 0.0) + time
-        return max(own.values(), default=0.0) + shared / self.ranks
+            elif time:
+                mean, part = time / self.ranks, min(1.0, time / (whole[place] or time))
+                slowest, longest = _slowest_of(usage, place)
+                shared += mean
+                own[slowest] = own.get(slowest, 0.0) + max(0.0, longest * part - mean)
+        return max(own.values(), default=0.0) + shared
 
     def negligible(self, seconds: float) -> bool:
         """Whether so little time is at stake that nothing can be high."""
         limits = self.thresholds
         share = limits.negligible_share * (self.runtime or 0.0)
         return seconds < max(share, limits.negligible_seconds)
+
+
+def _slowest_of(usage: Usage, place: int) -> tuple[int, float]:
+    """The slowest rank of a record of all ranks, and its seconds; 0 where they are not known."""
+    if usage.spread is None:
+        return EVERYONE, 0.0
+    return usage.spread.slowest[place], usage.spread.slowest_seconds[place]
 
 
 def _files(usage: Usage, calls: Counts) -> set[int]:
@@ -128,7 +157,14 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
     return Evidence(
-        log.job, usages, log.files, log.completeness, thresholds, loads=log.heat, format=log.format
+        log.job,
+        usages,
+        log.files,
+        log.completeness,
+        thresholds,
+        loads=log.heat,
+        format=log.format,
+        logs=len(log.paths),
     )
 
 
@@ -136,12 +172,15 @@ def _usages(
     records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, ranks: int | None
 ) -> dict[str, Usage]:
     return {
-        DATA_MODULES[name].layer: usage_of(
-            found,
-            DATA_MODULES[name],
-            small_bytes=thresholds.small_bytes,
-            without=files.not_data,
-            ranks=ranks or 1,
+        DATA_MODULES[name].layer: by_stripes(
+            usage_of(
+                found,
+                DATA_MODULES[name],
+                small_bytes=thresholds.small_bytes,
+                without=files.not_data,
+                ranks=ranks or 1,
+            ),
+            files.striping,
         )
         for name, found in records.items()
     }
@@ -180,6 +219,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
             thresholds,
             loads=heat,
             format=trace.format,
+            logs=len(trace.paths),
         )
     calls = CallEvidence.of(trace, engine, thresholds)
     seen = {u.layer: u for u in calls.usages(files.not_data)}
@@ -195,6 +235,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         hosts=calls.hosts,
         callers=calls.callers,
         format=trace.format,
+        logs=len(trace.paths),
         concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

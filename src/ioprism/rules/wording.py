@@ -19,7 +19,7 @@ SNIPPETS = FOLDER / "snippets"
 USUAL = {"request_size": "1 MiB", "mean_request": "less"}
 
 _SHARES = frozenset({"share", "imbalance", "consecutive_share", "io_share"})
-_SECONDS = frozenset({"seconds", "slowest", "middle", "mean_seconds", "mean_gap"})
+_SECONDS = frozenset({"seconds", "storage", "slowest", "middle", "mean_seconds", "mean_gap"})
 _BYTES = frozenset(
     {"bytes", "others_bytes", "own_bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes",
      "bytes_per_rank", "bytes_per_phase", "mean_size", "small_bytes", "small_total",

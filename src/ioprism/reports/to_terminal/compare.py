@@ -12,7 +12,7 @@ from ioprism.analyses.compare import Comparison, Kept, Metric
 from ioprism.model.finding import Finding
 from ioprism.reports.comparing import metric_row, verdict
 from ioprism.reports.to_terminal import heading, table
-from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.text import printable
 from ioprism.units import format_seconds
 

@@ -68,17 +68,21 @@ def _show_stages(found: Diagnosis, console: Console) -> None:
 
 def answer(found: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
-    held = found.held_up
-    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
-    first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
+    first = held_up_line(found)
     if not found.causes:
-        little = held.share < LITTLE
+        little = found.held_up.share < LITTLE
         return (
             f"{first} {'Nothing worth doing.' if little else 'Nothing worth changing was found.'}"
         )
     cause = found.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
     return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
+
+
+def held_up_line(found: Diagnosis) -> str:
+    """Return how long I/O holds the job up."""
+    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
+    return f"I/O holds the job up for {format_seconds(found.held_up.seconds)}{of_run}."
 
 
 def span(cause: Cause) -> str:

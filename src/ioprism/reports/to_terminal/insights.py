@@ -13,8 +13,7 @@ from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import counted, facts, heading, name, table
 from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
-from ioprism.reports.to_terminal.diagnose import answer
-from ioprism.reports.wording import held_up
+from ioprism.reports.wording import held_up, opening_line
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
@@ -51,7 +50,7 @@ def show(found: Insights, job: Job, console: Console, *, everything: bool) -> No
 def _opening(found: Insights, job: Job) -> str | None:
     """How long I/O holds the job up, and the first cause; the slowest rank where none is known."""
     if found.diagnosis is not None and found.diagnosis.held_up.how != "nothing":
-        return answer(found.diagnosis)
+        return opening_line(found.diagnosis, found.at_least(Severity.WARN))
     line = held_up(found.slowest, job.runtime)
     return None if line is None else f"{line}."
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.trace import Trace
 
+# A process that waits so long in every open of a file and moves so little talks through a pipe.
+PIPE_SECONDS, PIPE_BYTES = 10.0, 4096
+
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
 
@@ -155,7 +158,7 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
                 f"{log.paths[0].name}: {wrong} {name} records contradict themselves; "
                 "they are damaged, and numbers made from them can be wrong"
             )
-    usages = _usages(records, log.files, thresholds, log.job.ranks)
+    usages = _usages(records, log.files, thresholds, log.job)
     return Evidence(
         log.job,
         usages,
@@ -169,21 +172,32 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
 
 
 def _usages(
-    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, ranks: int | None
+    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, job: Job
 ) -> dict[str, Usage]:
-    return {
-        DATA_MODULES[name].layer: by_stripes(
-            usage_of(
-                found,
-                DATA_MODULES[name],
-                small_bytes=thresholds.small_bytes,
-                without=files.not_data,
-                ranks=ranks or 1,
-            ),
-            files.striping,
+    usages = {}
+    for name, found in records.items():
+        usage = usage_of(
+            found,
+            DATA_MODULES[name],
+            small_bytes=thresholds.small_bytes,
+            without=files.not_data,
+            ranks=job.ranks or 1,
         )
-        for name, found in records.items()
-    }
+        usages[usage.layer] = _without_pipes(by_stripes(usage, files.striping))
+    return usages
+
+
+def _without_pipes(usage: Usage) -> Usage:
+    """Leave out opens that wait for the other end of a pipe: storage has no part in them."""
+    if max(usage.metadata_seconds, default=0.0) < PIPE_SECONDS:
+        return usage
+    calls = [o + s + t for o, s, t in zip(usage.opens, usage.seeks, usage.stats, strict=True)]
+    entries = zip(usage.rank, usage.metadata_seconds, calls, usage.bytes, strict=True)
+    told = [
+        0.0 if rank != EVERYONE and 0 < size < PIPE_BYTES and time > PIPE_SECONDS * count else time
+        for rank, time, count, size in entries
+    ]
+    return replace(usage, metadata_seconds=told)
 
 
 def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
@@ -201,41 +215,42 @@ def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
     return replace(counted, misaligned=told)
 
 
-def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
+def evidence_of_trace(
+    trace: Trace, engine: Engine, thresholds: Thresholds, *, counters_only: bool = False
+) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
     from ioprism.analyses.evidence_of_calls import CallEvidence
     from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
     records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
-    usages = _usages(records, files, thresholds, trace.job.ranks)
+    usages = _usages(records, files, thresholds, trace.job)
     heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
-    if not trace.partitions:
-        return Evidence(
-            trace.job,
-            usages,
-            files,
-            trace.completeness,
-            thresholds,
-            loads=heat,
-            format=trace.format,
-            logs=len(trace.paths),
-        )
-    calls = CallEvidence.of(trace, engine, thresholds)
-    seen = {u.layer: u for u in calls.usages(files.not_data)}
-    return Evidence(
+    counted = Evidence(
         trace.job,
-        {**seen, **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()}},
+        usages,
         files,
         trace.completeness,
         thresholds,
+        loads=heat,
+        format=trace.format,
+        logs=len(trace.paths),
+    )
+    if not trace.partitions or counters_only:
+        return counted
+    calls = CallEvidence.of(trace, engine, thresholds)
+    seen = {u.layer: u for u in calls.usages(files.not_data)}
+    return replace(
+        counted,
+        usages={
+            **seen,
+            **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()},
+        },
         loads={**heat, **calls.loads},
         phases=calls.phases,
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
-        format=trace.format,
-        logs=len(trace.paths),
         concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

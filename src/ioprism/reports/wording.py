@@ -98,7 +98,7 @@ def opening_line(found: Diagnosis, serious: Sequence[Finding]) -> str:
 
 
 def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
 
 
 def io_share(found: Characteristics) -> float | None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
 from ioprism.rules.rule import (
     Answer,
     Hit,
@@ -21,6 +21,7 @@ from ioprism.rules.rule import (
 )
 
 OFFSETS = "offsets of single calls, or POSIX counters"
+USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known
 SIZES = "sizes of single calls, or counters with size histograms"
 
 
@@ -92,19 +93,24 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
         details, rows = file_details(
             evidence, by_file(usage, backward), by_file(usage, moves.operations)
         )
-        # A jump costs a request about as much as so many bytes; the transfer stays.
-        fixed = evidence.thresholds.small_bytes
-        jump = share(fixed, fixed + share(sum(moves.bytes), sum(moves.operations)))
+        spent = portions(moves.seconds, backward, moves.operations)
+        jumps = _of_jumps(spent, moves, evidence.thresholds.small_bytes)
         found = Hit(
             {"requests": sum(moves.operations), "backward": sum(backward), "share": part},
-            evidence.held_up(usage, portions(moves.seconds, backward, moves.operations)) * jump,
+            evidence.held_up(usage, jumps),
             details,
             interface=usage.layer,
             files=rows,
             of_calls=True,
-            part=jump,
+            part=share(sum(jumps), sum(spent)),
         )
     return found
+
+
+def _of_jumps(seconds: Seconds, moves: Moves, fixed: float) -> Seconds:
+    """The part of each entry's time that jumping costs: as much as `fixed` bytes a request."""
+    sizes = map(share, moves.bytes, moves.operations)
+    return [time * fixed / (fixed + size) for time, size in zip(seconds, sizes, strict=True)]
 
 
 def _backward(moves: Moves) -> list[int] | None:
@@ -157,7 +163,7 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
         data = [sum(both) for both in zip(*(m.seconds for m in usage.moves.values()), strict=True)]
         spent = evidence.held_up(usage, portions(data, off, usage.operations))
         # Memory off its alignment costs a copy at most, which no trace tells.
-        locked = _locked_seconds(evidence, usage, off, block) if what == "file" else 0.0
+        locked = _locked_seconds(evidence, usage, off) if what == "file" else 0.0
         found = Hit(
             {
                 "requests": sum(usage.operations),
@@ -175,17 +181,20 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
     return found
 
 
-def _locked_seconds(evidence: Evidence, usage: Usage, off: Counts, block: float) -> float:
+def _locked_seconds(evidence: Evidence, usage: Usage, off: Counts) -> float:
     """Seconds in which writes may wait for the lock of a block that another rank writes too.
 
     Only the first and the last block of a write are shared with others, and only in files that
     several ranks write; reads do not wait for each other.
     """
+    layouts = evidence.files.striping
     writes = usage.moves["write"]
     shared = {file for file, ranks in usage.users(writes.operations).items() if ranks > 1}
     times = []
     for place, seconds in enumerate(portions(writes.seconds, off, usage.operations)):
         size = share(writes.bytes[place], writes.operations[place])
+        layout = layouts.get(usage.file[place])
+        block = layout.size if layout is not None and layout.size > 0 else USUAL_LOCK
         borders = min(1.0, 2 * block / size) if size else 0.0
         times.append(seconds * borders if usage.file[place] in shared else 0.0)
     return evidence.held_up(usage, times)

@@ -23,6 +23,7 @@ HOW = {
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
     "unexplained": "unexplained",
+    "untraced": "calls that the trace has counters of only",
 }
 
 

@@ -48,7 +48,7 @@ def _findings(document: Document, console: Console) -> None:
     serious = [finding for finding in left if finding.severity in SERIOUS]
     if serious:
         heading(console, "What no cause above explains" if told else "What was found")
-    elif not document.serious:
+    elif not (document.diagnosis and document.diagnosis.causes):
         heading(console, "Nothing costs noticeable time")
     for finding in serious[:MOST_FINDINGS]:
         _finding(finding, console)

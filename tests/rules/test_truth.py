@@ -188,8 +188,9 @@ def test_the_sample_job_has_everything_that_was_put_into_it() -> None:
 
     assert high(found) == {
         "independent-writes", "small-writes", "small-writes-shared",
-        "random-reads", "stragglers", "rank-time-imbalance",
+        "stragglers", "rank-time-imbalance",
     }  # fmt: skip
+    assert finding(found, "random-reads").severity is Severity.INFO  # of 1 MiB: jumps cost little
     assert finding(found, "stragglers").subject.name == "37"
 
 

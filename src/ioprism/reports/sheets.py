@@ -105,6 +105,7 @@ def _interfaces(found: Characteristics) -> Sheet:
             sum(amount.time for amount in amounts.values()),
         ]
         for layer, amounts in found.by_layer.items()
+        if layer != "application"
     ]
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
 

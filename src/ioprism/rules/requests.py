@@ -222,7 +222,9 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
         # What is opened anew may be written anew, and what was written anew is read anew.
-        times = _times_opened(evidence, usage) if direction == "write" else _versions(usage)
+        times = (
+            _times_opened(evidence, usage) if direction == "write" else _versions(evidence, usage)
+        )
         extent = {file: size * times.get(file, 1) for file, size in extent.items()}
         again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
         part = share(sum(again.values()), sum(moved.values()))
@@ -242,14 +244,18 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
     return found
 
 
-def _versions(usage: Usage) -> dict[int, int]:
-    """How often the job wrote each file from end to end, at least once; by file."""
+def _versions(evidence: Evidence, usage: Usage) -> dict[int, int]:
+    """How often the job wrote each file anew and opened it again to read it; by file."""
+    opened = _times_opened(evidence, usage)
     writes = usage.moves["write"]
     reach: dict[int, int] = {}
     for file, size in zip(usage.file, writes.extent or writes.bytes, strict=True):
         reach[file] = max(reach.get(file, 0), size)
     written = by_file(usage, writes.bytes)
-    return {file: max(1, round(size / max(1, reach[file]))) for file, size in written.items()}
+    return {
+        file: max(1, min(round(size / max(1, reach[file])), opened.get(file, 1) // 2))
+        for file, size in written.items()
+    }
 
 
 def _times_opened(evidence: Evidence, usage: Usage) -> dict[int, int]:

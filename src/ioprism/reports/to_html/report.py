@@ -37,6 +37,7 @@ PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "re
          "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
          "report-phases", "report-parts", "report-findings", "report-diagnosis",
          "report-tables", "report-export", "report-tiles")  # fmt: skip
+NO_CAUSE = "No single cause stands out; what was found is listed below, the costliest first."
 SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
 STYLES = ("plots.css", "report.css")
 
@@ -143,6 +144,7 @@ def _findings(document: Document) -> list[dict[str, Any]]:
             "level": finding.severity.value,
             "title": printable(finding.title),
             "seconds": finding.seconds_at_stake,
+            "cause": finding.cause,
             "evidence": _evidence(finding),
             "advice": [{"text": r.text, "snippet": r.snippet} for r in finding.recommendations],
             "details": _details(finding),
@@ -203,7 +205,8 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         "computing."
         for chance in found.opportunities
     ]
-    return {**plain, "opportunities": hidden, "calm": diagnosis_answer(found)}
+    calm = NO_CAUSE if document.serious else diagnosis_answer(found)
+    return {**plain, "opportunities": hidden, "calm": calm}
 
 
 def _targets(document: Document) -> dict[str, Any]:

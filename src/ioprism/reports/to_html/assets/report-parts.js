@@ -35,6 +35,7 @@ function directoryTree() {
   const at = (name) => sheet.columns.findIndex((column) => column.name === name), file = at("file"), spent = at("time in calls"), layer = at("interface");
   const lowest = data.heights, seen = new Map();
   for (const row of sheet.rows) {
+    if (row[file] === null) continue;
     const kept = seen.get(row[file]);
     if (kept === undefined || lowest[row[layer]] < lowest[kept[layer]]) seen.set(row[file], row);
   }
@@ -48,14 +49,25 @@ function directoryTree() {
       node.seconds += row[spent] || 0;
     }
   }
-  return root;
+  return shortened(root);
+}
+
+// Directories that hold nothing but one directory are drawn as one.
+function shortened(node) {
+  while (node.inner.size === 1) {
+    const [only] = node.inner.values();
+    if (!only.inner.size) break;
+    Object.assign(node, { name: node.name === "/" ? `/${only.name}` : `${node.name}/${only.name}`, path: only.path, inner: only.inner });
+    for (const one of node.inner.values()) one.above = node;
+  }
+  for (const one of node.inner.values()) shortened(one);
+  return node;
 }
 
 function directoryIcicle(section, state) {
-  let root = directoryTree();
+  const root = directoryTree();
   section.hidden = !(root.seconds > 0) || root.inner.size === 0;
   if (section.hidden) return;
-  while (root.inner.size === 1 && [...root.inner.values()][0].inner.size) root = [...root.inner.values()][0];
   const place = section.querySelector(".icicle"), top = root;
   const draw = (node) => {
     const rows = [[node]], LEVELS = 4;

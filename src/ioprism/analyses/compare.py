@@ -13,6 +13,7 @@ from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
 
 SAME = 0.02  # ratios closer to 1 than this are noise
+ROUNDING = 1e-9  # of a sum: what is left over by its last digits
 COSTLY = (Severity.HIGH, Severity.WARN)
 
 
@@ -136,12 +137,15 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
     yield Metric("runtime", before.job.runtime, after.job.runtime, True)
     yield Metric("ranks", before.job.ranks, after.job.ranks)
     yield Metric("io_time", before.io_time, after.io_time, True)
+    kinds = ("read", "write", "metadata")
+    for kind in kinds:  # with those above, they add up to the row before
+        times = (run.by_operation[kind].time for run in (before, after))
+        yield Metric(f"{kind}_time", *times, less_is_better=True)
     yield Metric("library_time", _above(before), _above(after), True)
     yield Metric("files", before.files, after.files)
-    for kind in ("read", "write", "metadata"):
+    for kind in kinds:
         old, new = before.by_operation[kind], after.by_operation[kind]
         yield Metric(f"{kind}_operations", old.operations, new.operations, True)
-        yield Metric(f"{kind}_time", old.time, new.time, True)
         if kind != "metadata":
             yield Metric(f"{kind}_bytes", old.bytes, new.bytes)
             yield Metric(f"{kind}_request_size", _each(old.bytes, old.operations),
@@ -155,7 +159,8 @@ def _above(found: Characteristics) -> float:
 
     With the times of reads, writes and metadata calls they make up the time in I/O calls.
     """
-    return max(0.0, found.io_time - sum(part.time for part in found.by_operation.values()))
+    beyond = found.io_time - sum(part.time for part in found.by_operation.values())
+    return beyond if beyond > ROUNDING * found.io_time else 0.0
 
 
 def _each(amount: float, of: float) -> float | None:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ioprism.analyses.compare import Comparison, Kept, Metric
 from ioprism.model.finding import Finding
-from ioprism.reports.comparing import metric_row, verdict
+from ioprism.reports.comparing import metric_row, telling, verdict
 from ioprism.reports.to_terminal import heading, table
 from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.text import printable
@@ -27,7 +27,7 @@ def show(found: Comparison, console: Console) -> None:
             f"{format_seconds(abs(found.delivered))} {'longer' if longer else 'shorter'}."
         )
     heading(console, "Numbers")
-    table(console, ("", "before", "after", "change"), [_row(m) for m in found.metrics])
+    table(console, ("", "before", "after", "change"), [_row(m) for m in telling(found)])
     _list(console, "Findings that are gone", found.gone)
     _list(console, "New findings", found.new)
     if found.kept:

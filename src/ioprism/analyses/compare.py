@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.analyses.characterise import Characteristics
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise
 ROUNDING = 1e-9  # of a sum: what is left over by its last digits
@@ -107,7 +108,8 @@ class Comparison(Result):
 
     def summary(self) -> str:
         """Return the answer in one line."""
-        return f"{len(self.gone)} findings gone, {len(self.new)} new, {len(self.kept)} kept"
+        gone = format_counted(len(self.gone), "finding")
+        return f"{gone} gone, {len(self.new)} new, {len(self.kept)} kept"
 
 
 def compare(
@@ -126,11 +128,11 @@ def compare(
 
 def _by_code(findings: Iterable[Finding]) -> dict[str, Finding]:
     """The worst finding of each code; records of bottlenecks differ from run to run."""
-    found: dict[str, Finding] = {}
+    by_code: dict[str, Finding] = {}
     for finding in findings:
         if not finding.code.startswith("bottleneck-"):
-            found.setdefault(finding.code, finding)
-    return found
+            by_code.setdefault(finding.code, finding)
+    return by_code
 
 
 def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric]:
@@ -139,8 +141,8 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
     yield Metric("io_time", before.io_time, after.io_time, True)
     kinds = ("read", "write", "metadata")
     for kind in kinds:  # with those above, they add up to the row before
-        times = (run.by_operation[kind].time for run in (before, after))
-        yield Metric(f"{kind}_time", *times, less_is_better=True)
+        old, new = before.by_operation[kind], after.by_operation[kind]
+        yield Metric(f"{kind}_time", old.time, new.time, True)
     yield Metric("library_time", _above(before), _above(after), True)
     yield Metric("files", before.files, after.files)
     for kind in kinds:
@@ -154,13 +156,14 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
                          False)  # fmt: skip
 
 
-def _above(found: Characteristics) -> float:
+def _above(characteristics: Characteristics) -> float:
     """Seconds in MPI-IO and libraries beyond those in the calls to the system below them.
 
     With the times of reads, writes and metadata calls they make up the time in I/O calls.
     """
-    beyond = found.io_time - sum(part.time for part in found.by_operation.values())
-    return beyond if beyond > ROUNDING * found.io_time else 0.0
+    parts = sum(part.time for part in characteristics.by_operation.values())
+    beyond = characteristics.io_time - parts
+    return beyond if beyond > ROUNDING * characteristics.io_time else 0.0
 
 
 def _each(amount: float, of: float) -> float | None:

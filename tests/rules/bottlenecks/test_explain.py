@@ -29,7 +29,8 @@ CASES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "shared_file_contention": (
         {"shared_time": 51, "time": 100, "sharers": 4}, {"sharers": 3}),
     "tiny_files": ({"files": 100, "size": 99 * MIB}, {"size": 100 * MIB}),
-    "excessive_seeks": ({"seek_count": 101, "data_count": 200, "seek_time": 1}, {"seek_count": 100}),
+    "excessive_seeks": (
+        {"seek_count": 101, "data_count": 200, "seek_time": 1}, {"seek_count": 100}),
     "rereads": ({"reread_size": 2 * MIB, "read_size": 3 * MIB}, {"read_size": 4 * MIB}),
     "one_slow_call": ({"slowest_call": 51, "time": 100, "count": 9}, {"slowest_call": 50}),
     "single_call": ({"count": 1}, {"count": 2}),

@@ -10,23 +10,20 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding, Severity
+from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
-from ioprism.reports.to_terminal import counted, facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
 from ioprism.reports.wording import held_up, opening_line
 from ioprism.rules.registry import Insights, NotChecked
-from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_count, format_counted, format_seconds
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
-_BYTES = ("bytes", "mean_bytes", "most_bytes")
-_SECONDS = ("time", "mean", "middle", "start", "end")
-_SHARES = ("share", "imbalance")
 
 
-def show(found: Insights, job: Job, console: Console, *, everything: bool) -> None:
+def show(insights: Insights, job: Job, console: Console, *, everything: bool) -> None:
     """Print what holds the job up, the causes with what they explain, then everything else."""
-    if (opening := _opening(found, job)) is not None:
+    if (opening := _opening(insights, job)) is not None:
         console.print(Text(opening, "bold"))
     heading(console, "Job")
     facts(console, _job_facts(job))
@@ -34,17 +31,18 @@ def show(found: Insights, job: Job, console: Console, *, everything: bool) -> No
     def details(finding: Finding) -> None:
         _show_details(finding, console, everything=everything, advice=everything)
 
-    left = show_causes(found.diagnosis, found.findings, console, details=details)
+    left = show_causes(insights.diagnosis, insights.findings, console, details=details)
     serious = [f for f in left if f.severity in SERIOUS]
     others = [f for f in left if f.severity not in SERIOUS]
-    _show_serious(serious, console, explained=len(left) < len(found.findings), all_=everything)
+    explained = len(left) < len(insights.findings)
+    _show_serious(serious, console, explained=explained, everything=everything)
     if others:
         heading(console, "Also worth knowing")
         for finding in others:
             console.print(Padding(headline(finding), (0, 0, 0, 2)))
             if everything:
                 details(finding)
-    _show_unchecked(found.not_checked, console, everything=everything)
+    _show_unchecked(insights.not_checked, console, everything=everything)
 
 
 def _opening(found: Insights, job: Job) -> str | None:
@@ -56,16 +54,16 @@ def _opening(found: Insights, job: Job) -> str | None:
 
 
 def _show_serious(
-    serious: Sequence[Finding], console: Console, *, explained: bool, all_: bool
+    serious: Sequence[Finding], console: Console, *, explained: bool, everything: bool
 ) -> None:
     if not serious and explained:
         return
-    title = "What no cause above explains" if explained else "What to look at"
-    heading(console, title if serious else "Nothing to look at")
+    title = "Findings that no cause above explains" if explained else "Findings"
+    heading(console, title if serious else "No findings")
     for finding in serious:
         console.print()
         console.print(Padding(headline(finding), (0, 0, 0, 2)))
-        _show_details(finding, console, everything=all_, advice=True)
+        _show_details(finding, console, everything=everything, advice=True)
 
 
 def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
@@ -91,22 +89,10 @@ def _show_details(finding: Finding, console: Console, *, everything: bool, advic
 
 def detail(row: Mapping[str, object]) -> Text:
     """Return what a finding says of one file, rank or phase."""
-    parts = [f"{key} {_shown(key, value)}" for key, value in row.items() if value is not None]
+    parts = [
+        f"{label(key)} {quantity(key, value)}" for key, value in row.items() if value is not None
+    ]
     return Text(", ".join(parts), style="dim", overflow="fold")
-
-
-def _shown(key: str, value: object) -> str:
-    if isinstance(value, str):
-        return printable(value)
-    if not isinstance(value, int | float):
-        return str(value)
-    if key in _SHARES:
-        return f"{value:.0%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return str(value) if key in ("rank", "target") else format_count(value)
 
 
 def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:
@@ -115,7 +101,7 @@ def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everyt
     by_need: dict[str, list[str]] = {}
     for one in unchecked:
         by_need.setdefault(one.needs, []).append(one.code)
-    heading(console, f"Not checked: {counted(len(unchecked), 'rule')}")
+    heading(console, f"Not checked: {format_counted(len(unchecked), 'rule')}")
     for needs, codes in by_need.items():
         shown = codes if everything else codes[:3]
         more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
@@ -128,11 +114,11 @@ def show_jobs(
     """Print a table of jobs and codes: which findings come up where, and how seriously."""
     listed = list(jobs)
     tally: dict[str, dict[Severity, int]] = {}
-    for _, _, found in listed:
-        for finding in found.findings:
+    for _, _, insights in listed:
+        for finding in insights.findings:
             counts = tally.setdefault(finding.code, {})
             counts[finding.severity] = counts.get(finding.severity, 0) + 1
-    heading(console, f"{counted(len(listed), 'job')}")
+    heading(console, f"{format_counted(len(listed), 'job')}")
     codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
     columns = ("code", *(level.value for level in Severity))
     rows = [
@@ -147,9 +133,9 @@ def show_jobs(
 def _job_rows(
     jobs: Sequence[tuple[Sequence[Path], Job, Insights]], everything: bool
 ) -> Iterable[Sequence[str | Text]]:
-    for paths, job, found in jobs:
-        high = [f.code for f in found.findings if f.severity is Severity.HIGH]
-        warn = [f.code for f in found.findings if f.severity is Severity.WARN]
+    for paths, job, insights in jobs:
+        high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
+        warn = [f.code for f in insights.findings if f.severity is Severity.WARN]
         if not (high or everything):
             continue
         yield (

@@ -8,13 +8,14 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding
+from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
 from ioprism.pipeline.document import Document
-from ioprism.reports.to_terminal import counted, facts, heading, name
+from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
 from ioprism.reports.to_terminal.plot import bars
-from ioprism.reports.wording import job_facts, label, quantity, verdict
-from ioprism.units import format_bytes, format_seconds
+from ioprism.reports.wording import job_facts, verdict
+from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.picture.timeline import Timeline
 
 WIDTH, ROWS = 72, 4
@@ -47,7 +48,7 @@ def _findings(document: Document, console: Console) -> None:
     told = len(document.findings) - len(left)
     serious = [finding for finding in left if finding.severity in SERIOUS]
     if serious:
-        heading(console, "What no cause above explains" if told else "What was found")
+        heading(console, "Findings that no cause above explains" if told else "Findings")
     elif not (document.diagnosis and document.diagnosis.causes):
         heading(console, "Nothing costs noticeable time")
     for finding in serious[:MOST_FINDINGS]:
@@ -55,7 +56,7 @@ def _findings(document: Document, console: Console) -> None:
     others = len(left) - min(len(serious), MOST_FINDINGS)
     if others:
         console.print()
-        console.print(Text(f"  {counted(others, 'finding')} more on the page", "dim"))
+        console.print(Text(f"  {format_counted(others, 'finding')} more on the page", "dim"))
 
 
 def _finding(finding: Finding, console: Console) -> None:

@@ -13,6 +13,8 @@ from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_d
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
+BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
+WHOLE = 0.9  # of the bytes of MPI-IO that must be seen in POSIX, to tell the time of storage
 EACH_RANK = "how long each rank is in MPI-IO calls"
 UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
@@ -98,6 +100,10 @@ def collective_overhead(evidence: Evidence) -> Answer:
     files = _mostly_collective(evidence)
     if upper is None or lower is None or evidence.ranks < 2 or not files:
         return None
+    asked, done = by_file(upper, upper.bytes), by_file(lower, lower.bytes)
+    files = {file for file in files if done.get(file, 0) >= WHOLE * asked.get(file, 0)}
+    if not files:
+        return Unknown(BELOW)
     quickest = _quickest(evidence, upper, files)
     inside = [t if f in files else 0.0 for t, f in zip(lower.seconds, lower.file, strict=True)]
     storage = evidence.held_up(lower, inside)

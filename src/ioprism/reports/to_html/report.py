@@ -216,12 +216,12 @@ def _targets(document: Document) -> dict[str, Any]:
     there = document.system_targets
     of = f"{used:,} of {there:,}" if there and there >= used else f"{used:,}"
     shared = "" if document.trace.partitions else " A file's calls are shared by its targets."
-    note = f"{of} storage targets are used; the slowest first.{shared}"
+    note = f"{of} storage targets are used; most time in calls first.{shared}"
     return {"title": "storage target", "note": note, "rows": _parts(rows, "target", "OST ")}
 
 
 def _hosts(document: Document) -> dict[str, Any]:
-    note = f"{format_counted(document.by_host.height, 'node')}; the slowest first."
+    note = f"{format_counted(document.by_host.height, 'node')}; most time in calls first."
     return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
 
 

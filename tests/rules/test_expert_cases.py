@@ -11,7 +11,7 @@ import pytest
 
 import ioprism
 from ioprism.analyses.alignment import by_stripes
-from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.schema import FILES
@@ -378,3 +378,12 @@ def test_a_killed_job_has_a_slowest_rank_too() -> None:
 
     assert slowest is not None
     assert slowest.seconds == pytest.approx(2.0)
+
+
+def test_opens_that_wait_for_the_other_end_of_a_pipe_are_no_metadata_load() -> None:
+    """Two messages of 40 bytes, and 1,400 s in two opens: no storage is that slow."""
+    pipe = usage("posix", Entry(write=moves(2, 20, 0.0), metadata_seconds=1400.0, opens=2))
+    slow = usage("posix", Entry(write=moves(2, 20, 0.0), metadata_seconds=1400.0, opens=20_000))
+
+    assert without_pipes(pipe).metadata_seconds == [0.0]
+    assert without_pipes(slow).metadata_seconds == [1400.0]

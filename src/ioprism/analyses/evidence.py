@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.model.trace import Trace
 
 # A process that waits so long in every open of a file and moves so little talks through a pipe.
-PIPE_SECONDS, PIPE_BYTES = 10.0, 4096
+PIPE_SECONDS, PIPE_BYTES = 5.0, 4096
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -184,11 +184,11 @@ def _usages(
             without=files.not_data,
             ranks=job.ranks or 1,
         )
-        usages[usage.layer] = _without_pipes(by_stripes(usage, files.striping))
+        usages[usage.layer] = without_pipes(by_stripes(usage, files.striping))
     return usages
 
 
-def _without_pipes(usage: Usage) -> Usage:
+def without_pipes(usage: Usage) -> Usage:
     """Leave out opens that wait for the other end of a pipe: storage has no part in them."""
     if max(usage.metadata_seconds, default=0.0) < PIPE_SECONDS:
         return usage

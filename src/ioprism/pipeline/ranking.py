@@ -46,8 +46,10 @@ def explained(
     )
 
 
-def _importance(finding: Finding) -> tuple[int, float, str]:
-    return LEVELS.index(finding.severity), -(finding.seconds_at_stake or 0.0), finding.code
+def _importance(finding: Finding) -> tuple[int, float, int, str]:
+    """Serious ones by what they cost, whatever their level; notes by level."""
+    level, seconds = LEVELS.index(finding.severity), finding.seconds_at_stake or 0.0
+    return (0 if finding.severity in SERIOUS else level), -seconds, level, finding.code
 
 
 def _codes(diagnosis: Diagnosis) -> list[str]:

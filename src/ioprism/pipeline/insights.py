@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,14 @@ from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
 from ioprism.rules.registry import Insights, judge
+from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
 
 FEW = 8  # so few logs are not worth starting processes for
+NEARLY_ALL = 0.9  # of the calls that counters count
 CHUNK = 8  # logs that a process takes at a time
 
 Group = tuple[Path, ...]
@@ -105,10 +107,24 @@ def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
     """Ask all rules, and add up the calls that they find."""
     from ioprism.pipeline.concerned_calls import measured_seconds
 
-    return judge(
-        evidence,
-        measure=lambda hits: measured_seconds(hits, trace, engine, evidence.thresholds),
-    )
+    def measure(hits: Mapping[str, tuple[Rule, Hit]]) -> Mapping[str, float]:
+        seen = {
+            code: (rule, hit)
+            for code, (rule, hit) in hits.items()
+            if _has_all_calls(evidence, hit.interface or rule.interface)
+        }
+        return measured_seconds(seen, trace, engine, evidence.thresholds)
+
+    return judge(evidence, measure=measure)
+
+
+def _has_all_calls(evidence: Evidence, layer: str) -> bool:
+    """Whether the trace has nearly all calls that its counters count: tracing may run full."""
+    usage, load = evidence.usages.get(layer), evidence.loads.get(layer)
+    if usage is None or load is None or load.operations is None:
+        return True
+    seen = sum(sum(ways.values()) for ways in load.operations.values())
+    return seen >= NEARLY_ALL * sum(usage.operations)
 
 
 def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:

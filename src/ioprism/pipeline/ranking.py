@@ -47,9 +47,10 @@ def explained(
 
 
 def _importance(finding: Finding) -> tuple[int, float, int, str]:
-    """Serious ones by what they cost, whatever their level; notes by level."""
+    """Serious ones by what they cost, those that cost about the same by level; notes by level."""
     level, seconds = LEVELS.index(finding.severity), finding.seconds_at_stake or 0.0
-    return (0 if finding.severity in SERIOUS else level), -seconds, level, finding.code
+    about = float(f"{seconds:.2g}")
+    return (0 if finding.severity in SERIOUS else level), -about, level, finding.code
 
 
 def _codes(diagnosis: Diagnosis) -> list[str]:

@@ -36,7 +36,12 @@ def find_period(signal: Signal) -> Period | None:
         # processes without rhythm whose spectra have a peak there, too. A clear line confirms.
         clear = by_spectrum.false_alarm_probability <= BEYOND_DOUBT
         return _weighted(by_phases, CONFIRMED) if clear else by_phases
-    return min(by_phases, by_spectrum, key=lambda period: period.false_alarm_probability)
+    return min(by_phases, by_spectrum, key=_least_chance)
+
+
+def _least_chance(period: Period) -> float:
+    """The lower of both chances: equal phases speak for a loop in the program."""
+    return min(period.false_alarm_probability, period.chance_of_random_bursts)
 
 
 def _clear(period: Period | None) -> Period | None:

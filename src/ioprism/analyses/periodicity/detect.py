@@ -38,10 +38,12 @@ PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
 SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
-# Equal phases at strongly jittering distances are a loop more often than chance: answers up to
-# this many times the level are given, as "maybe" and with their true false-alarm probability.
+# Equal phases speak for a loop in the program, even where a process without a clock may well
+# give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
+# and with its true false-alarm probability; of many phases, up to so many times the level.
 LOOP = 12.0
 LOOP_REPETITIONS = 7
+LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     if found.confidence < MIN_CONFIDENCE:
         return None
     chance, level = found.false_alarm_probability, options.max_false_alarm
-    if chance > level and not (options.maybe and _loops(found) and chance <= LOOP * level):
+    if chance > level and not (options.maybe and _loops(found, level)):
         return None
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     return replace(found, certainty="maybe") if unsure else found
@@ -179,6 +181,8 @@ def _found(signal: Signal, options: Options) -> Period | None:
     )
 
 
-def _loops(found: Period) -> bool:
-    """Whether as many equal phases speak for a loop in the program."""
-    return found.alike and found.repetitions >= LOOP_REPETITIONS
+def _loops(found: Period, level: float) -> bool:
+    """Whether equal phases speak for a loop in the program."""
+    factor = LOOP if found.repetitions >= LOOP_REPETITIONS else 1.0
+    even = found.spread <= LOOP_VARIATION * found.seconds
+    return found.alike and even and found.chance_of_random_bursts <= factor * level

@@ -26,6 +26,8 @@ class Period:
     method: str
     repetitions: int  # periods seen in the valid ranges
     alike: bool = False  # whether its phases are all as long as each other: a loop, most likely
+    # How often equal bursts at random times are as even; 1 where phases are not alike.
+    chance_of_random_bursts: float = 1.0
     certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)

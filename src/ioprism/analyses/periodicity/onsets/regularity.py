@@ -2,9 +2,11 @@
 
 Which process to compare with follows from the phases themselves:
 
-- Phases all alike: equal bursts at random times. Their idle gaps are exponential.
-- Phases of different lengths: crossings of noise, or a renewal process. Neither its lengths nor
-  its gaps are memoryless, so that moderately even distances are no evidence: a gamma law.
+- Phases at some distance: a renewal process, or crossings of noise. Gaps are not memoryless
+  (a program computes for a while, a server recovers), so that moderately even ones are no
+  evidence: a gamma law whose waits vary by half. Where all phases are alike, the chance of equal
+  bursts at random times, whose gaps are exponential, is told beside it: it is how far such
+  phases speak for a loop in the program, however much its distances jitter.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about as long as each other and pauses are what the program needs between them; both
   must be even far beyond that.
@@ -34,7 +36,7 @@ ALIKE = math.log(0.01)
 NO_PAUSE = 0.02  # share of the period below which pauses separate nothing
 SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
-CROSSINGS = 4.0  # of smooth noise, and of uniform gaps: they vary by half or more
+RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.35  # of the distances; gaps may be even where they are not
 
@@ -47,16 +49,29 @@ class Stretch:
     last: int
     log_chance: float
     alike: bool = False  # whether all phases are as long as each other
+    log_random: float = CERTAIN  # the chance of equal bursts at random times, where they are
+
+    @property
+    def log_least(self) -> float:
+        """The lower of both chances, by which stretches are compared."""
+        return min(self.log_chance, self.log_random)
+
+    def at_price(self, price: float) -> Stretch:
+        """The same, found by as many questions as the logarithm of the price says."""
+        return replace(
+            self,
+            log_chance=min(CERTAIN, self.log_chance + price),
+            log_random=min(CERTAIN, self.log_random + price),
+        )
 
 
 def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
-    whole = _judged(phases, 0, len(phases) - 1)
-    whole = replace(whole, log_chance=min(CERTAIN, whole.log_chance - math.log(WHOLE_WEIGHT)))
+    whole = _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
     distances = np.diff(phases.starts)
     if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
-    return min(whole, _best_part(phases), key=lambda stretch: stretch.log_chance)
+    return min(whole, _best_part(phases), key=lambda stretch: stretch.log_least)
 
 
 def _judged(phases: Phases, first: int, last: int) -> Stretch:
@@ -68,12 +83,10 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         return Stretch(first, last, CERTAIN)
     if pause_share < SHORT_PAUSE:
         return Stretch(first, last, _serial(part), alike)
-    return Stretch(first, last, _at_random(part) if alike else _unlike(part), alike)
-
-
-def _at_random(phases: Phases) -> float:
-    """Against equal bursts at random times."""
-    return _log_chance(phases, phases.gaps, EXPONENTIAL)
+    if not alike:
+        return Stretch(first, last, _unlike(part))
+    chances = (_log_chance(part, part.gaps, shape) for shape in (RENEWAL, EXPONENTIAL))
+    return Stretch(first, last, next(chances), alike, next(chances))
 
 
 def _unlike(phases: Phases) -> float:
@@ -81,7 +94,7 @@ def _unlike(phases: Phases) -> float:
     distances = np.diff(phases.starts)
     if distances.std() > MOST_VARIATION * distances.mean():
         return CERTAIN
-    chances = [_log_chance(phases, waits, CROSSINGS) for waits in (distances, phases.gaps)]
+    chances = [_log_chance(phases, waits, RENEWAL) for waits in (distances, phases.gaps)]
     return min(chances) + math.log(len(chances))
 
 
@@ -90,7 +103,7 @@ def _serial(phases: Phases) -> float:
     lengths, gaps = (phases.ends - phases.starts)[:-1], phases.gaps
     return max(
         _log_chance(phases, lengths, SERVICE),
-        _log_chance(phases, gaps, CROSSINGS),
+        _log_chance(phases, gaps, RENEWAL),
     )
 
 
@@ -131,12 +144,12 @@ def _best_part(phases: Phases) -> Stretch:
     price = math.log(max(1, questions)) - math.log(1.0 - WHOLE_WEIGHT)
     for size in sizes:
         for first, variation in {spacing.steadiest(size) for spacing in spacings}:
-            # No process is less likely to be as even as the memoryless one.
+            # No process compared with is less likely to be as even as the memoryless one.
             if log_regular(waits=size, variation=variation) + price > WORTH_A_LOOK:
                 continue
             found = _judged(phases, first, first + size)
-            best = min(best, found, key=lambda stretch: stretch.log_chance)
-    return replace(best, log_chance=min(CERTAIN, best.log_chance + price))
+            best = min(best, found, key=lambda stretch: stretch.log_least)
+    return best.at_price(price)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,14 +18,7 @@ from ioprism.analyses.periodicity.sampling import (
     sample,
     step_function,
 )
-from ioprism.analyses.periodicity.spectral import (
-    autocorrelation,
-    dft,
-    harmonic,
-    hybrid,
-    stft,
-    wavelet,
-)
+from ioprism.analyses.periodicity.spectral import dft, harmonic
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
 
@@ -69,6 +62,33 @@ class Options:
             )
 
 
+# Methods that are seldom asked for are loaded when they are.
+
+
+def _by_autocorrelation(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import autocorrelation
+
+    return autocorrelation.find_period(signal)
+
+
+def _by_stft(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import stft
+
+    return stft.find_period(signal)
+
+
+def _by_wavelet(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import wavelet
+
+    return wavelet.find_period(signal)
+
+
+def _by_hybrid(signal: Signal, options: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import hybrid
+
+    return hybrid.find_period(signal, wavelet=options.wavelet, level=options.level)
+
+
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "auto": lambda signal, _: auto.find_period(signal),
     "phases": lambda signal, _: phase_starts.find_period(signal),
@@ -76,12 +96,10 @@ METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
     ),
-    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
-    "stft": lambda signal, _: stft.find_period(signal),
-    "wavelet": lambda signal, _: wavelet.find_period(signal),
-    "hybrid": lambda signal, options: hybrid.find_period(
-        signal, wavelet=options.wavelet, level=options.level
-    ),
+    "autocorrelation": _by_autocorrelation,
+    "stft": _by_stft,
+    "wavelet": _by_wavelet,
+    "hybrid": _by_hybrid,
 }
 DEFAULTS = Options()
 

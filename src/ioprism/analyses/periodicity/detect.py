@@ -10,6 +10,11 @@ import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
 from ioprism.analyses.periodicity.onsets import phase_starts
+from ioprism.analyses.periodicity.onsets.confirmation import (
+    confirming_phases,
+    is_confirmed,
+    needs_confirmation,
+)
 from ioprism.analyses.periodicity.onsets.scales import coarser_signals
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
@@ -50,6 +55,7 @@ class Options:
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
     maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
+    confirm: bool = True  # whether a few phases within a longer job must be phases of it
     resample: bool = True  # whether the paper's methods may take coarser samples than given
 
     def __post_init__(self) -> None:
@@ -173,6 +179,10 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     chance, level = found.false_alarm_probability, options.max_false_alarm
     if chance > level and not (options.maybe and _loops(found, level)):
         return None
+    if options.confirm:
+        found = replace(found, confirmed=confirming_phases(signal, found))
+        if needs_confirmation(signal, found) and not is_confirmed(found):
+            return None
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     return replace(found, certainty="maybe") if unsure else found
 

@@ -29,6 +29,7 @@ class Period:
     # How often equal bursts at random times are as even; 1 where phases are not alike.
     chance_of_random_bursts: float = 1.0
     certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
+    confirmed: int = 0  # how many of its phases are phases of the job: `ioprism phases` shows them
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)
 

@@ -369,11 +369,11 @@ def _latest_distance(parts: Segments) -> float:
 
 
 def _by_phases(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("phases", level, maybe=False))
+    return detect(signal, options=Options("phases", level, maybe=False, confirm=False))
 
 
 def _by_spectrum(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("harmonic", level, maybe=False))
+    return detect(signal, options=Options("harmonic", level, maybe=False, confirm=False))
 
 
 def _silence(signal: Signal, period: Period) -> float:

@@ -171,7 +171,11 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = _found(signal, options)
+    return accepted(signal, _found(signal, options), options)
+
+
+def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:
+    """What was found, with how certain it is; None if that is not enough."""
     if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
     if found.confidence < MIN_CONFIDENCE:

@@ -1,7 +1,8 @@
 """Do phases of I/O begin at regular distances, even if the distances jitter?
 
 Phases are sought at several scales; the false-alarm probability counts every scale as a
-question, the likely ones less. The confidence is one minus the coefficient of variation of the distances.
+question, the likely ones less. The confidence is one minus the coefficient of variation of the
+distances.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ class Train:
     matching: float  # share of the phases that are as long as the middle one
     resolution: float  # seconds, of starts and ends
 
+    def weighted(self, weight: float) -> Train:
+        """The same, found by a question that is one of several."""
+        price = -math.log(weight)
+        return replace(self, log_chance=self.log_chance + price, log_random=self.log_random + price)
+
     @property
     def log_least(self) -> float:
         """The lower of both chances, by which trains are compared."""
@@ -70,17 +76,23 @@ def find_period(signal: Signal) -> Period | None:
     return None if train is None else describe(signal, sharpened(signal, train))
 
 
-def find_train(signal: Signal) -> Train | None:
-    """The beats of the rhythm that holds longest among those that chance hardly explains."""
-    scales = find_scales(signal)
+def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
+    """The beats of the rhythm that holds longest among those that chance hardly explains.
+
+    Args:
+        signal: the signal.
+        finest: its phases by its levels, if they are known already.
+    """
+    scales = find_scales(signal, finest=finest)
     first = next(scales, None)
     if first is None:
         return None
-    finest = _train(first.phases, weight=FIRST_WEIGHT)
-    if _is_beyond_doubt(finest, signal):
-        return finest
+    whole = _train(first.phases)
+    if _is_beyond_doubt(whole.weighted(FIRST_WEIGHT), signal):
+        return whole.weighted(FIRST_WEIGHT)
     every = distinct([first, *scales])
-    found = [_train(scale.phases, weight=scale.weight) for scale in every]
+    trains = [whole, *(_train(scale.phases) for scale in every[1:])]
+    found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
     clear = [train for train in found if train.log_least <= CLEAR]
     if not clear:
         return _purest(min(found, key=lambda train: train.log_least), found)
@@ -160,15 +172,14 @@ def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     return train.log_chance <= BEYOND_DOUBT and alike and lasting
 
 
-def _train(phases: Phases, *, weight: float) -> Train:
+def _train(phases: Phases) -> Train:
     stretch = most_regular(phases)
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
-    paid = stretch.at_price(-math.log(weight))
     return Train(
         tuple(beats),
-        paid.log_chance,
-        paid.alike,
-        paid.log_random,
+        stretch.log_chance,
+        stretch.alike,
+        stretch.log_random,
         matching_share(phases),
         phases.resolution,
     )

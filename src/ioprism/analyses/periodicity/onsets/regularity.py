@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ioprism.analyses.periodicity.onsets import stretches
 from ioprism.analyses.periodicity.onsets.segments import Phases, median
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
 from ioprism.model.signal import FloatArray
@@ -27,7 +28,6 @@ from ioprism.model.signal import FloatArray
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
 STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two
 WORTH_A_LOOK = math.log(0.2)
-MIN_RUN = 4  # gaps; a shorter regular stretch among irregular phases is chance
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
 WHOLE_WEIGHT = 0.9  # of the evidence sought in all phases, the rest in stretches of them
 MATCH = 0.07  # phases are alike if their lengths differ by less than this share
@@ -138,49 +138,12 @@ def matching_share(phases: Phases) -> float:
 
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
-    spacings = (_Moments.of(phases.gaps), _Moments.of(np.diff(phases.starts)))
-    best, sizes = Stretch(0, len(phases.gaps), CERTAIN), _sizes(len(phases.gaps))
-    questions = sum(2 * (len(phases.gaps) - size + 1) for size in sizes)
-    price = math.log(max(1, questions)) - math.log(1.0 - WHOLE_WEIGHT)
-    for size in sizes:
-        for first, variation in {spacing.steadiest(size) for spacing in spacings}:
-            # No process compared with is less likely to be as even as the memoryless one.
-            if log_regular(waits=size, variation=variation) + price > WORTH_A_LOOK:
-                continue
-            found = _judged(phases, first, first + size)
-            best = min(best, found, key=lambda stretch: stretch.log_least)
+    best, count = Stretch(0, len(phases.gaps), CERTAIN), len(phases.gaps)
+    if count <= stretches.SHORTEST:
+        return best
+    price = stretches.log_questions(count) - math.log(1.0 - WHOLE_WEIGHT)
+    spacings = (phases.gaps, np.diff(phases.starts))
+    for first, size in stretches.steadiest(spacings, log_least=WORTH_A_LOOK - price):
+        found = _judged(phases, first, first + size)
+        best = min(best, found, key=lambda stretch: stretch.log_least)
     return best.at_price(price)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
-    """Running sums, from which the variation of any stretch follows."""
-
-    middle: float
-    sums: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def of(cls, numbers: FloatArray) -> _Moments:
-        middle = float(numbers.mean())
-        centred = numbers - middle
-        running = np.zeros((2, len(numbers) + 1))
-        np.cumsum(centred, out=running[0, 1:])
-        np.cumsum(centred**2, out=running[1, 1:])
-        return cls(middle, running[0], running[1])
-
-    def steadiest(self, size: int) -> tuple[int, float]:
-        """Where the stretch of this size begins that varies least for its mean, and how much."""
-        mean = (self.sums[size:] - self.sums[:-size]) / size
-        variance = (self.squares[size:] - self.squares[:-size]) / size - mean**2
-        relative = np.maximum(variance, 0.0) / (self.middle + mean) ** 2
-        first = int(np.argmin(relative))
-        return first, math.sqrt(float(relative[first]))
-
-
-def _sizes(most: int) -> list[int]:
-    sizes, size = [], float(MIN_RUN)
-    while size < most:
-        sizes.append(round(size))
-        size *= 1.25
-    return sorted(set(sizes))

@@ -50,9 +50,14 @@ class Scale:
     weight: float  # of the evidence sought at it, beside those of others
 
 
-def find_scales(signal: Signal) -> Iterator[Scale]:
-    """Split a signal into three phases or more in every way, the finest first."""
-    return (scale for scale in _every(signal) if len(scale.phases) >= MIN_PHASES)
+def find_scales(signal: Signal, *, finest: Phases | None = None) -> Iterator[Scale]:
+    """Split a signal into three phases or more in every way, the finest first.
+
+    Args:
+        signal: the signal.
+        finest: its phases by its levels, if they are known already.
+    """
+    return (scale for scale in _every(signal, finest) if len(scale.phases) >= MIN_PHASES)
 
 
 def distinct(scales: Iterable[Scale]) -> list[Scale]:
@@ -69,9 +74,10 @@ def distinct(scales: Iterable[Scale]) -> list[Scale]:
     return [replace(scale, weight=scale.weight / total) for scale in found]
 
 
-def _every(signal: Signal) -> Iterator[Scale]:
+def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
     for coarse in coarser_signals(signal):
-        phases, finest = find_phases(coarse), coarse is signal
+        finest = coarse is signal
+        phases = known if finest and known is not None else find_phases(coarse)
         if phases is not None:
             yield Scale(phases, FINEST if finest else ANY_OTHER)
         weight = BY_CLEAREST_GAPS if finest else ANY_OTHER

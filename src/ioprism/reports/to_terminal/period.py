@@ -111,7 +111,7 @@ def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
-    if period.phases:
+    if period.phases and period.confirmed is not None:
         rows.append(("phases", _agreement(period)))
     if found.burst is not None:
         burst = found.burst

@@ -43,4 +43,4 @@ def needs_confirmation(signal: Signal, period: Period) -> bool:
 
 def is_confirmed(period: Period) -> bool:
     """Whether most phases of a rhythm are phases of the job."""
-    return period.confirmed >= MOSTLY * len(period.phases)
+    return (period.confirmed or 0) >= MOSTLY * len(period.phases)

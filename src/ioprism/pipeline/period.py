@@ -28,7 +28,7 @@ DIRECTIONS = ("read", "write")
 
 @dataclass(frozen=True, slots=True)
 class RhythmSettings:
-    """What to look at, and how."""
+    """Findings, and how."""
 
     direction: str = "both"
     layer: str | None = None  # the deepest of the trace if None
@@ -109,7 +109,10 @@ def _confirmed(found: Rhythm, trace: Trace, engine: Engine) -> Rhythm:
         return found
     from ioprism.analyses.phases import phases  # it loads polars
 
-    layers = phases(trace, engine).layers.values()
+    try:
+        layers = phases(trace, engine).layers.values()
+    except AnalysisError:  # a signal alone: it was asked for its phases already
+        return found
     shown = [np.array([phase.start for phase in layer.phases]) for layer in layers]
     most = max((beginning_with(period, starts) for starts in shown), default=0)
     period = replace(period, confirmed=most)
@@ -122,13 +125,15 @@ def _with_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
     """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
-    found = _by_direction(trace, engine, settings)
-    named = tuple(NamedPeriod(period, name) for name, period in found.items())
+    rhythms = _by_direction(trace, engine, settings)
+    named = tuple(NamedPeriod(period, name) for name, period in rhythms.items())
     both = replace(both, rhythms=(*both.rhythms, *named))
     if both.period is None:
-        best = min(found.values(), key=lambda p: p.false_alarm_probability, default=None)
+        best = min(rhythms.values(), key=lambda p: p.false_alarm_probability, default=None)
         return both if best is None else answered(both, best)
-    if len(found) == len(DIRECTIONS) and take_turns(both.period, found["read"], found["write"]):
+    if len(rhythms) == len(DIRECTIONS) and take_turns(
+        both.period, rhythms["read"], rhythms["write"]
+    ):
         both = answered(both, every_second(both.signal, both.period))
         return replace(both, takes_turns=True)
     return both
@@ -138,7 +143,7 @@ def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dic
     # Each direction is a question of its own, which is paid for.
     level = settings.options.max_false_alarm / len(DIRECTIONS)
     options = replace(settings.options, max_false_alarm=level, maybe=False)
-    found = {}
+    rhythms = {}
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction, options=options, components=0, fit=False)
         try:
@@ -147,8 +152,8 @@ def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dic
             continue
         period = _confirmed(its_own, trace, engine).period
         if period is not None:
-            found[direction] = period
-    return found
+            rhythms[direction] = period
+    return rhythms
 
 
 def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> list[PartRhythm]:
@@ -157,11 +162,11 @@ def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> 
     parts = []
     for name, steps in _labelled(trace, key, every).items():
         try:
-            found = _rhythm(steps, settings)
+            rhythm = _rhythm(steps, settings)
         except SignalTooShortError:
             continue
         moved = float((steps.values * np.diff(steps.edges)).sum())
-        parts.append(PartRhythm(name, moved, found))
+        parts.append(PartRhythm(name, moved, rhythm))
     return sorted(parts, key=lambda part: -part.bytes)
 
 

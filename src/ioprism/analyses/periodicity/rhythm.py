@@ -71,7 +71,7 @@ def take_turns(both: Period, read: Period, write: Period) -> bool:
 
 def every_second(signal: Signal, period: Period) -> Period:
     """The rhythm of every second phase."""
-    seconds = 2.0 * period.seconds
+    seconds, phases = 2.0 * period.seconds, period.phases[::2]
     amplitude, phase = cosine_at(signal, 1.0 / seconds)
     return replace(
         period,
@@ -80,5 +80,6 @@ def every_second(signal: Signal, period: Period) -> Period:
         amplitude=amplitude,
         phase=phase,
         repetitions=period.repetitions // 2,
-        phases=period.phases[::2],
+        phases=phases,
+        confirmed=None if period.confirmed is None else min(period.confirmed, len(phases)),
     )

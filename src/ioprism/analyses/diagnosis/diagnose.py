@@ -17,11 +17,12 @@ from ioprism.analyses.diagnosis import (
 )
 from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
 from ioprism.analyses.diagnosis.calls import Floats
+from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.process_control import without_process_control
-from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
+from ioprism.analyses.diagnosis.result import Cause, Diagnosis, HeldUp, Opportunity, Saving
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
@@ -63,7 +64,8 @@ def of_situation(
     share = held / runtime if runtime > 0 else 0.0
     held_up = HeldUp(held, share, how)
     if share < WORTH:
-        whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
+        causes = tuple(_uneven_computing(at))
+        whole = Diagnosis(runtime, held_up, causes, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
     others = [one for family in FAMILIES for one in family.find(at)]
     busy_target = any(one.code == "hot-target" for one in others)
@@ -74,12 +76,27 @@ def of_situation(
     whole = Diagnosis(
         runtime,
         held_up,
-        causes=found.causes,
+        causes=(*found.causes, *_uneven_computing(at)),
         ledger=ledger(found.causes, left, float(_transfer(at).sum())),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
     return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
+
+
+def _uneven_computing(at: Situation) -> Iterator[Cause]:
+    """Who keeps others waiting without any I/O: said, so that nobody looks for it there."""
+    if at.late is None:
+        return
+    theirs = np.isin(at.calls.rank, at.late.ranks)
+    yield Cause(
+        "compute-imbalance",
+        {"ranks": [int(at.seen.rank_numbers[rank]) for rank in at.late.ranks]},
+        Saving(0.0, 0.0, 0.0, 0.0),
+        1 - at.late.p_value,
+        contrast_of(at, theirs, ~theirs, "compute-imbalance"),
+        {"waited": at.late.waited, "meetings": at.late.meetings},
+    )
 
 
 def _slow(at: Situation) -> Iterator[Candidate]:

@@ -56,27 +56,17 @@ def library_files(at: Situation) -> list[LibraryFile]:
         )
         .filter(pl.col("layer").cast(pl.String) == "mpiio")
     )
-    counted = _counted_collectives(at)
     return [
         LibraryFile(
             int(row["file"]),
             (int(row["read"] or 0), int(row["write"] or 0)),
             int(row["calls"]),
-            bool(row["collective"]) or int(row["file"]) in counted,
+            bool(row["collective"]),
             int(row["ranks"]),
         )
         for row in table.iter_rows(named=True)
         if row["file"] is not None
     ]
-
-
-def _counted_collectives(at: Situation) -> set[int]:
-    """Files for which the MPI-IO counters count collective calls."""
-    if "MPI-IO" not in at.seen.counters:
-        return set()
-    table = at.seen.counters["MPI-IO"]
-    some = (pl.col("MPIIO_COLL_WRITES") > 0) | (pl.col("MPIIO_COLL_READS") > 0)
-    return set(table.filter(some)["file"].to_list())
 
 
 def find(at: Situation) -> Iterator[Candidate]:

@@ -112,6 +112,8 @@ def in_order(at: Situation, some: Flags) -> Flags:
 
 def _round(at: Situation, rows: Ints) -> Ints:
     """Bytes from a stripe to the next one on the same target, less the stripe itself."""
+    if not at.seen.files.height:
+        return np.zeros(len(rows), np.int64)
     counts = at.seen.files["targets"].list.len().fill_null(1).cast(pl.Int64).to_numpy()
     sizes = stripe_sizes(at)
     others = np.maximum(1, counts[np.maximum(at.calls.file[rows], 0)]) - 1

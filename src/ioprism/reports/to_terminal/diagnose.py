@@ -71,7 +71,7 @@ def answer(found: Diagnosis) -> str:
     held = found.held_up
     of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
     first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
-    if not found.causes:
+    if not found.causes or not found.causes[0].saving.seconds:
         little = held.share < LITTLE
         return (
             f"{first} {'Nothing worth doing.' if little else 'Nothing worth changing was found.'}"
@@ -90,8 +90,9 @@ def _span(cause: Cause) -> str:
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({_span(cause)})"
-    share = f"{cause.saving.share:.0%} of the run"
-    line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
+    gain = f"{saving}, {cause.saving.share:.0%} of the run"
+    line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
+    line += f"confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))
     names = cause.facts.get("groups", ("calls concerned", "peers"))
     groups = [(names[0], cause.contrast.slow)]

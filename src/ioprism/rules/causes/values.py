@@ -16,7 +16,7 @@ from ioprism.units import format_bytes, format_count, format_seconds
 
 _BYTES = frozenset({"bytes", "even_bytes", "bytes_per_request", "asked_bytes", "asked", "read",
                     "written"})  # fmt: skip
-_SECONDS = frozenset({"from", "to"})
+_SECONDS = frozenset({"from", "to", "waited"})
 MOST_NAMED = 8
 BLOCK = 2**20  # bytes: what small requests are joined to
 

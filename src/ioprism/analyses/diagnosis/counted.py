@@ -9,6 +9,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.counter_records import CounterRecords
+from ioprism.analyses.diagnosis.heat_phases import HeatPhases
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate
@@ -23,6 +24,7 @@ class Counted:
     trace: Trace
     by_rank: Floats  # seconds of each rank
     held: float
+    heat: HeatPhases | None = None
 
     def candidate(
         self, code: str, culprit: dict[str, object], after: tuple[float, float, float],

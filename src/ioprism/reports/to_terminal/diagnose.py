@@ -17,6 +17,7 @@ HOW = {
     "phases": "as long as anyone is in a call, in phases that ranks leave together",
     "ranks": "by the rank with most I/O: ranks do not wait for each other",
     "counters": "by the counters of the slowest rank",
+    "heatmap": "by the counters of the slowest rank, and the heat map's phases",
     "uncovered": "by I/O that computing does not cover",
     "nothing": "no I/O is recorded",
 }

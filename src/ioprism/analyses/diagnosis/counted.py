@@ -12,6 +12,7 @@ from ioprism.analyses.diagnosis.counter_records import CounterRecords
 from ioprism.analyses.diagnosis.heat_phases import HeatPhases
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.model.trace import Trace
 
@@ -28,15 +29,25 @@ class Counted:
 
     def candidate(
         self, code: str, culprit: dict[str, object], after: tuple[float, float, float],
-        some: Flags, peers: Flags | None = None, *, p_value: float = 0.0, **facts: object,
+        some: Flags, peers: Flags | None = None, *, p_value: float | None = None, **facts: object,
     ) -> Candidate:  # fmt: skip
         """Return a candidate from the seconds that remain: likely, at least, at most."""
         likely, least, most = (float(np.clip(x, 0.0, self.held)) for x in after)
         group = None if peers is None or not peers.any() else self.group(peers)
         return Candidate(
             code, culprit, np.array([self.held - likely]), self.held - most, self.held - least,
-            p_value, Contrast(code, self.group(some), group), facts,
+            self.chance(some) if p_value is None else p_value, Contrast(code, self.group(some), group), facts,
         )  # fmt: skip
+
+    def chance(self, some: Flags) -> float:
+        """How likely the busiest rank's calls of these records cost next to nothing next time."""
+        found, runtime = self.records, self.trace.job.runtime or self.held
+        calls = found.requests + found["opens"] + found["stats"] + found["syncs"]
+        seconds, count = (found.by_rank(np.where(some, x, 0.0)) for x in (found.seconds, calls))
+        together = float(found["slowest"][some & found.shared].sum())
+        rank = int(np.argmax(seconds))
+        spent = max(float(seconds[rank]), together)
+        return min(1.0, TRIED * counted_test(spent, float(count[rank]), WORTH * runtime))
 
     def group(self, some: Flags) -> CallGroup:
         """Sum up records."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ioprism.analyses.diagnosis import counted_heat, counted_load, counted_requests
-from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
+from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.counted import Counted, slowest_rank
 from ioprism.analyses.diagnosis.counter_records import counter_records
 from ioprism.analyses.diagnosis.heat_phases import heat_phases
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp
+from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.model.trace import Trace
 
 

@@ -14,13 +14,12 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Calls, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import IoPhases
-from ioprism.analyses.diagnosis.significance import SIGNIFICANT, rank_test
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, WORTH, rank_test
 from ioprism.analyses.diagnosis.waiting import FEWEST_BURSTS, bursts_of_ranks
 from ioprism.views.time.cover import Cover
 
 FEWEST_RANKS = 4
 ALIKE = 0.5  # of the latest rank's lateness: ranks that are as late are late together
-WORTH = 0.01  # of the run time: shorter waits are not worth a word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +116,9 @@ def from_the_last_arrival(above: pl.DataFrame) -> pl.DataFrame:
     changed = pl.concat(parts)
     files = changed["file"].unique()
     same_file = pl.col("file").is_in(files.implode()).fill_null(value=False)
-    return pl.concat([above.filter(~(pl.col("collective") & same_file).fill_null(value=False)), changed])
+    return pl.concat(
+        [above.filter(~(pl.col("collective") & same_file).fill_null(value=False)), changed]
+    )
 
 
 def idle_phases(calls: Calls, phases: IoPhases) -> Flags:

@@ -113,7 +113,7 @@ def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candid
         saved,
         float(low.sum()) * 0.97,
         float((at.held - rest).sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine & (at.calls.kind == READ), writes, "read-modify-write"),
         {"asked": entry.asked[1], "read": read, "written": written},
     )
@@ -139,7 +139,7 @@ def _not_aggregated(at: Situation, entry: LibraryFile, mine: Flags) -> Iterator[
         saved,
         float(np.maximum(0.0, at.held - rest - slow).sum()),
         float((at.held - rest).sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "collective-not-aggregated"),
         {"bytes_per_request": size, "asked_bytes": sum(entry.asked) / max(1, entry.calls_above)},
     )
@@ -168,7 +168,7 @@ def _few_aggregators(
         saved[1],
         0.93 * float(saved[0].sum()),
         1.03 * float(saved[2].sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "few-aggregators"),
         {"aggregators": len(writers), "nodes": nodes},
     )

@@ -128,9 +128,7 @@ def _told_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) 
     counted = counters["MPI-IO"].group_by("file").agg(together.alias("coll"), alone.alias("alone"))
     files = counted.filter(pl.col("coll") > pl.col("alone"))["file"]
     of_file = (pl.col("layer").cast(pl.String) == "mpiio") & pl.col("file").is_in(files.implode())
-    return above.with_columns(
-        collective=pl.coalesce("collective", of_file.fill_null(value=False))
-    )
+    return above.with_columns(collective=pl.coalesce("collective", of_file.fill_null(value=False)))
 
 
 def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:

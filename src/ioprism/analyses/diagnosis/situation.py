@@ -27,6 +27,7 @@ from ioprism.analyses.diagnosis.late_ranks import (
 from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.result import Contrast
+from ioprism.analyses.diagnosis.significance import TRIED, WORTH, again_test
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
 from ioprism.views.time.intervals import unite
 
@@ -132,6 +133,17 @@ class Situation:
             "from": float(self.calls.start[theirs].min()),
             "to": float(self.calls.end[theirs].max()),
         }
+
+    def chance(self, some: Flags) -> float:
+        """How likely the busiest rank's calls among these, made again, cost next to nothing.
+
+        For causes whose calls have no peers in the trace.
+        """
+        spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
+        rank = int(np.argmax(spent)) if len(spent) else 0
+        seconds = self.own[some & (self.calls.rank == rank)]
+        least = WORTH * self.seen.runtime * self.seen.share
+        return min(1.0, TRIED * again_test(seconds, least))
 
     def path(self, file: int) -> str:
         """The name of a file."""

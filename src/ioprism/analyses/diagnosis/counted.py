@@ -34,9 +34,10 @@ class Counted:
         """Return a candidate from the seconds that remain: likely, at least, at most."""
         likely, least, most = (float(np.clip(x, 0.0, self.held)) for x in after)
         group = None if peers is None or not peers.any() else self.group(peers)
+        test = self.chance(some) if p_value is None else p_value
         return Candidate(
             code, culprit, np.array([self.held - likely]), self.held - most, self.held - least,
-            self.chance(some) if p_value is None else p_value, Contrast(code, self.group(some), group), facts,
+            test, Contrast(code, self.group(some), group), facts,
         )  # fmt: skip
 
     def chance(self, some: Flags) -> float:

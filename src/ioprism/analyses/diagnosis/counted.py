@@ -45,10 +45,12 @@ class Counted:
         found, runtime = self.records, self.trace.job.runtime or self.held
         calls = found.requests + found["opens"] + found["stats"] + found["syncs"]
         seconds, count = (found.by_rank(np.where(some, x, 0.0)) for x in (found.seconds, calls))
-        together = float(found["slowest"][some & found.shared].sum())
         rank = int(np.argmax(seconds))
-        spent = max(float(seconds[rank]), together)
-        return min(1.0, TRIED * counted_test(spent, float(count[rank]), WORTH * runtime))
+        # Of files that all share, the calls of all tell what one rank's take.
+        together = some & found.shared
+        spent = max(float(seconds[rank]), float(found["slowest"][together].sum()))
+        number = float(count[rank] + calls[together].sum())
+        return min(1.0, TRIED * counted_test(spent, number, WORTH * runtime))
 
     def group(self, some: Flags) -> CallGroup:
         """Sum up records."""

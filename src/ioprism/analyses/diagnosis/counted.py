@@ -40,6 +40,17 @@ class Counted:
             test, Contrast(code, self.group(some), group), facts,
         )  # fmt: skip
 
+    def busiest(self, seconds: Floats) -> float:
+        """What the busiest rank spends of these seconds of records.
+
+        Of a file that all share, the slowest rank's time divides as the time of all does.
+        """
+        found, own = self.records, ~self.records.shared
+        alone = found.by_rank(np.where(own, seconds, 0.0)).max()
+        part = seconds / np.maximum(found.seconds, 1e-12)
+        together = np.maximum(found["slowest"], found.seconds / found.ranks) * part
+        return float(alone + together[found.shared].sum())
+
     def chance(self, some: Flags) -> float:
         """How likely the busiest rank's calls of these records cost next to nothing next time."""
         found, runtime = self.records, self.trace.job.runtime or self.held

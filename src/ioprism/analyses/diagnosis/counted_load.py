@@ -146,8 +146,10 @@ def _rank_loads(at: Counted) -> tuple[Floats, Floats]:
         return np.asarray(moved, np.float64), at.by_rank
     if at.heat is None or "MPI-IO" in at.trace.counters:
         return np.zeros(found.ranks), at.by_rank
-    busy = at.heat.busy.sum(axis=0)
-    return at.heat.by_rank, busy * at.held / max(float(busy.max()), 1e-12)
+    busy, moved = at.heat.busy.sum(axis=0), at.heat.by_rank
+    # Bins round short times up: bytes tell at most how long a rank took beside the busiest.
+    parts = [values / max(float(values.max()), 1e-12) for values in (busy, moved)]
+    return moved, at.held * np.minimum(*parts)
 
 
 def _hot_target(at: Counted) -> Iterator[Candidate]:

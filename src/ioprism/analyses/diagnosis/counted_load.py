@@ -125,8 +125,10 @@ def _imbalance(at: Counted) -> Iterator[Candidate]:
     cost = float(np.median(seconds[light] / moved[light]))
     bare = float(np.min(seconds[active] / moved[active]))
     even = float(moved.sum() / active.sum())
-    mine = ~found.shared & np.isin(found.rank, heavy)
-    peers = ~found.shared & ~mine
+    own = ~found.shared
+    mine, peers = own & np.isin(found.rank, heavy), own & ~np.isin(found.rank, heavy)
+    if not mine.any():
+        mine = found.shared
     yield at.candidate(
         "data-imbalance", {"ranks": [int(rank) for rank in heavy]},
         (even * cost, even * bare, even * cost * 1.5), mine, peers,

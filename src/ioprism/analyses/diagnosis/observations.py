@@ -92,7 +92,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
         runtime=_runtime(trace, phases),
-        ranks=max(trace.job.ranks or 0, len(numbers)),
+        ranks=max(trace.job.ranks or 0, len(numbers)) if _says_who(sample.events) else len(numbers),
         rank_numbers=numbers.astype(np.int64),
         host_of=host_of,
         hosts=hosts,
@@ -110,6 +110,11 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         share=sample.share,
         waits=waits,
     )
+
+
+def _says_who(events: pl.DataFrame) -> bool:
+    """Whether any call tells who made it: else nothing is known of single ranks."""
+    return any(events[name].null_count() < events.height for name in ("rank", "process"))
 
 
 def _records(trace: Trace) -> list[tuple[str, pl.DataFrame]]:

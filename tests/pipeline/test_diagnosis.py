@@ -63,7 +63,9 @@ def full_moon(at: Situation) -> Iterator[Candidate]:
 
 def declare(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     declared = EntryPoint("moon", value, diagnosis.GROUP)
-    monkeypatch.setattr(diagnosis, "entry_points", lambda group: [declared])
+    monkeypatch.setattr(
+        diagnosis, "entry_points", lambda group: [declared] * (group == diagnosis.GROUP)
+    )
 
 
 def test_a_plug_in_adds_a_cause_with_its_own_title(monkeypatch: pytest.MonkeyPatch) -> None:

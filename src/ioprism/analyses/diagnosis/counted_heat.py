@@ -62,7 +62,10 @@ def _interference(
     finish = float(heat.end[slow[-1]])
     before = heat.end[slow[0] - 1] if slow[0] else 0.0
     after = heat.start[slow[-1] + 1] if slow[-1] + 1 < len(heat) else finish
-    culprit = {"from": (float(before) + begin) / 2, "to": (finish + float(after)) / 2}
+    culprit: dict[str, object] = {
+        "from": (float(before) + begin) / 2,
+        "to": (finish + float(after)) / 2,
+    }
     left = (at.held - saved, at.held - high, at.held - low)
     everything = np.ones(len(at.records), np.bool_)
     return at.candidate("interference", culprit, left, everything, p_value=p_value)

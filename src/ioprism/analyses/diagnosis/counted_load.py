@@ -144,8 +144,8 @@ def _rank_loads(at: Counted) -> tuple[Floats, Floats]:
     found = at.records
     if found.moved[found.shared].sum() <= 0.5 * found.moved.sum():
         own = ~found.shared
-        moved = np.bincount(found.rank[own], found.moved[own], minlength=found.ranks)
-        return np.asarray(moved, np.float64), at.by_rank
+        each = np.bincount(found.rank[own], found.moved[own], minlength=found.ranks)
+        return each.astype(np.float64), at.by_rank
     if at.heat is None or "MPI-IO" in at.trace.counters:
         return np.zeros(found.ranks), at.by_rank
     busy, moved = at.heat.busy.sum(axis=0), at.heat.by_rank

@@ -159,8 +159,11 @@ def _few_aggregators(
     held = np.where(mine, at.queues.held, 0.0)
     work = at.even_target(held)
     rest = np.maximum(0.0, at.held - own.max(axis=1))
+    # The data of all ranks pass the aggregators' nodes: more of them receive more at once.
+    exchange = np.minimum(rest, at.waiting)
+    received = rest - exchange * (1 - len(writers) / nodes)
     least, most = at.queues.doubt
-    after = [np.maximum(chain, work * factor) + rest for factor in (most, 1.0, least)]
+    after = [np.maximum(chain, work * factor) + received for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - a) for a in after]
     yield Candidate(
         "few-aggregators",

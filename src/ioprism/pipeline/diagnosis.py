@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import polars as pl
 
 from ioprism.analyses.background_load import background_load
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
@@ -20,6 +22,7 @@ from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
+from ioprism.errors import AnalysisError
 from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
@@ -28,6 +31,8 @@ from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
 from ioprism.storage.counter_store import open_store
 from ioprism.views.time.write_intervals import write_intervals
+
+GROUP = "ioprism.causes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ def diagnosed(
     options: DiagnosisOptions | None = None,
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    diagnosis = _with_untraced(find_causes(trace, engine), trace, engine)
+    diagnosis = _with_untraced(find_causes(trace, engine, more=plugged_in()), trace, engine)
     if options is not None:
         diagnosis = _sharpened(diagnosis, trace, engine, options)
     if not diagnosis.causes:
@@ -84,6 +89,22 @@ def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
     seconds = found.held_up.seconds + beyond
     held_up = replace(found.held_up, seconds=seconds, share=seconds / found.runtime)
     return replace(found, held_up=held_up, ledger=(*found.ledger, LedgerLine("untraced", beyond)))
+
+
+def plugged_in() -> list[Finder]:
+    """Load the causes that installed packages declare, in the group `ioprism.causes`."""
+    return [_loaded(declared) for declared in entry_points(group=GROUP)]
+
+
+def _loaded(declared: EntryPoint) -> Finder:
+    try:
+        find: Finder = declared.load()
+    except (ImportError, AttributeError) as error:
+        raise AnalysisError(
+            f"the cause {declared.name!r} of a plug-in ({declared.value}) cannot be loaded: "
+            f"{error}.\nHint: install what it needs, or remove it with `pip uninstall`."
+        ) from error
+    return find
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

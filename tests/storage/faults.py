@@ -32,7 +32,7 @@ import os, signal, sys
 from ioprism.storage import atomic, run_store
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
-atomic._sync = atomic._exchanged = killed
+atomic.sync = atomic._exchanged = killed
 run_store.seal = killed
 from ioprism.cli import main
 main(sys.argv[1:])
@@ -79,7 +79,7 @@ def renames_fail(_: Path) -> Iterator[None]:
 def interrupted(_: Path) -> Iterator[None]:
     """Ctrl-C when all is written and nothing is in place."""
     with (
-        patch("ioprism.storage.atomic._sync", _interrupted),
+        patch("ioprism.storage.atomic.sync", _interrupted),
         patch("ioprism.storage.run_store.seal", _interrupted),
     ):
         yield

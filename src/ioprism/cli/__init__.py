@@ -68,8 +68,10 @@ class CommandGroup(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # a full disk behind a pipe shows here, not when Python ends
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except click.ClickException as error:
+            raise failure.explained(error) from error.__cause__
         except BaseException as error:
             if ctx.params.get("debug") or not failure.is_last_resort(error):
                 raise

@@ -10,7 +10,7 @@ from contextlib import suppress
 import click
 
 from ioprism.errors import IoprismError, UsageError
-from ioprism.text import printable
+from ioprism.text import harmless, printable
 
 LONGEST = 300  # characters of what a library says
 REPORT_IT = "Hint: say --debug to see where, and please report it with the trace if you can."
@@ -22,10 +22,11 @@ NO_SPACE = "No space left on device"
 def explained(error: BaseException) -> click.ClickException:
     """Return the message for anything that a command may raise."""
     if isinstance(error, click.ClickException):
+        error.message = harmless(error.message)
         return error
     if isinstance(error, UsageError):
-        return click.UsageError(str(error))
-    return click.ClickException(_message(error))
+        return click.UsageError(harmless(str(error)))
+    return click.ClickException(harmless(_message(error)))
 
 
 def _message(error: BaseException) -> str:

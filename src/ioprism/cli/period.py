@@ -157,7 +157,7 @@ def period(
         terminal_form.show_parts(found.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")
 
 
 def _write_page(

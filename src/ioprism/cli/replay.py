@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options
+from ioprism.cli import options, output
 from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
@@ -64,4 +64,4 @@ def replay(
     known = None if keys is None else client_keys(keys)
     sent = send(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:
-        click.echo(f"sent {len(done.start):,} requests in {sent:,} messages", err=True)
+        output.say(f"sent {len(done.start):,} requests in {sent:,} messages")

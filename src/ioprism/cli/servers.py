@@ -131,7 +131,7 @@ def report(
         terminal_form.show_machine(found, output.console())
         show_warnings(found.warnings)
         if page is not None and not quiet:
-            click.echo(f"wrote {page}", err=True)
+            output.say(f"wrote {page}")
 
 
 @servers.command()
@@ -166,7 +166,7 @@ def simulate(
     settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
     files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
-        click.echo(f"wrote {len(files)} files to {folder}: {made} jobs", err=True)
+        output.say(f"wrote {len(files)} files to {folder}: {made} jobs")
 
 
 @servers.command()
@@ -190,6 +190,7 @@ def simulate(
 @click.option("--ior", metavar="COMMAND", help="Write with this IOR instead: 'mpirun -n 4 ior'.")
 @click.option("--record", type=click.Path(path_type=Path),
               help="Where --run notes what it did; with --store, what to compare.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the record if it exists.")
 @options.as_json
 @options.quiet
 def validate(
@@ -203,6 +204,7 @@ def validate(
     pause: float,
     ior: str | None,
     record: Path | None,
+    force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -216,7 +218,7 @@ def validate(
     Example: ioprism servers validate --run /scratch/check --record check.json
     """
     if folder is not None or store is not None:
-        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior)
+        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior, force)
         with output.progress("bytes", quiet=quiet) as progress:
             checked = benchmark.check(plan, store, progress=progress)
         if as_json:

@@ -45,8 +45,8 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     if folder is None:
         return
     server, client = make_keys(folder)
-    click.echo(f"wrote {server} for `ioprism watch --keys {folder}`", err=True)
-    click.echo(f"wrote {client} for senders and subscribers", err=True)
+    output.say(f"wrote {server} for `ioprism watch --keys {folder}`")
+    output.say(f"wrote {client} for senders and subscribers")
     context.exit()
 
 
@@ -184,7 +184,7 @@ def watch(
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
-        click.echo(f"{counts.messages:,} messages, {counts.dropped:,} pieces dropped", err=True)
+        output.say(f"{counts.messages:,} messages, {counts.dropped:,} pieces dropped")
 
 
 class _Sockets:
@@ -247,12 +247,12 @@ def _outlets(
 def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None:
     for what, address in places:
         if not quiet:
-            click.echo(f"{what}: {address}", err=True)
+            output.say(f"{what}: {address}")
         if address.startswith("tcp://") and not has_keys:
             who = "other machines" if is_exposed(address) else "all users of this machine"
-            click.echo(f"warning: {who} can reach {address}, unprotected", err=True)
+            output.say(f"warning: {who} can reach {address}, unprotected")
         if address.startswith("http") and not is_loopback(urlsplit(address).hostname or ""):
-            click.echo("warning: the page's token crosses the network unencrypted", err=True)
+            output.say("warning: the page's token crosses the network unencrypted")
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class Journal:
         self.path = path
         self.size = 0
         self._pending: list[bytes] = []
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.open(path, flags, 0o600)
 
     def append(self, job: str, raw: bytes) -> None:

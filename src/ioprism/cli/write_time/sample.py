@@ -222,10 +222,10 @@ def script(
     job = Job(store_path, directory, target, nodes, minutes, account, queue)
     with atomic_write(target, replace=force) as aside:
         aside.write_text(job_script(scheduler, job), "utf-8")
-    click.echo(f"wrote {target}", err=True)
+    output.say(f"wrote {target}")
 
 
 def _announce(quiet: bool) -> Announce:
     if quiet or not sys.stderr.isatty():
         return lambda _: None
-    return lambda text: click.echo(text, err=True)
+    return output.say

@@ -90,4 +90,4 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
         return
     with atomic_write(target, replace=force) as aside:
         aside.write_text(text, "utf-8")
-    click.echo(f"wrote {target}: check the lines marked `check`", err=True)
+    output.say(f"wrote {target}: check the lines marked `check`")

@@ -13,6 +13,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
+from ioprism.cli.numbers import Number
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
@@ -72,14 +73,20 @@ class AutoNumber(click.ParamType["float | None"]):
 @click.option(
     "--frequency", type=AutoNumber(float), default="auto", show_default=True, help="Of sampling."
 )
-@click.option("--start", type=float, help="Look from here, in seconds.")
-@click.option("--end", type=float, help="Look up to here, in seconds.")
+@click.option("--start", type=Number(), help="Look from here, in seconds.")
+@click.option("--end", type=Number(), help="Look up to here, in seconds.")
 @click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True)
 @click.option("--hybrid", is_flag=True, help="The paper's method: the same as --method hybrid.")
 @click.option("--outliers", type=click.Choice(list(OUTLIERS)), default="zscore", show_default=True)
-@click.option("--tolerance", type=float, default=0.8, show_default=True, help="For --method dft.")
 @click.option(
-    "--false-alarm", type=float, default=0.01, show_default=True, help="Withhold likelier answers."
+    "--tolerance", type=Number(), default=0.8, show_default=True, help="For --method dft."
+)
+@click.option(
+    "--false-alarm",
+    type=Number(),
+    default=0.01,
+    show_default=True,
+    help="Withhold likelier answers.",
 )
 @click.option("--components", type=click.IntRange(0), default=0, help="Describe by N cosine waves.")
 @click.option("--fit", is_flag=True, help="Fit the waves by least squares.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
@@ -26,14 +27,14 @@ FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     default=1.0,
     show_default=True,
     help="Seconds of the job in one second; 0 sends as fast as possible.",
 )
 @click.option(
     "--batch",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=NumberRange(min=0.0, min_open=True),
     help="Seconds of the job in a message.",
 )
 @click.option(

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.cli.numbers import Number, NumberRange
 from ioprism.cli.options import Decorator
 from ioprism.pipeline.servers import Question
 from ioprism.reports import to_terminal
@@ -38,7 +39,9 @@ QUESTION: tuple[Decorator, ...] = (
         "--server-map", type=click.Path(path_type=Path), help="CSV `node,server` of I/O servers."
     ),
     timezone,
-    click.option("--min-runtime", default=3600.0, show_default=True, help="Seconds."),
+    click.option(
+        "--min-runtime", type=Number(), default=3600.0, show_default=True, help="Seconds."
+    ),
     click.option(
         "--thresholds",
         default="0,131072,1048576",
@@ -55,7 +58,7 @@ QUESTION: tuple[Decorator, ...] = (
         show_default=True,
         help="Bytes of servers that several jobs use: split them by nodes, or give them to nobody.",
     ),
-    click.option("--interval", type=click.FloatRange(1.0, 86_400.0), help="Seconds, if not 1 Δt."),
+    click.option("--interval", type=NumberRange(1.0, 86_400.0), help="Seconds, if not 1 Δt."),
 )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import Number, NumberRange
 from ioprism.cli.server_options import (
     export_options,
     question,
@@ -41,7 +42,7 @@ def servers() -> None:
 @servers.command()
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @store_option
-@click.option("--time", type=float, help="When a scrape without time stamps was taken.")
+@click.option("--time", type=Number(), help="When a scrape without time stamps was taken.")
 @timezone
 @options.as_json
 @options.quiet
@@ -137,8 +138,8 @@ def report(
 @servers.command()
 @click.argument("folder", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--servers", "count", default=16, show_default=True, type=click.IntRange(1, 2000))
-@click.option("--days", default=2.0, show_default=True, type=click.FloatRange(0.1, 800.0))
-@click.option("--interval", default=120.0, show_default=True, type=click.FloatRange(1.0, 86_400.0))
+@click.option("--days", default=2.0, show_default=True, type=NumberRange(0.1, 800.0))
+@click.option("--interval", default=120.0, show_default=True, type=NumberRange(1.0, 86_400.0))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option("--format", "format_name", default="mmpmon", show_default=True,
               type=click.Choice(sorted(WRITERS)), help="The form of the counters.")  # fmt: skip
@@ -171,7 +172,7 @@ def simulate(
 
 @servers.command()
 @click.option("--servers", "count", default=16, show_default=True, type=click.IntRange(1, 2000))
-@click.option("--days", default=4.0, show_default=True, type=click.FloatRange(0.5, 800.0))
+@click.option("--days", default=4.0, show_default=True, type=NumberRange(0.5, 800.0))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option(
     "--run",
@@ -185,7 +186,7 @@ def simulate(
               help="Compare the benchmark of --run with this store's counters.")  # fmt: skip
 @click.option("--bytes", "size", default="1GiB", show_default=True, help="A phase of --run.")
 @click.option("--phases", default=3, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--pause", default=240.0, show_default=True, type=click.FloatRange(0.0, 86_400.0),
+@click.option("--pause", default=240.0, show_default=True, type=NumberRange(0.0, 86_400.0),
               help="Seconds between phases of --run: two sampling intervals.")  # fmt: skip
 @click.option("--ior", metavar="COMMAND", help="Write with this IOR instead: 'mpirun -n 4 ior'.")
 @click.option("--record", type=click.Path(path_type=Path),

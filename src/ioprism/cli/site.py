@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
@@ -48,7 +49,7 @@ def site() -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Go on adding the logs that appear in this folder, until Ctrl-C.",
 )
-@click.option("--every", type=click.FloatRange(min=1.0), default=60.0, show_default=True,
+@click.option("--every", type=NumberRange(min=1.0), default=60.0, show_default=True,
               help="Seconds between two looks at the folder to follow.")  # fmt: skip
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True,
               help="To estimate nodes where logs do not name them.")  # fmt: skip

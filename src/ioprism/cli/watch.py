@@ -6,8 +6,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cached_property, partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
+from ioprism.cli.numbers import Number, NumberRange
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -35,6 +36,7 @@ from ioprism.service.publish import Publisher, Replier
 from ioprism.service.pull import PullSource
 from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
+from ioprism.storage.lock import held_alone
 from ioprism.units import parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
@@ -69,13 +71,13 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option(
     "--false-alarm",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
+    type=NumberRange(0.0, 1.0, min_open=True),
     default=0.01,
     show_default=True,
     help="Of ever announcing a rhythm that is none.",
 )
 @click.option(
-    "--every", type=click.FloatRange(min=0.0), default=0.0, help="Seconds between predictions."
+    "--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."
 )
 @click.option("--json-lines", is_flag=True, help="Print one JSON document a line and prediction.")
 @click.option(
@@ -108,7 +110,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option(
     "--expire",
-    type=float,
+    type=Number(),
     default=600.0,
     show_default=True,
     help="Forget a job after such silence.",
@@ -118,7 +120,9 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     "--max-jobs-per-sender", type=click.IntRange(1), help="Half of --max-jobs if left out."
 )
 @click.option("--max-message", default="16MiB", show_default=True, help="Drop larger ones.")
-@click.option("--exit-when-idle", "idle", type=float, metavar="SECONDS", help="Stop after silence.")
+@click.option(
+    "--exit-when-idle", "idle", type=Number(), metavar="SECONDS", help="Stop after silence."
+)
 @options.quiet
 def watch(
     pulls: tuple[str, ...],
@@ -167,7 +171,7 @@ def watch(
         largest_message=parse_bytes(max_message),
         save_to=save_to,
     )
-    service = Watch(settings, notify=partial(click.echo, err=True))
+    service = Watch(settings, notify=output.say)
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
         places = _sources(service, sockets, pulls, files, metric_proxy)
@@ -176,6 +180,8 @@ def watch(
             server = Server(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
+        if save_to is not None:
+            stack.enter_context(_held(save_to))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))
@@ -185,6 +191,15 @@ def watch(
     if not quiet:
         counts = service.counts
         output.say(f"{counts.messages:,} messages, {counts.dropped:,} pieces dropped")
+
+
+def _held(state: Path) -> AbstractContextManager[None]:
+    """Let no other service save to the same file."""
+    return held_alone(
+        state.with_name(f".{state.name}.lock"),
+        otherwise=f"{state}: another `ioprism watch` saves its state here.\n"
+        "Hint: give --state another name.",
+    )
 
 
 class _Sockets:

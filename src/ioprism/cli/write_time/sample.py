@@ -12,6 +12,7 @@ from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
 from ioprism.campaign.launchers import LAUNCHERS
 from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.pipeline import write_time
@@ -114,13 +115,13 @@ def _scales(text: str) -> tuple[int, ...]:
 @click.option("--max-runs", type=click.IntRange(1), help="Stop after so many runs.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Start no run after so many seconds.",
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="End a run that takes longer; by default 20 times what is expected, at least 600.",
 )
@@ -128,7 +129,7 @@ def _scales(text: str) -> tuple[int, ...]:
     "--pause",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     metavar="SECONDS",
     help="Wait after a round in which every run failed.",
 )

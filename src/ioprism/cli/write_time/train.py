@@ -9,6 +9,7 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
@@ -50,7 +51,7 @@ from ioprism.storage.atomic import atomic_write
     show_default=True,
     type=click.Choice(["full", "paper", "strict41"]),
 )
-@click.option("--level", default=0.9, show_default=True, type=click.FloatRange(0.5, 0.99))
+@click.option("--level", default=0.9, show_default=True, type=NumberRange(0.5, 0.99))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option("--one-scale", is_flag=True, help="Allow runs of one node count only.")
 @click.option("--force", is_flag=True, help="Replace the model's file if it exists.")

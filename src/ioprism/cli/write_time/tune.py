@@ -9,6 +9,7 @@ import click
 
 from ioprism.analyses.write_time.tuning import Limits
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.model.samples import parse_node_list
@@ -29,8 +30,8 @@ from ioprism.reports.to_terminal import write_time as terminal_form
 @click.option("--vary-stripes", metavar="LOW-HIGH", help="Stripe counts; as now by default.")
 @click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Most a process can hold.")
 @click.option("--top", default=10, show_default=True, type=click.IntRange(1))
-@click.option("--mtbf", type=click.FloatRange(0, min_open=True), help="Seconds between failures.")
-@click.option("--io-share", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@click.option("--mtbf", type=NumberRange(0, min_open=True), help="Seconds between failures.")
+@click.option("--io-share", type=NumberRange(0, 1, min_open=True, max_open=True))
 @options.as_json
 def tune(
     model_path: Path,

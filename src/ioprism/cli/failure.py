@@ -88,22 +88,3 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def hide_libraries() -> None:
-    """Keep what native code prints on its own from the terminal; Python's messages stay.
-
-    Standard error of the process becomes nothing; `sys.stderr` goes on to where it was. Where
-    somebody else has redirected it, we are a guest in their process and change nothing.
-    """
-    stream = sys.__stderr__
-    if stream is None or sys.stderr is not stream:
-        return
-    with suppress(OSError, ValueError):
-        shown = os.dup(stream.fileno())
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 2)
-        os.close(nothing)
-        sys.stderr = open(  # noqa: SIM115, PTH123 - it stays open to the end
-            shown, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,14 +19,13 @@ from ioprism.errors import (
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
+from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
+from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
-
-FEW = 8  # so few logs are not worth starting processes for
-CHUNK = 8  # logs that a process takes at a time
 
 Group = tuple[Path, ...]
 
@@ -191,7 +189,7 @@ def judge_many(
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(_mapped(work, jobs), start=1):
+    for number, result in enumerate(mapped(work, jobs, crashed=_crashed), start=1):
         progress(number)
         yield result
 
@@ -205,18 +203,5 @@ def _attempt(
         return Failed(str(error).partition("\n")[0])
 
 
-def _mapped(
-    work: Callable[[Group], Judged | Failed], jobs: Sequence[Group]
-) -> Iterator[Judged | Failed]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if len(jobs) <= FEW or (cores or 1) < 2:
-        yield from map(work, jobs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A table library's threads do not survive a fork, so processes start afresh.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        yield from pool.map(work, jobs, chunksize=CHUNK)
+def _crashed(group: Group) -> Judged | Failed:
+    return Failed(f"{printable(str(group[0]))}: {CRASHED}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
 from ioprism.pipeline.anonymise import Rows, anonymous, read_key
+from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ioprism.engine.cluster import Session
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
-CHUNK = 4  # logs that a process takes at a time
-FEW = 8  # so few logs are not worth starting processes for
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +83,7 @@ def add_logs(
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            _mapped(work, todo, chosen.processes)
+            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
             else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )
@@ -207,23 +205,8 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
     }
 
 
-def _mapped(
-    work: Callable[[tuple[str, Path]], Rows | str | None],
-    logs: Sequence[tuple[str, Path]],
-    processes: int | None,
-) -> Iterator[Rows | str | None]:
-    cores = processes or len(os.sched_getaffinity(0))
-    if len(logs) <= FEW or cores < 2:
-        yield from map(work, logs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A table library's threads do not survive a fork, so processes start afresh.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        yield from pool.map(work, logs, chunksize=CHUNK)
+def _crashed(entry: tuple[str, Path]) -> Rows | str | None:
+    return f"{entry[1]}: {CRASHED}"
 
 
 def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:

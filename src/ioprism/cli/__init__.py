@@ -58,7 +58,9 @@ class CommandGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --debug wherever it stands."""
+        """Take --debug wherever it stands; refuse what an unset variable leaves."""
+        if "" in args:
+            raise click.UsageError("an argument is empty.\nHint: check where it comes from.", ctx)
         if DEBUG in args:
             args = [DEBUG, *(word for word in args if word != DEBUG)]
         return super().parse_args(ctx, args)

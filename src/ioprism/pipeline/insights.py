@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +18,7 @@ from ioprism.errors import (
     UnknownFormatError,
 )
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.files import files_below
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
 from ioprism.pipeline.processes import CRASHED, mapped
@@ -136,7 +138,7 @@ def _units(path: Path, format_name: str | None) -> list[Path]:
     """The traces at a path: itself, or those in a folder of Darshan logs."""
     if path.is_file():
         return [path]
-    files = sorted(inner for inner in path.rglob("*") if inner.is_file())
+    files = files_below(path)
     logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
         return [path]
@@ -174,8 +176,10 @@ def _recognised(path: Path) -> bool:
 
     try:
         find_reader(path)
-    except (UnknownFormatError, BrokenTraceError):
+    except UnknownFormatError:
         return False
+    except BrokenTraceError:
+        return not os.access(path, os.R_OK)  # which is said when it is read
     return True
 
 

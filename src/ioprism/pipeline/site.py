@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.formats.files import check_readable, files_below
 from ioprism.pipeline.anonymise import Rows, anonymous, read_key
 from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.storage.site_store import SiteStore, open_site
@@ -71,13 +72,18 @@ def add_logs(
     chosen = options or SiteOptions()
     logs = list(_logs(paths))
     with store.adding():
+        failed: list[str] = []
         known = set(store.known())
         new: dict[str, Path] = {}
         for path in logs:
-            digest = content_digest(path)
+            try:
+                digest = content_digest(path)
+            except OSError as error:
+                failed.append(f"{path}: {error.strerror}")
+                continue
             if digest not in known:
                 new.setdefault(digest, path)
-        failed: list[str] = []
+        unread = len(failed)
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
         work = partial(_described, options=chosen, named=named)
@@ -95,7 +101,7 @@ def add_logs(
                 store.add(_tables(good))
             added += len(good)
             progress(added + len(failed) + ignored)
-    return Added(added, len(logs) - len(new), tuple(failed), ignored)
+    return Added(added, len(logs) - len(new) - unread, tuple(failed), ignored)
 
 
 def follow_logs(
@@ -154,10 +160,11 @@ def _logs(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
             raise NoSuchTraceError(path)
-        if path.is_file():
-            yield path
+        if path.is_dir():
+            yield from files_below(path)
         else:
-            yield from sorted(inner for inner in path.rglob("*") if inner.is_file())
+            check_readable(path)
+            yield path
 
 
 def _described(

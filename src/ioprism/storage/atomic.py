@@ -50,8 +50,9 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
     refuse_unless_file(target, replace=replace)
     beside = _prepared(target)
     try:
-        mode = _PRIVATE if private else _SHARED
-        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+        with _named(target):
+            mode = _PRIVATE if private else _SHARED
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
         if replace and not private:
             with suppress(FileNotFoundError):
                 beside.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -79,7 +80,8 @@ def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterat
     refuse_unless_ours(target, marker=marker, replace=replace)
     beside = _prepared(target)
     try:
-        beside.mkdir()
+        with _named(target):
+            beside.mkdir()
         yield beside
         take_place(beside, target, marker=marker, replace=replace)
     finally:
@@ -96,6 +98,15 @@ def take_place(beside: Path, target: Path, *, marker: str, replace: bool = False
     refuse_unless_ours(target, marker=marker, replace=replace)
     _put_in_place(beside, target)
     sync(target.parent)
+
+
+@contextmanager
+def _named(target: Path) -> Iterator[None]:
+    """Let errors tell the name that was asked for, not the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
 
 
 @contextmanager

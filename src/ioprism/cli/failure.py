@@ -16,6 +16,7 @@ LONGEST = 300  # characters of what a library says
 REPORT_IT = "Hint: say --debug to see where, and please report it with the trace if you can."
 # Exceptions of libraries that are not imported just to name them.
 PANIC = "PanicException"
+NO_MEMORY = "OutOfMemoryException"
 NO_SPACE = "No space left on device"
 
 
@@ -32,7 +33,7 @@ def explained(error: BaseException) -> click.ClickException:
 def _message(error: BaseException) -> str:
     if isinstance(error, IoprismError):
         return str(error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or type(error).__name__ == NO_MEMORY:
         return "there is not enough memory for this.\nHint: --memory-limit reads in smaller pieces."
     if isinstance(error, RecursionError):
         return "the input is nested too deeply.\nHint: check that it is what you meant to give."

@@ -23,7 +23,7 @@ FAREWELL = b"\0"  # all went well; what this process started may live on, and ho
 MOST_FILES = 2**16
 KEPT = 8192  # bytes of what native code printed last
 LONGEST = 300
-MEMORY = ("memory", "alloc")
+MEMORY = "memory"
 
 
 def hide() -> None:
@@ -80,7 +80,8 @@ def last_words(text: bytes) -> str:
     """The message for a process that ended while native code was at work."""
     before, _, after = text.partition(MARK)
     said = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()]
-    why = said[-1] if said else after.decode("utf-8", "replace").partition("\n")[0]
-    small = any(word in why for word in MEMORY)
+    lack = [line for line in said if MEMORY in line]
+    why = (*said, *lack)[-1] if said else after.decode("utf-8", "replace").partition("\n")[0]
+    small = MEMORY in why
     hint = "--memory-limit reads in smaller pieces" if small else "say --debug to see all it said"
     return f"Error: a library gave up: {printable(why)[:LONGEST]}.\nHint: {hint}.\n"

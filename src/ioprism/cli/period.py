@@ -88,7 +88,8 @@ class AutoNumber(click.ParamType["float | None"]):
     show_default=True,
     help="Withhold likelier answers.",
 )
-@click.option("--components", type=click.IntRange(0), default=0, help="Describe by N cosine waves.")
+@click.option("--components", type=click.IntRange(0, 1000), default=0,
+              help="Describe by N cosine waves.")  # fmt: skip
 @click.option("--fit", is_flag=True, help="Fit the waves by least squares.")
 @click.option("--filter", "filter_text", help="For example lowpass:0.1 or bandpass:0.05,0.2:6.")
 @click.option("--wavelet", default="haar", show_default=True, help="Mother wavelet, for --hybrid.")

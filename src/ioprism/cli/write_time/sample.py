@@ -38,7 +38,7 @@ def sample() -> None:
 @click.option("--rounds", default=1, show_default=True, type=click.IntRange(1, 100))
 @click.option("--rate", type=inputs.Size(), metavar="SIZE", help="Bytes per second of one node.")
 @click.option("--placements", is_flag=True, help="Draw node lists; else the scheduler decides.")
-@click.option("--seed", default=1, show_default=True)
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
 @click.option("--skip-short", is_flag=True, help="Leave out writes too short to count.")
 @click.option("--dry-run", is_flag=True, help="Only tell the cost.")
 @options.as_json

@@ -96,6 +96,24 @@ def test_debug_is_understood_before_and_behind_a_command() -> None:
         assert "no such file" in str(result.exception)
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize(
+    "option",
+    ["phases --gap", "period --tolerance", "bottlenecks --threshold", "bottlenecks --time-bucket"],
+)
+def test_a_number_that_is_none_is_refused(option: str, number: str) -> None:
+    command, name = option.split()
+    result = CliRunner().invoke(main, [command, str(LOG), f"{name}={number}"])
+
+    assert result.exit_code == 2 and "is not a finite number" in result.stderr
+
+
+def test_an_empty_argument_is_not_the_folder_one_is_in() -> None:
+    result = CliRunner().invoke(main, ["characterise", ""])
+
+    assert result.exit_code == 2 and "an argument is empty" in result.stderr
+
+
 def test_a_closed_output_is_one_message() -> None:
     code, said = shell("formats >&-")
 

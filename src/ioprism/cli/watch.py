@@ -17,7 +17,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
-from ioprism.cli.numbers import Number, NumberRange
+from ioprism.cli.numbers import NumberRange
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -110,7 +110,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option(
     "--expire",
-    type=Number(),
+    type=NumberRange(min=0.0),
     default=600.0,
     show_default=True,
     help="Forget a job after such silence.",
@@ -121,7 +121,11 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option("--max-message", default="16MiB", show_default=True, help="Drop larger ones.")
 @click.option(
-    "--exit-when-idle", "idle", type=Number(), metavar="SECONDS", help="Stop after silence."
+    "--exit-when-idle",
+    "idle",
+    type=NumberRange(min=0.0),
+    metavar="SECONDS",
+    help="Stop after silence.",
 )
 @options.quiet
 def watch(

@@ -130,8 +130,9 @@ def groups(
     if grouping == "each":
         return [(unit,) for unit in units]
     logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
-    others = [unit for unit in units if unit not in set(logs)]
-    return [*_jobs(logs), *_other_jobs(others, format_name)]
+    closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
+    others = [unit for unit in units if unit not in {*logs, *closed}]
+    return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
 
 
 def _units(path: Path, format_name: str | None) -> list[Path]:
@@ -142,7 +143,8 @@ def _units(path: Path, format_name: str | None) -> list[Path]:
     logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
         return [path]
-    return [*logs, *(inner for inner in files if inner not in set(logs) and _recognised(inner))]
+    others = (inner for inner in files if inner not in set(logs))
+    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
 
 
 def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
@@ -176,10 +178,8 @@ def _recognised(path: Path) -> bool:
 
     try:
         find_reader(path)
-    except UnknownFormatError:
+    except (UnknownFormatError, BrokenTraceError):
         return False
-    except BrokenTraceError:
-        return not os.access(path, os.R_OK)  # which is said when it is read
     return True
 
 

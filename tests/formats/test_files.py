@@ -85,7 +85,7 @@ def test_traces_of_processes_beside_a_closed_folder_are_not_read_as_if_they_were
 
 
 def test_many_logs_beside_a_closed_folder_are_judged(folder: Path, closed: Path) -> None:
-    assert groups([folder]) == [(folder / "a.darshan",), (closed,)]
+    assert groups([folder], format_name=None) == [(folder / "a.darshan",), (closed,)]
 
 
 def test_a_site_says_what_it_could_not_look_into(folder: Path, closed: Path) -> None:

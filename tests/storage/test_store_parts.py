@@ -138,5 +138,5 @@ def test_two_runs_do_not_write_the_same_store(job: Trace, tmp_path: Path) -> Non
 
 
 def test_workers_write_stores_only(job: Trace, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="stores only"):
+    with pytest.raises(UsageError, match="write only stores"):
         convert(job, tmp_path / "events.csv", engine=Workers())

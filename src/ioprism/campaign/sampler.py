@@ -159,7 +159,7 @@ def _patience(pattern: WritePattern, rate: float) -> float:
 
 @contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    taken = f"{store}: another `sample run` works on this store.\nHint: wait for it, or end it."
+    taken = f"{store}: another `sample run` is using this store.\nHint: wait for it, or stop it."
     with held_alone(store.with_name(f"{store.name}.lock"), otherwise=taken):
         yield
 
@@ -231,7 +231,7 @@ def _check_space(planned: Planned, folder: Path) -> None:
     if free < SPACE * planned.pattern.total_bytes:
         raise RunFailedError(
             f"{folder} has {format_bytes(free)} free, a run of "
-            f"{format_bytes(planned.pattern.total_bytes)} wants twice its size"
+            f"{format_bytes(planned.pattern.total_bytes)} needs twice its size"
         )
 
 

@@ -30,7 +30,7 @@ def attempt(code: str, given: str, *, seconds: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise IsolationError(f"no end after {seconds:.0f} s") from error
+        raise IsolationError(f"still running after {seconds:.0f} s") from error
     if tried.returncode:
         said = [line for line in tried.stderr.splitlines() if line and not line.startswith(" ")]
         raise IsolationError(_why(tried.returncode, printable(said[-1]) if said else ""))
@@ -42,4 +42,4 @@ def _why(code: int, last_words: str) -> str:
         return last_words or f"it ended with {code}"
     known = {number.value for number in signal.Signals}
     name = signal.Signals(-code).name if -code in known else f"signal {-code}"
-    return f"it crashes its library ({': '.join(filter(None, (name, last_words)))})"
+    return f"reading it crashes the library ({': '.join(filter(None, (name, last_words)))})"

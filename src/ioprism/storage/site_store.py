@@ -76,7 +76,7 @@ class SiteStore:
         """
         taken = (
             f"{self.folder}: another process is adding jobs to this store.\n"
-            "Hint: wait until it ends; what both have in common is added once."
+            "Hint: wait until it ends; logs given to both are added once."
         )
         with held_alone(self.folder / LOCK, otherwise=taken):
             self._remove_interrupted()
@@ -161,7 +161,7 @@ def make_site(folder: Path) -> SiteStore:
         return open_site(folder)
     if folder.exists() and (not folder.is_dir() or not all(map(_begun, folder.iterdir()))):
         raise OutputError(
-            f"{printable(str(folder))} exists already and is not a site store.\n"
+            f"{printable(str(folder))} already exists and is not a site store.\n"
             "Hint: choose another name."
         )
     for name in SITE_TABLES:

@@ -62,7 +62,7 @@ def write_store_in_parts(
     except OSError as error:
         raise OutputError(
             f"{folder} cannot be written ({error.strerror or error}).\n"
-            "Hint: the same command goes on where this one stopped."
+            "Hint: run the same command again to resume."
         ) from error
 
 

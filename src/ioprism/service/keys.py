@@ -71,7 +71,7 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     server, client = folder / SERVER, folder / CLIENT
     if server.exists():
-        raise OutputError(f"{server} exists already.\nHint: choose another folder for new keys.")
+        raise OutputError(f"{server} already exists.\nHint: choose another folder for new keys.")
     # A client without its server is what a killed run left.
     _write(client, {"server": public, "public": own, "secret": hidden}, replace=True)
     _write(server, {"public": public, "secret": secret, "clients": [own]}, replace=False)

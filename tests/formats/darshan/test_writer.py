@@ -403,7 +403,7 @@ def test_a_failure_leaves_the_old_log_as_it_was(tmp_path: Path) -> None:
     write_log(path, LogContent(JOB, NAMES))
     before = path.read_bytes()
 
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         write_log(path, LogContent(JOB))
     with pytest.raises(UsageError, match="no POSIX records of version 9"):
         content = LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 9)])

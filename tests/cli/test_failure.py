@@ -96,7 +96,7 @@ def test_debug_is_understood_before_and_behind_a_command() -> None:
         assert "no such file" in str(result.exception)
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
 @pytest.mark.parametrize(
     "option",
     ["phases --gap", "period --tolerance", "bottlenecks --threshold", "bottlenecks --time-bucket"],

@@ -50,6 +50,13 @@ def test_damaged_data_of_a_darshan_module(tmp_path: Path, module: str) -> None:
     assert any(f"the {module} data are damaged" in one for one in said(read_trace(path)))
 
 
+def test_damaged_data_are_said_also_if_only_processes_are_asked_for(tmp_path: Path) -> None:
+    trace = read_trace(damaged(tmp_path / "a.darshan", "DXT_POSIX"))
+    assert trace.processes.height == 4
+
+    assert any("the DXT_POSIX data are damaged" in one for one in trace.completeness.warnings)
+
+
 def test_damaged_records_of_a_log_that_is_judged_without_tables(tmp_path: Path) -> None:
     path = tmp_path / "a.darshan"
     table = records("POSIX", 4).with_columns(rank=pl.Series([0, 1, 2, -1, 10**6]))
@@ -57,8 +64,8 @@ def test_damaged_records_of_a_log_that_is_judged_without_tables(tmp_path: Path) 
     plain = read_plain(path)
     plain.records("POSIX")
 
-    assert "a.darshan: 1 damaged POSIX records are left out" in plain.completeness.warnings
-    assert "a.darshan: 1 damaged POSIX records are left out" in said(read_trace(path))
+    assert "a.darshan: 1 damaged POSIX record left out" in plain.completeness.warnings
+    assert "a.darshan: 1 damaged POSIX record left out" in said(read_trace(path))
 
 
 @pytest.mark.parametrize("way", ["with tables", "without"])
@@ -83,7 +90,7 @@ def test_calls_of_dftracer_on_files_without_a_name(tmp_path: Path) -> None:
     text = re.sub(r'\{"name":"FH".*\n', "", PFW.read_text())
     path.write_text(text)
 
-    assert any("by a hash that is nowhere defined" in one for one in said(read_trace(path)))
+    assert any("with an undefined file hash" in one for one in said(read_trace(path)))
 
 
 def test_recorder_offsets_that_are_relative(tmp_path: Path) -> None:

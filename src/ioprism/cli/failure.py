@@ -23,7 +23,7 @@ NO_SPACE = "No space left on device"
 def explained(error: BaseException) -> click.ClickException:
     """Return the message for anything that a command may raise."""
     if isinstance(error, click.ClickException):
-        error.message = harmless(error.message)
+        vars(error)["message"] = harmless(error.message)
         return error
     if isinstance(error, UsageError):
         return click.UsageError(harmless(str(error)))

@@ -7,7 +7,7 @@ import math
 import click
 
 
-class _Finite(click.ParamType):
+class _Finite(click.ParamType[float]):
     """Nothing is below or above NaN, so that bounds alone let it pass."""
 
     def convert(

@@ -34,7 +34,7 @@ from tests.formats.jobs.test_formats import SACCT
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.signals.test_ftio_text import COLUMNS, LISTS
 from tests.formats.signals.test_signals import BODY, GEKKO, MODE
-from tests.service.test_faults import burst
+from tests.service.running import burst
 from tests.storage.test_site_store import batch
 
 DATA = Path(__file__).parent / "data"

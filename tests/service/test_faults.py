@@ -170,13 +170,14 @@ def test_a_flipped_bit_of_a_saved_state_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
-        with pytest.raises(BrokenTraceError, match="no state of `ioprism watch`"):
+        with pytest.raises(BrokenTraceError, match="not a state of `ioprism watch`"):
             load(path)
 
 
 def test_no_two_services_save_to_one_file(tmp_path: Path) -> None:
     options = ("--state", tmp_path / "state", "--exit-when-idle", "1")
-    with running("--zmq", FREE, "--http", 0, "--state", tmp_path / "state"):
+    with running("--zmq", FREE, "--http", 0, "--state", tmp_path / "state") as service:
+        service.get("/health")  # it has begun
         second = subprocess.run(
             [sys.executable, "-m", "ioprism", "watch", "--follow", str(tmp_path / "none"),
              *map(str, options)],

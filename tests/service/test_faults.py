@@ -168,7 +168,7 @@ def test_a_flipped_bit_of_a_saved_state_is_noticed(tmp_path: Path) -> None:
     service.intake.receive([Message("job", burst(0.0))], arrived=0.0)
     service.close()
     whole = path.read_bytes()
-    for place in range(len(whole)):
+    for place in range(0, len(whole), 1 + len(whole) // 500):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         with pytest.raises(BrokenTraceError, match="not a state of `ioprism watch`"):
             load(path)

@@ -83,10 +83,10 @@ def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
     if not (trace.partitions and trace.counters) or found.held_up.how == "uncovered":
         return found
     slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
-    beyond = 0.0 if slowest is None else slowest.seconds - found.held_up.seconds
-    if beyond <= 0 or found.runtime <= 0:
+    seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)
+    beyond = seconds - found.held_up.seconds
+    if beyond <= 0:
         return found
-    seconds = found.held_up.seconds + beyond
     held_up = replace(found.held_up, seconds=seconds, share=seconds / found.runtime)
     return replace(found, held_up=held_up, ledger=(*found.ledger, LedgerLine("untraced", beyond)))
 

@@ -18,6 +18,7 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.clock_offsets import said_offsets
+from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.storage.remote import exists
@@ -113,12 +114,14 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
 
     Raises:
         NoSuchTraceError: there is nothing at this path.
+        BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
     if not exists(source):
         raise NoSuchTraceError(source)
+    check_readable(source)
     tried = []
     for reader in readers():
         tried.append(reader.name)

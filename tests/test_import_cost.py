@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT
-
 HEAVY = {"numpy", "polars", "scipy", "pandas", "rich", "isal", "dask", "zmq", "pywt", "sklearn"}
 
 
@@ -33,11 +31,3 @@ def test_nothing_heavy_is_loaded(code: str) -> None:
 
 def test_loading_is_noticed_when_it_happens() -> None:
     assert "polars" in loaded_by("import ioprism; ioprism.read")
-
-
-def test_advice_on_counters_is_told_without_a_table_library() -> None:
-    log = ROOT / "tests/data/darshan/l_killed_job_merged.darshan"
-    asked = f"main(['insights', {str(log)!r}])"
-    code = f"from ioprism.cli import main\ntry:\n    {asked}\nexcept SystemExit:\n    pass"
-
-    assert not loaded_by(code) & (HEAVY - {"rich", "isal"})

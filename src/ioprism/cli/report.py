@@ -61,7 +61,7 @@ def report(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
         )
     if page is not None:
-        found.to_html(page, replace=force)
+        found.write(page, replace=force)
     if as_json:
         click.echo(found.to_json())
     else:

@@ -29,10 +29,12 @@ from ioprism.analyses.diagnosis.training import training
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
+from ioprism.plugins import declared, load
 
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, calls that move no data, and requests.
 FAMILIES = (uneven_load, layers, overheads, requests)
+GROUP = "ioprism.causes"  # plug-ins' families come after all of ours
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
@@ -65,7 +67,8 @@ def of_situation(
     if share < WORTH:
         whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    others = [one for family in FAMILIES for one in family.find(at)]
+    families = (*FAMILIES, *map(load, declared(GROUP)))
+    others = [one for family in families for one in family.find(at)]
     busy_target = any(one.code == "hot-target" for one in others)
     slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
     candidates = [*first, *slow, *others]

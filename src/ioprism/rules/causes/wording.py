@@ -9,9 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ioprism.analyses.diagnosis.diagnose import GROUP
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Recommendation
 from ioprism.model.trace import Trace
+from ioprism.plugins import declared, load
 from ioprism.rules.causes.circumstances import circumstances
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.causes.values import values
@@ -22,10 +24,16 @@ FOLDER = Path(__file__).parent / "texts"
 @cache
 def texts(code: str) -> Mapping[str, Any]:
     """Return the words for a cause; a cause of a plug-in may have none."""
-    file = FOLDER / f"{code}.toml"
-    if not file.is_file():
-        return {"title": code, "subject": code, "groups": [code, "peers"]}
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+    folders = (FOLDER, *(_texts_of(load(plugin)) for plugin in declared(GROUP)))
+    for folder in folders:
+        if folder is not None and (file := folder / f"{code}.toml").is_file():
+            return tomllib.loads(file.read_text(encoding="utf-8"))
+    return {"title": code, "subject": code, "groups": [code, "peers"]}
+
+
+def _texts_of(family: object) -> Path | None:
+    """The folder in which a plug-in keeps the words for its causes, one file for each."""
+    return getattr(family, "TEXTS", None)
 
 
 def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diagnosis:

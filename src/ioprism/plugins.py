@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from functools import cache
@@ -30,7 +29,7 @@ INFO = (".dist-info", ".egg-info")  # where installed packages say what they dec
 @cache
 def declared(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group, in the order of their names."""
-    if not _any_package_declares():
+    if not any_declared():
         return ()
     from importlib.metadata import entry_points
 
@@ -51,17 +50,17 @@ def load(plugin: EntryPoint) -> Any:  # noqa: ANN401 - each group says what it i
 
 
 @cache
-def _any_package_declares() -> bool:
+def any_declared() -> bool:
     """Whether some package speaks of us at all.
 
     Most installations have no plug-in, and `importlib.metadata` would take longer to find that
     out than a small log takes to be judged.
     """
     return any(
-        entry.name.endswith(INFO) and b"[ioprism." in _content(Path(entry, "entry_points.txt"))
-        for folder in dict.fromkeys(sys.path)
-        if Path(folder).is_dir()
-        for entry in os.scandir(folder or ".")
+        entry.name.endswith(INFO) and b"[ioprism." in _content(entry / "entry_points.txt")
+        for folder in map(Path, dict.fromkeys(sys.path))
+        if folder.is_dir()
+        for entry in folder.iterdir()
     )
 
 

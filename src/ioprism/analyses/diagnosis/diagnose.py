@@ -34,7 +34,7 @@ from ioprism.plugins import declared, load
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, calls that move no data, and requests.
 FAMILIES = (uneven_load, layers, overheads, requests)
-GROUP = "ioprism.causes"  # plug-ins' families come after all of ours
+GROUP = "ioprism.causes"  # plug-ins' families come before ours: they know a site or program
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
@@ -67,7 +67,7 @@ def of_situation(
     if share < WORTH:
         whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    families = (*FAMILIES, *map(load, declared(GROUP)))
+    families = (*map(load, declared(GROUP)), *FAMILIES)
     others = [one for family in families for one in family.find(at)]
     busy_target = any(one.code == "hot-target" for one in others)
     slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]

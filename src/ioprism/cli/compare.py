@@ -22,6 +22,7 @@ from ioprism.storage.atomic import atomic_write
 @click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
 @click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.one_job
 @options.format_name
 @options.as_json
 @options.quiet

@@ -30,8 +30,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     declared = [
         click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
                        type=click.Path(path_type=Path)),
-        click.option("--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Take all traces for one job or workflow."),
+        one_job,
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                      help="Take every trace for a job of its own."),
         click.option("--clock-offsets", metavar="FILE", expose_value=False,
@@ -63,6 +62,15 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
 def grouping() -> Grouping:
     """What several paths mean to the command that runs."""
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
+
+
+one_job: Decorator = click.option(
+    "--one-job",
+    is_flag=True,
+    expose_value=False,
+    callback=_note_grouping,
+    help="Take all traces for one job or workflow.",
+)
 
 
 def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:

@@ -102,7 +102,9 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--until", metavar="DATE", help="Jobs that started before this day."),
         click.option("--application", help="Jobs of this program."),
         click.option("--user", help="Jobs of this user."),
-    ]
+        click.option("--servers", metavar="STORE", type=click.Path(path_type=Path, exists=True),
+                     help="Also ask the file system's counters which jobs suffered from others."),
+    ]  # fmt: skip
     for option in reversed(declared):
         command = option(command)
     return command
@@ -121,6 +123,7 @@ def _table(subject: str, what: str) -> click.Command:
         until: str | None,
         application: str | None,
         user: str | None,
+        servers: Path | None,
         top: int,
         as_json: bool,
     ) -> None:
@@ -128,7 +131,7 @@ def _table(subject: str, what: str) -> click.Command:
         from ioprism.reports.to_terminal import site as terminal_form
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        found = site_table(chosen_tables(store, which), subject, top=top or None)
+        found = site_table(chosen_tables(store, which, servers=servers), subject, top=top or None)
         if as_json:
             click.echo(to_json.plain_document(found.to_dict()))
         else:
@@ -163,6 +166,7 @@ def report(
     until: str | None,
     application: str | None,
     user: str | None,
+    servers: Path | None,
     page: Path,
     force: bool,
     reports: Path | None,
@@ -177,7 +181,7 @@ def report(
     from ioprism.storage.atomic import atomic_write
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
-    story = site_story(chosen_tables(store, which))
+    story = site_story(chosen_tables(store, which, servers=servers))
     links = {} if reports is None else _write_reports(story, reports, page.parent)
     with atomic_write(page, replace=force) as aside:
         aside.write_text(html_form.page(story, links), encoding="utf-8")

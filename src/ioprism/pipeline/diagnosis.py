@@ -37,6 +37,7 @@ class DiagnosisOptions:
     ceilings: Sequence[Ceiling] = ()
     model: WriteTimeModel | None = None
     servers: Path | None = None  # a store of the file system's counters
+    symptoms: bool = True  # findings are looked for, to be folded below their causes
 
 
 def diagnose(
@@ -61,8 +62,10 @@ def diagnosed(
         found = _sharpened(found, trace, engine, options)
     if not found.causes:
         return found
-    known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
-    return worded(found, trace, [finding.code for finding in known.findings])
+    if insights is None and (options is None or options.symptoms):
+        insights = judge(evidence_of_trace(trace, engine, Thresholds()))
+    findings = insights.findings if insights else ()
+    return worded(found, trace, [finding.code for finding in findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

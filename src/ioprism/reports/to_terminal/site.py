@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ioprism.analyses.site.events import SiteEvent
+from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.summary import SiteTable
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable
@@ -60,6 +60,13 @@ def sentence(event: SiteEvent) -> str:
         return (
             f"Jobs that ran beside {name} were held up {facts['factor']:.1f} times as long as "
             f"usual ({format_count(facts['jobs_beside'])} jobs).{cost}"
+        )
+    if event.kind == "busy-servers":
+        busy, quiet = (format_rate(facts[f"others_rate_{when}"]) for when in ("busy", "quiet"))
+        return (
+            f"Jobs of {name} were held up {facts['factor']:.1f} times as long while others kept "
+            f"the servers at {busy} instead of {quiet} "
+            f"({format_count(facts['jobs_beside'])} jobs).{cost}"
         )
     changes = ", ".join(
         f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"

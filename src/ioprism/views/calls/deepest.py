@@ -62,6 +62,8 @@ def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     short = moved.filter(
         (pl.col("kind") == "write") & (pl.col("bytes") < LEAST_SEEN * most)
     ).select("root", "kind", "height")
+    if not short.height:
+        return shown
     # What a layer above the others shows too little of need not be said: it does not count.
     below = short.join(
         moved.filter(pl.col("bytes") >= LEAST_SEEN * most), on=("root", "kind"), suffix="_above"

@@ -17,7 +17,7 @@ LOG = DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 # A command that needs the extra: without it, one message; with it, an answer.
 USES: dict[str, Sequence[object]] = {
     "boosting": ("write-time", "train", "--store", "runs.db", "--model", "boosting", "-o", "model"),
-    "dask": ("characterise", LOG, "--engine", "dask"),
+    "dask": ("bottlenecks", LOG, "--engine", "dask", "--workers", 1, "--top", 1),
     "mcp": ("mcp", "."),
     "otf2": ("characterise", DATA / "otf2/traces.otf2"),
     "outliers": ("period", LOG, "--method", "dft", "--outliers", "dbscan"),
@@ -31,8 +31,7 @@ HEADER = "pattern,nodes,cores_per_node,burst_bytes,stripe_bytes,stripe_count,nod
 WIDTHS = (16, 9, 30, 90)
 
 
-def main() -> None:
-    python = Path(sys.argv[2]) if len(sys.argv) > 2 else OURS
+def main(python: Path = OURS) -> None:
     wheel = _wheel(python)
     work = _inputs(BENCH / "sizes")
     row("extra", "MB", "with it", "without it", widths=WIDTHS)
@@ -69,7 +68,7 @@ def _inputs(work: Path) -> Path:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     (work / "runs.csv").write_text("\n".join([HEADER, *_runs()]) + "\n", encoding="utf-8")
-    (work / "rules.yaml").write_text("rules: []\n", encoding="utf-8")
+    (work / "rules.yaml").write_text("{}\n", encoding="utf-8")
     (work / "day.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(1000))
     return work
 
@@ -111,4 +110,4 @@ def _asked(place: Path, work: Path, arguments: Sequence[object]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))  # another Python may be named

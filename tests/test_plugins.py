@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
+import threading
+import time
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -141,6 +144,31 @@ def test_a_report_is_written_when_the_name_ends_so(tmp_path: Path) -> None:
     answer("report", LOG, "-o", tmp_path / "ticket.md")
 
     assert (tmp_path / "ticket.md").read_text("utf-8").startswith("# I/O of ./iob ckpt")
+
+
+def send_bursts(address: Path) -> None:
+    """A burst of a second every ten seconds, as TMIO tells them."""
+    while not address.exists():
+        time.sleep(0.01)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        for start in range(0, 120, 10):
+            burst = {"b_rank_avr": [100.0], "t_rank_s": [start], "t_rank_e": [start + 1.0]}
+            sender.sendto(json.dumps({"bandwidth": burst}).encode(), str(address))
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_transport_brings_live_messages(tmp_path: Path) -> None:
+    address = tmp_path / "socket"
+    sender = threading.Thread(target=send_bursts, args=[address])
+    sender.start()
+
+    said = answer("watch", "--source", f"datagram://{address}", "--json-lines",
+                  "--exit-when-idle", 0.5)  # fmt: skip
+
+    sender.join()
+    last = json.loads(said.splitlines()[-1])
+    assert last["period"]["seconds"] == pytest.approx(10.0, rel=0.05)
+    assert not address.exists()
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named_with_its_package() -> None:

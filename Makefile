@@ -55,8 +55,9 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
-	$(BIN)/python -m mkdocs build --strict --quiet
+	@$(BIN)/python -c "import material" 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 notebooks: $(READY)
 	$(BIN)/python -m docs.notebooks

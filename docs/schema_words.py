@@ -84,8 +84,15 @@ def of(result: type, *, without: Iterable[str] = (), **other: Schema) -> Schema:
 
 
 def comments(result: type) -> dict[str, str]:
-    """Return the comment beside each field of a class."""
-    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(result), re.MULTILINE))
+    """Return the comment beside each field of a class, or above it."""
+    told, above = {}, ""
+    for line in inspect.getsource(result).splitlines():
+        alone = re.match(r"^    # (.+)$", line)
+        declared = re.match(r"^    (\w+): .*?(?:  # (.+))?$", line)
+        if declared and (text := declared[2] or above):
+            told[declared[1]] = text
+        above = f"{above} {alone[1]}".strip() if alone else ""
+    return told
 
 
 def _of_type(hint: Any) -> Schema:  # noqa: ANN401 - any annotation

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,6 +72,31 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), target
+
+
+def typed(page: Path) -> Iterator[list[str]]:
+    """The command lines in the blocks of a page, those of ioprism alone, as words."""
+    for block in re.findall(
+        r"^```\w*\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        for line in block.replace("\\\n", " ").splitlines():
+            command = re.split(r" [|>&]+ ", line.strip().removeprefix("- run: "))[0]
+            if command.startswith("ioprism "):
+                yield shlex.split(command, comments=True)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
+    for words in typed(page):
+        name, rest = words[0], words[1:]
+        while rest and f"{name} {rest[0]}" in EVERY_COMMAND:
+            name, rest = f"{name} {rest[0]}", rest[1:]
+        known = {text for option in EVERY_COMMAND[name].params for text in option.opts}
+        known |= {"--help", "-h", "--version", "--debug"}
+        assert name != "ioprism" or not rest or rest[0].startswith("-"), words
+        for word in rest:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in known, words
 
 
 def test_every_error_is_drawn_in_the_tree() -> None:

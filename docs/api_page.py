@@ -140,7 +140,8 @@ def field_table(kind: type) -> Iterator[str]:
     told = comments(kind)
     yield from ("| field | type | default | meaning |", "|---|---|---|---|")
     for one in fields(kind):
-        cells = (f"`{one.name}`", f"`{one.type}`", _default(one), told.get(one.name, ""))
+        meaning = one.metadata.get("meaning") or told.get(one.name, "")
+        cells = (f"`{one.name}`", f"`{one.type}`", _default(one), meaning)
         yield "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
     yield ""
 

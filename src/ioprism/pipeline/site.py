@@ -122,8 +122,8 @@ def follow_logs(
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def chosen_tables(folder: Path, which: Chosen, *, servers: Path | None = None) -> SiteTables:

@@ -37,14 +37,14 @@ def site_events(
     jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
-    found = [
+    events = [
         *_slow_parts(targets, "target", "slow-target", jobs, causes),
         *_slow_parts(hosts, "host", "slow-node", jobs, causes),
         *_changed_applications(jobs),
         *noisy_neighbours(jobs),
         *busy_servers(jobs),
     ]
-    return sorted(found, key=lambda event: (-event.node_hours, event.start))
+    return sorted(events, key=lambda event: (-event.node_hours, event.start))
 
 
 def _slow_parts(

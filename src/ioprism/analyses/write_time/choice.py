@@ -65,8 +65,8 @@ class Blend:
 
     def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds."""
-        found = [np.log(np.maximum(m.predict(table, loads), 1e-9)) for m in self.members]
-        seconds: FloatArray = np.exp(np.mean(found, axis=0))
+        logarithms = [np.log(np.maximum(m.predict(table, loads), 1e-9)) for m in self.members]
+        seconds: FloatArray = np.exp(np.mean(logarithms, axis=0))
         return seconds
 
 
@@ -90,12 +90,12 @@ def check(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
 
 def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
     """Check every candidate that was fitted, and the blends of them, in order of preference."""
-    found = {name: check(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
+    checks = {name: check(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
     for members in BLENDS:
-        if all(member in found for member in members):
+        if all(member in checks for member in members):
             name = Blend(tuple(fits[member] for member in members)).kind
-            found[name] = blended([found[member] for member in members])
-    return found
+            checks[name] = blended([checks[member] for member in members])
+    return checks
 
 
 def choose_kind(checks: Mapping[str, Checks]) -> str:

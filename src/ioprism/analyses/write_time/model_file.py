@@ -81,7 +81,7 @@ def _model(content: Mapping[str, Any], source: str) -> WriteTimeModel:
     names = [feature["name"] for feature in content["features"]]
     stages = _fit_from_dict(content["stages"], names)
     if not isinstance(stages, StageFit):
-        raise TypeError("stages are of another kind")
+        raise TypeError("the stages are of another kind")
     return WriteTimeModel(
         system=system,
         features=tuple(known[name] for name in names),
@@ -163,7 +163,7 @@ def _stage_fit(content: Mapping[str, Any]) -> StageFit:
 
 
 def _finite(values: Sequence[float]) -> FloatArray:
-    found = np.array(values, dtype=np.float64)
-    if not np.isfinite(found).all():
+    numbers = np.array(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
         raise ValueError("a coefficient is not finite")
-    return found
+    return numbers

@@ -78,13 +78,13 @@ class StageFit:
 
     def slowest(self, loads: FloatArray) -> FloatArray:
         """Return seconds if the stage that matters most were as slow as the samples allow."""
-        found = self._seconds(loads, self.costs)
+        seconds = self._seconds(loads, self.costs)
         for number, bound in enumerate(self.bounds):
             if bound > self.costs[number]:
                 costs = self.costs.copy()
                 costs[number] = bound
-                found = np.maximum(found, self._seconds(loads, costs))
-        return found
+                seconds = np.maximum(seconds, self._seconds(loads, costs))
+        return seconds
 
     def _seconds(self, loads: FloatArray, costs: FloatArray) -> FloatArray:
         times = loads * costs
@@ -234,14 +234,14 @@ def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
     limit = free.loss(residuals, unknowns, deviation) + max(
         LEAST_EVIDENCE, EVIDENCE * len(residuals)
     )
-    found = np.exp(unknowns[2:])
-    for number in range(len(found)):
+    bounds = np.exp(unknowns[2:])
+    for number in range(len(bounds)):
         for logarithm in np.arange(0.0, LEAST / 2, -0.1):
             if logarithm <= unknowns[2 + number]:
                 break
             raised = unknowns.copy()
             raised[2 + number] = logarithm
             if free.loss(free.residuals(raised)[0], raised, deviation) <= limit:
-                found[number] = np.exp(logarithm)
+                bounds[number] = np.exp(logarithm)
                 break
-    return found
+    return bounds

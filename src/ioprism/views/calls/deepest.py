@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.model.layers import HEIGHT, LAYERS, LEAST_SEEN
 from ioprism.model.trace import Trace
+from ioprism.units import format_counted
 
 KEYS = ("file", "kind")
 
@@ -71,7 +72,7 @@ def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     if below.height:
         files = below["root"].n_unique()
         trace.completeness.warn(
-            f"{files} file{'s' if files > 1 else ''} show fewer bytes written at the lowest "
+            f"{format_counted(files, 'file')} with fewer bytes written at the lowest "
             "interface than above it: calls are missing there, and the upper interface is counted"
         )
     keys = ("root", "kind", "height")

@@ -10,9 +10,10 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,12 +22,15 @@ from click.testing import CliRunner
 from ioprism import plugins
 from ioprism.cli import main
 from ioprism.errors import PluginError
+from ioprism.formats.counters import registry as counters
+from ioprism.formats.jobs import registry as jobs
 from ioprism.rules.causes.wording import texts
 from ioprism.rules.registry import all_rules
 from tests.conftest import ROOT, TEST_DATA
 
 EXAMPLES = ROOT / "docs/examples/plugins"
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
+LIKE_READERS = {"ioprism.counter_readers", "ioprism.job_readers"}  # the same as readers
 HEADER = "start,end,rank,file,operation,bytes,offset\n"
 
 
@@ -73,7 +77,7 @@ def test_there_is_an_example_for_every_group() -> None:
     for project in EXAMPLES.glob("*/pyproject.toml"):
         declared |= set(tomllib.loads(project.read_text("utf-8"))["project"]["entry-points"])
 
-    assert declared == set(plugins.GROUPS)
+    assert declared == set(plugins.GROUPS) - LIKE_READERS
 
 
 def test_every_group_and_example_is_explained() -> None:
@@ -169,6 +173,34 @@ def test_a_transport_brings_live_messages(tmp_path: Path) -> None:
     last = json.loads(said.splitlines()[-1])
     assert last["period"]["seconds"] == pytest.approx(10.0, rel=0.05)
     assert not address.exists()
+
+
+class FluxReader:
+    name = "flux"
+    title = "what `flux jobs` prints"
+
+    def recognises(self, source: Path) -> bool:
+        return source.read_bytes().startswith(b"JOBID")
+
+
+@pytest.mark.parametrize(
+    ("registry", "find"),
+    [(counters, counters.find_counter_reader),
+     (jobs, jobs.find_job_reader)],
+    ids=["counters", "jobs"],
+)  # fmt: skip
+def test_counters_and_job_lists_have_readers_of_plug_ins_too(
+    registry: ModuleType,
+    find: Callable[[Path], object],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(registry, "declared", lambda group: [group])
+    monkeypatch.setattr(registry, "load", lambda _: FluxReader)
+    listed = tmp_path / "listed.txt"
+    listed.write_text("JOBID USER\nf1 me\n", "utf-8")
+
+    assert isinstance(find(listed), FluxReader)
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named_with_its_package() -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # takes as long to load as a small log to judge
 # What a package declares in each group; the how-to on plug-ins has an example of every one.
 GROUPS: Mapping[str, str] = {
     "ioprism.readers": "a class with the methods of `ioprism.formats.registry.Reader`",
+    "ioprism.counter_readers": "the same for servers' counters: `CounterReader`",
+    "ioprism.job_readers": "the same for lists of jobs: `JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
     "ioprism.causes": "a module with `find(situation)`, and `TEXTS` if it has words of its own",
     "ioprism.rules": "a sequence of `ioprism.rules.rule.Rule`",

@@ -153,7 +153,12 @@ def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predicto
 def _stage_fit(content: Mapping[str, Any]) -> StageFit:
     shape = content["shape"]
     return StageFit(
-        shape=Shape(float(shape["exponent"]), float(shape["penalty"]), tuple(shape["before"])),
+        shape=Shape(
+            float(shape["exponent"]),
+            float(shape["penalty"]),
+            tuple(shape["creating"] if "creating" in shape else shape["before"]),  # older files
+            float(shape.get("meeting", 1.0)),
+        ),
         start=float(content["start"]),
         straggling=float(content["straggling"]),
         costs=_finite(content["costs"]),

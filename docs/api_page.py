@@ -34,8 +34,8 @@ def page() -> str:
 
 
 def _preface() -> Iterator[str]:
-    yield "There is one function per command. Every result has `to_dict()` (the command's JSON),"
-    yield "`to_frame()` (a polars table) and `summary()` (one line), and shows itself in notebooks."
+    yield "There is one function per command. What most of them return has `to_dict()` (the JSON of"
+    yield "the command), `to_frame()` (a polars table) and `summary()`, and shows itself in notebooks."
     yield "[Errors](errors.md) and [settings](settings.md) have pages of their own.\n"
 
 

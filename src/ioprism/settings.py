@@ -84,6 +84,9 @@ class Thresholds:
     collective_operations: float = _limit(
         0.5, "share of MPI-IO calls that are collective: collective use from here on", source=PEER
     )
+    collective_storage: float = _limit(
+        0.1, "share of the time in collective calls below which storage is not what they wait for"
+    )
     aggregator_share: float = _limit(
         0.9, "share of a collective file's bytes that pass through one rank"
     )

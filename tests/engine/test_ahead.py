@@ -39,12 +39,9 @@ def test_views_asked_for_again_cost_no_pass() -> None:
     mixed = engine.run(trace, Span(), by_rank)
 
     assert counted.passes == [3, 1]
-    alone = LocalEngine()
-    assert_frame_equal(first[0], alone.run(trace, by_rank)[0], check_row_order=False)
-    for table, view in zip(
-        (*again, *mixed), (Span(), BusyIntervals(), Span(), by_rank), strict=True
-    ):
-        assert_frame_equal(table, alone.run(trace, view)[0], check_row_order=False)
+    asked: tuple[View, ...] = (by_rank, Span(), BusyIntervals(), Span(), by_rank)
+    for table, view in zip((*first, *again, *mixed), asked, strict=True):
+        assert_frame_equal(table, LocalEngine().run(trace, view)[0], check_row_order=False)
 
 
 def test_another_trace_is_computed_as_ever() -> None:

@@ -25,6 +25,15 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _GROUPING = "ioprism.grouping"
 
 
+def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let all files of a folder be one job, for commands that read one job from each path."""
+    declare: Decorator = click.option(
+        "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
+        help="Take all traces of a folder for one job or workflow.",
+    )  # fmt: skip
+    return declare(command)
+
+
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
     declared: list[Decorator] = [

@@ -26,7 +26,7 @@ from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
 from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.insights import judged_trace
-from ioprism.pipeline.ranking import COSTLY, ranked
+from ioprism.pipeline.ranking import COSTLY, explained, joined
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
@@ -66,16 +66,18 @@ def document_of(
     insights = judged_trace(evidence, held, engine)
     rhythmic, direction = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
+    diagnosis = _attempt(lambda: diagnosed(held, engine, insights), notes)
+    found = joined(
+        insights.findings,
+        bottlenecks,
+        rhythmic,
+        direction=direction,
+        floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
+    )
     return Document(
         trace=held,
         characteristics=characterise(held, engine),
-        findings=ranked(
-            insights.findings,
-            bottlenecks,
-            rhythmic,
-            direction=direction,
-            floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
-        ),
+        findings=explained(found, diagnosis, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
@@ -86,7 +88,7 @@ def document_of(
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
         by_target=by_target(held, engine),
-        diagnosis=_attempt(lambda: diagnosed(held, engine, insights), notes),
+        diagnosis=diagnosis,
         by_host=by_host(held, engine),
         system_targets=system_targets(held),
         notes=tuple(notes),

@@ -30,6 +30,8 @@ from ioprism.units import format_counted
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
 
+    from ioprism.analyses.diagnosis.result import Diagnosis
+
 FAMILIES = (
     requests, metadata, ranks, file_balance, collective, libraries, interfaces, time, storage,
 )  # fmt: skip
@@ -59,7 +61,8 @@ class Insights(Result):
 
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
-    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
+    slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
+    diagnosis: Diagnosis | None = None  # what holds the job up, where it was asked for
 
     def at_least(self, level: Severity) -> tuple[Finding, ...]:
         """The findings of this level and worse ones."""
@@ -74,6 +77,7 @@ class Insights(Result):
             "slowest_rank": None
             if self.slowest is None
             else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
+            **({} if self.diagnosis is None else _causes(self.diagnosis)),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -103,6 +107,11 @@ class Insights(Result):
         return (
             f"{format_counted(len(self.findings), 'finding')}, {len(serious)} costing time{first}"
         )
+
+
+def _causes(found: Diagnosis) -> dict[str, Any]:
+    told = found.to_dict()
+    return {"held_up": told["held_up"], "causes": told["causes"]}
 
 
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]

@@ -10,7 +10,7 @@ records of the view is subtracted: what all have in common singles out none of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,10 +35,18 @@ class Costs:
     table: pl.DataFrame  # codes of the views, process, time, count, bytes, seconds, unexplained
     across: str  # max or sum: processes of one time bucket
     io_time: float  # seconds of the run in which processes are in I/O calls, joined alike
+    nameless: Mapping[str, tuple[int, ...]]  # by view: code of what the trace does not place
 
     def of_records(self, view: str) -> pl.DataFrame:
-        """Return seconds, unexplained seconds, calls and bytes of each record of a view."""
-        return joined(self.table, (f"{view}_code",), self.across)
+        """Return seconds, unexplained seconds, calls and bytes of each record of a view.
+
+        Counters say of some calls neither when they were nor whose: these are no record.
+        """
+        return joined(self.placed(self.table, view), (f"{view}_code",), self.across)
+
+    def placed(self, rows: pl.DataFrame, view: str) -> pl.DataFrame:
+        """Leave out the rows of which the trace does not say where they belong in a view."""
+        return rows.filter(~pl.col(f"{view}_code").is_in(list(self.nameless[view])))
 
     def of(self, view: str, codes: Sequence[int]) -> tuple[float, float]:
         """Return seconds and unexplained seconds of several records taken together."""
@@ -70,7 +78,11 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
     table = known.with_columns(
         unexplained=pl.col("seconds") - pl.col("bytes") * per_byte * scale
     ).drop("kind", "whole")
-    return Costs(table, across, float(joined(table, (), across)["seconds"].item()))
+    nameless = {
+        name: tuple(rows.perspectives[name].values.is_null().arg_true().to_list())
+        for name in rows.views
+    }
+    return Costs(table, across, float(joined(table, (), across)["seconds"].item()), nameless)
 
 
 def _typical_rates(rows: pl.DataFrame) -> dict[int, float]:

@@ -178,8 +178,9 @@ def _described(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
     for view, records in sizes.items():
         if view in (lead.view, "time", "phase") or records < 2:
             continue
-        most = weights.group_by(f"{view}_code").agg(pl.col("unexplained").sum())
-        best = most.sort("unexplained", f"{view}_code", descending=[True, False]).row(0)
-        if best[1] >= DOMINANT * whole > 0:
-            codes[view] = best[0]
+        named = costs.placed(weights, view).group_by(f"{view}_code")
+        most = named.agg(pl.col("unexplained").sum())
+        best = most.sort("unexplained", f"{view}_code", descending=[True, False]).head(1)
+        if best.height and best["unexplained"].item() >= DOMINANT * whole > 0:
+            codes[view] = best[f"{view}_code"].item()
     return replace(group, codes=codes)

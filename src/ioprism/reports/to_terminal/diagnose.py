@@ -23,6 +23,7 @@ HOW = {
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
     "unexplained": "unexplained",
+    "untraced": "calls that the trace has counters of only",
 }
 
 
@@ -70,27 +71,30 @@ def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
 
 def answer(diagnosis: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
-    held = diagnosis.held_up
-    of_run = f" of {format_seconds(diagnosis.runtime)}" if diagnosis.runtime > 0 else ""
-    first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
+    first = held_up_line(diagnosis)
     if not diagnosis.causes:
-        little = held.share < LITTLE
+        little = diagnosis.held_up.share < LITTLE
         verdict = "Nothing is worth changing." if little else "No cause was found."
         return f"{first} {verdict}"
     cause = diagnosis.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
-    return (
-        f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({_span(cause)})."
-    )
+    return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
 
 
-def _span(cause: Cause) -> str:
+def held_up_line(found: Diagnosis) -> str:
+    """Return how long I/O holds the job up."""
+    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
+    return f"I/O holds the job up for {format_seconds(found.held_up.seconds)}{of_run}."
+
+
+def span(cause: Cause) -> str:
+    """Return the interval of what a cause would save."""
     return f"{format_seconds(cause.saving.low)} to {format_seconds(cause.saving.high)}"
 
 
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
-    saving = f"saves {format_seconds(cause.saving.seconds)} ({_span(cause)})"
+    saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
     share = f"{cause.saving.share:.0%} of the run"
     line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))

@@ -35,7 +35,7 @@ def page() -> str:
 
 def _preface() -> Iterator[str]:
     yield "There is one function per command. What most of them return has `to_dict()` (the JSON of"
-    yield "the command), `to_frame()` (a polars table) and `summary()`, and shows itself in notebooks."
+    yield "the command), `to_frame()` (a polars table) and `summary()`, and shows in notebooks."
     yield "[Errors](errors.md) and [settings](settings.md) have pages of their own.\n"
 
 

@@ -29,7 +29,7 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let all files of a folder be one job, for commands that read one job from each path."""
     declare: Decorator = click.option(
         "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-        help="Take all traces of a folder for one job or workflow.",
+        help="Treat all traces as one job or workflow.",
     )  # fmt: skip
     return declare(command)
 
@@ -71,15 +71,6 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
 def grouping() -> Grouping:
     """What several paths mean to the command that runs."""
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
-
-
-one_job: Decorator = click.option(
-    "--one-job",
-    is_flag=True,
-    expose_value=False,
-    callback=_note_grouping,
-    help="Treat all traces as one job or workflow.",
-)
 
 
 def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:

@@ -19,7 +19,7 @@ GROUPS: Mapping[str, str] = {
     "ioprism.counter_readers": "the same for servers' counters: `CounterReader`",
     "ioprism.job_readers": "the same for lists of jobs: `JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
-    "ioprism.causes": "a module with `find(situation)`, and `TEXTS` if it has words of its own",
+    "ioprism.causes": "a function from a `Situation` to candidates",
     "ioprism.rules": "a sequence of `ioprism.rules.rule.Rule`",
     "ioprism.reports": "a function from a `Document` to text, under the ending of the file's name",
     "ioprism.transports": "a function from an address to a source, under the address's scheme",

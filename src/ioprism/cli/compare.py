@@ -68,4 +68,4 @@ def compare(
         for trace in traces:
             output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")

@@ -68,7 +68,7 @@ def report(
         terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):

@@ -18,6 +18,7 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
+from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
@@ -114,12 +115,14 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
 
     Raises:
         NoSuchTraceError: there is nothing at this path.
+        BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
     if not exists(source):
         raise NoSuchTraceError(source)
+    check_readable(source)
     tried = []
     for reader in readers():
         tried.append(reader.name)

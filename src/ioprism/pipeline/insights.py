@@ -19,18 +19,19 @@ from ioprism.errors import (
     UnknownFormatError,
 )
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.files import files_below
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
+from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.rules.registry import Insights, judge
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
+from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
 
-FEW = 8  # so few logs are not worth starting processes for
 NEARLY_ALL = 0.9  # of the calls that counters count
-CHUNK = 8  # logs that a process takes at a time
 
 Group = tuple[Path, ...]
 
@@ -165,19 +166,21 @@ def groups(
     if grouping == "each":
         return [(unit,) for unit in units]
     logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
-    others = [unit for unit in units if unit not in set(logs)]
-    return [*_jobs(logs), *_other_jobs(others, format_name)]
+    closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
+    others = [unit for unit in units if unit not in {*logs, *closed}]
+    return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
 
 
 def _units(path: Path, format_name: str | None) -> list[Path]:
     """The traces at a path: itself, or those in a folder of Darshan logs."""
     if path.is_file():
         return [path]
-    files = sorted(inner for inner in path.rglob("*") if inner.is_file())
+    files = files_below(path)
     logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
         return [path]
-    return [*logs, *(inner for inner in files if inner not in set(logs) and _recognised(inner))]
+    others = (inner for inner in files if inner not in set(logs))
+    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
 
 
 def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
@@ -226,7 +229,7 @@ def judge_many(
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(_mapped(work, jobs), start=1):
+    for number, result in enumerate(mapped(work, jobs, crashed=_crashed), start=1):
         progress(number)
         yield result
 
@@ -242,18 +245,5 @@ def _attempt(
         return Failed(str(error).partition("\n")[0])
 
 
-def _mapped(
-    work: Callable[[Group], Judged | Failed], jobs: Sequence[Group]
-) -> Iterator[Judged | Failed]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if len(jobs) <= FEW or (cores or 1) < 2:
-        yield from map(work, jobs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A table library's threads do not survive a fork, so processes start afresh.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        yield from pool.map(work, jobs, chunksize=CHUNK)
+def _crashed(group: Group) -> Judged | Failed:
+    return Failed(f"{printable(str(group[0]))}: {CRASHED}")

@@ -23,6 +23,7 @@ from ioprism.formats.dftracer.events import (
 from ioprism.formats.dftracer.lines import Trouble, chunks
 from ioprism.formats.dftracer.ranges import ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
+from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
@@ -65,6 +66,8 @@ class DftracerReader:
                 "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
                 source=source,
             )
+        for path in paths:
+            check_readable(path)
         content = _Content(source, _surveys(paths))
         return aligned(content.trace(), content.spans)
 
@@ -91,7 +94,7 @@ def _is_folder(folder: Path) -> bool:
 
 
 def _trace_files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.name.endswith(_SUFFIXES) and p.is_file())
+    return [p for p in files_below(folder) if p.name.endswith(_SUFFIXES) or p.is_dir()]
 
 
 def _surveys(paths: Sequence[Path]) -> list[Survey]:

@@ -78,7 +78,7 @@ def _columns(path: Path) -> list[str]:
     kind = _kind(path)
     if kind == "parquet":
         return columns_of([path])[0]
-    first = head(path, HEAD).partition("\n")[0].strip()
+    first = head(path, HEAD).removeprefix("\ufeff").partition("\n")[0].strip()
     if kind == "json":
         try:
             read = json.loads(first)

@@ -17,6 +17,7 @@ HOW = {
     "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
     "ranks": "on the rank with most I/O: ranks do not wait for each other",
     "counters": "from the counters of the slowest rank",
+    "heatmap": "from the counters of the slowest rank and the phases of the heat map",
     "uncovered": "as the I/O that does not overlap with computing",
     "nothing": "not at all: no I/O is recorded",
 }
@@ -72,7 +73,7 @@ def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
 def answer(diagnosis: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
     first = held_up_line(diagnosis)
-    if not diagnosis.causes:
+    if not diagnosis.causes or not diagnosis.causes[0].saving.seconds:
         little = diagnosis.held_up.share < LITTLE
         verdict = "Nothing is worth changing." if little else "No cause was found."
         return f"{first} {verdict}"
@@ -95,8 +96,9 @@ def span(cause: Cause) -> str:
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
-    share = f"{cause.saving.share:.0%} of the run"
-    line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
+    gain = f"{saving}, {cause.saving.share:.0%} of the run"
+    line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
+    line += f"confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))
     names = cause.facts.get("groups", ("calls concerned", "peers"))
     groups = [(names[0], cause.contrast.slow)]

@@ -9,11 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ioprism.analyses.diagnosis.diagnose import GROUP
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Recommendation
 from ioprism.model.trace import Trace
-from ioprism.plugins import declared, load
 from ioprism.rules.causes.circumstances import circumstances
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.causes.values import values
@@ -23,17 +21,11 @@ FOLDER = Path(__file__).parent / "texts"
 
 @cache
 def texts(code: str) -> Mapping[str, Any]:
-    """Return the words for a cause; a cause of a plug-in may have none."""
-    folders = (FOLDER, *(_texts_of(load(plugin)) for plugin in declared(GROUP)))
-    for folder in folders:
-        if folder is not None and (file := folder / f"{code}.toml").is_file():
-            return tomllib.loads(file.read_text(encoding="utf-8"))
-    return {"title": code, "subject": code, "groups": [code, "peers"]}
-
-
-def _texts_of(family: object) -> Path | None:
-    """The folder in which a plug-in keeps the words for its causes, one file for each."""
-    return getattr(family, "TEXTS", None)
+    """Return the words for a cause; those of a plug-in tell theirs in their facts, or have none."""
+    file = FOLDER / f"{code}.toml"
+    if not file.is_file():
+        return {"title": code, "subject": code, "groups": [code, "peers"]}
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diagnosis:
@@ -60,9 +52,11 @@ def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
         for entry in words.get("recommendation", ())
         if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
     )
+    advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
     one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
     title, subject = (
-        fill(words.get(f"{key}{one}", words[key]), filled) for key in ("title", "subject")
+        str(cause.facts.get(key) or fill(words.get(f"{key}{one}", words[key]), filled))
+        for key in ("title", "subject")
     )
     groups = tuple(str(group) for group in words["groups"])
     return replace(

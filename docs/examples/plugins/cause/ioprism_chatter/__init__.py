@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from ioprism.analyses.diagnosis.calls import WRITE
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 
-TEXTS = Path(__file__).parent / "texts"  # CODE.toml: title, subject, groups, recommendations
 ENDINGS = (".log", ".out", ".err")
 
 
@@ -37,5 +35,14 @@ def find(at: Situation) -> Iterator[Candidate]:
         high=1.1 * float(saved.sum()),
         p_value=0.0,  # no comparison was needed: these calls would not be made at all
         contrast=contrast_of(at, messages, at.calls.moves_data & ~messages, "chatter"),
-        facts={"writes": int(messages.sum())},
+        facts=_words(int(messages.sum()), paths[chattiest]),
     )
+
+
+def _words(writes: int, path: str) -> dict[str, object]:
+    """What the report says of it."""
+    return {
+        "title": f"{writes} messages are written to log files",
+        "subject": "Writing messages",
+        "advice": [f"Raise the log level, or buffer {path} and write it once per step."],
+    }

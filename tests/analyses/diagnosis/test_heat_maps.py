@@ -20,7 +20,8 @@ from ioprism.synthetic.machine.simulate import run
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
     modules = (*COUNTERS_ONLY, "HEATMAP") if heat else COUNTERS_ONLY
     path = folder / "log.darshan"
-    write_log(path, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules))
+    content = log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules)
+    write_log(path, content, replace=True)
     return diagnose(read_trace(path))
 
 

@@ -77,7 +77,7 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
 def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(events, "WORKERS", workers)
     whole = DATA / "v2.2.0-md1-plain.pfw"
-    parsed = parse(whole.read_bytes())
+    parsed = parse([whole.read_bytes()])
 
     def task(number: int) -> list[Parsed]:
         time.sleep(0.01 * (7 - number))

@@ -64,12 +64,11 @@ class Aggregates:
 
     def _read(self, path: Path) -> Iterator[Aggregate]:
         trouble, damaged = Trouble(), 0
-        for piece in pieces(chunks(path, trouble), trouble):
-            for row in parse_sums(piece).iter_rows(named=True):
-                found = self._aggregate(row)
-                damaged += found is None
-                if found is not None:
-                    yield found
+        for row in parse_sums(pieces(chunks(path, trouble), trouble)).iter_rows(named=True):
+            found = self._aggregate(row)
+            damaged += found is None
+            if found is not None:
+                yield found
         if damaged:
             self.warn(f"{path.name}: {damaged} damaged sums left out")
 

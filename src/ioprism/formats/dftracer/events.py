@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
+from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
 from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
@@ -27,8 +27,9 @@ from ioprism.formats.file_pointer import (
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
 
-WORKERS = max(1, min(8, os.cpu_count() or 1))
+WORKERS = max(1, min(8, (os.cpu_count() or 1) - 1))  # beside what is done with the calls
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
+PORTION = 8 * 2**20  # bytes of text parsed at once
 BATCH = 2**18  # events handed on at once
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
@@ -80,16 +81,19 @@ class DftracerPartition:
         self, source: Source, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
-        for calls in self._calls(source, damage):
-            yield _Events(source, self.index, damage).frame(calls, pointers)
-        _report(source.path.name, damage, warn)
-
-    def _calls(self, source: Source, damage: _Damage) -> Iterator[pl.DataFrame]:
-        for parsed in in_order(tasks_of(source.path, source.segments, Trouble())):
+        read = partial(parse, without=self._needless(source))
+        for parsed in in_order(tasks_of(source.path, source.segments, read, Trouble())):
             damage.lines += parsed.damaged
             damage.sums += parsed.sums
-            if len(parsed.calls):
-                yield parsed.calls
+            if parsed.is_call.any():
+                yield _Events(source, self.index, damage).frame(parsed, pointers)
+        _report(source.path.name, damage, warn)
+
+    def _needless(self, source: Source) -> frozenset[str]:
+        """What the survey has read already, or has seen that there is none of."""
+        paths = () if len(self.index.by_path) else ("fname",)
+        alone = ("pid", "tid") if source.processes.height == 1 else ()
+        return frozenset(("hostname", *paths, *alone))
 
 
 @dataclass(slots=True)
@@ -187,33 +191,48 @@ def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 
 
 def tasks_of(
-    path: Path, segments: Sequence[Segment], trouble: Trouble
+    path: Path,
+    segments: Sequence[Segment],
+    read: Callable[[Iterable[bytes]], Parsed],
+    trouble: Trouble,
 ) -> Iterator[Callable[[], list[Parsed]]]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
-        text = chunks(path, trouble, start=segment.start, stop=segment.stop)
+        text = pieces(chunks(path, trouble, start=segment.start, stop=segment.stop), trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(_parse_all, text, trouble)
+            yield partial(_read_each, read, _portions(text))
         else:
-            for piece in pieces(text, trouble):
-                yield partial(_parse_all, [piece], trouble)
+            for portion in _portions(text):
+                yield partial(_read_each, read, [list(portion)])
 
 
-def _parse_all(text: Iterable[bytes | Member], trouble: Trouble) -> list[Parsed]:
-    return [parse(piece) for piece in pieces(iter(text), trouble)]
+def _read_each(
+    read: Callable[[Iterable[bytes]], Parsed], portions: Iterable[Iterable[bytes]]
+) -> list[Parsed]:
+    return [read(portion) for portion in portions]
+
+
+def _portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
+    """Cut a text into portions, each of which has to be read before the next."""
+    for piece in text:
+        yield _portion(piece, text)
+
+
+def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    size = len(first)
+    while size < PORTION and (piece := next(rest, None)) is not None:
+        size += len(piece)
+        yield piece
 
 
 def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
     """Run tasks in threads, a few ahead of what is asked for, and keep their order."""
-    if WORKERS == 1:
-        for task in tasks:
-            yield from task()
-        return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
         running: deque[Future[list[Parsed]]] = deque()
         for task in tasks:
             running.append(pool.submit(task))
-            if len(running) >= WORKERS:
+            if len(running) > WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
@@ -243,8 +262,8 @@ class _Events:
     index: Index
     damage: _Damage
 
-    def frame(self, calls: pl.DataFrame, pointers: FilePointers) -> pl.DataFrame:
-        calls = self._with_possible_times(calls)
+    def frame(self, parsed: Parsed, pointers: FilePointers) -> pl.DataFrame:
+        calls = self._with_possible_times(parsed)
         kinds = _kinds(calls)
         file = self._files(calls)
         process, rank = self._processes(calls)
@@ -275,16 +294,16 @@ class _Events:
             schema=EVENTS.schema,
         )
 
-    def _with_possible_times(self, calls: pl.DataFrame) -> pl.DataFrame:
+    def _with_possible_times(self, parsed: Parsed) -> pl.DataFrame:
         """The calls without DFTracer's own marks and those with damaged times."""
         longest = LONGEST * self.source.per_second
         begin, took = pl.col("ts"), pl.col("dur")
         possible = begin.ge(0) & took.is_between(0, longest, closed="left")
         possible &= (begin - self.source.origin).is_between(-longest, longest)
-        own = pl.col("cat") == _OWN
-        marks = calls.select(keep=possible & ~own, damaged=~possible & ~own)
-        self.damage.calls += int(marks["damaged"].sum())
-        return calls if marks["keep"].all() else calls.filter(marks["keep"])
+        foreign = parsed.is_call & parsed.rows["cat"].ne_missing(_OWN)
+        keep = foreign & parsed.rows.select(possible).to_series()
+        self.damage.calls += int(foreign.sum() - keep.sum())
+        return parsed.rows if keep.all() else parsed.rows.filter(keep)
 
     def _processes(self, calls: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
         known = self.source.processes
@@ -320,7 +339,7 @@ def _looked_up(names: pl.DataFrame, table: pl.DataFrame) -> pl.Series:
 
 def _kinds(calls: pl.DataFrame) -> pl.DataFrame:
     """What each call is and does, as numbers."""
-    pairs = calls.select("name", "cat")
+    pairs = calls.select("name", pl.col("cat").fill_null(""))
     known = pairs.unique()
     kinds = [kind_of(name, category) for name, category in known.rows()]
     table = known.with_columns(

@@ -13,8 +13,8 @@ from ioprism.formats.text import UNREADABLE
 GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
-PIECE = 4 * 2**20  # bytes of text parsed at once
-LONGEST_LINE = 64 * 2**20
+PIECE = 2**20  # bytes of text handed on at once
+LONGEST_LINE = 14 * 2**20  # bytes; DuckDB reads into buffers of twice as much
 
 
 @dataclass(slots=True)

@@ -302,7 +302,7 @@ class _Events:
         possible &= (begin - self.source.origin).is_between(-longest, longest)
         foreign = parsed.is_call & parsed.rows["cat"].ne_missing(_OWN)
         keep = foreign & parsed.rows.select(possible).to_series()
-        self.damage.calls += int(foreign.sum() - keep.sum())
+        self.damage.calls += int(foreign.sum()) - int(keep.sum())
         return parsed.rows if keep.all() else parsed.rows.filter(keep)
 
     def _processes(self, calls: pl.DataFrame) -> tuple[pl.Series, pl.Series]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ioprism.analyses.site.events import SiteEvent
+from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.summary import Chosen
 from ioprism.pipeline.site import SiteOptions, add_logs, chosen_tables
 from ioprism.storage.site_store import make_site

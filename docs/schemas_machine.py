@@ -222,9 +222,13 @@ EVENTS = each(keys({
     "from": maybe(NUMBER), "to": maybe(NUMBER), "evidence": ANY, "probability": maybe(NUMBER),
     "node_hours": maybe(NUMBER),
 }))  # fmt: skip
-SITE_JOB = keys({
-    **{column.name: _column(column) for column in SITE_JOBS.columns}, "savings": SAVINGS,
-})  # fmt: skip
+SITE_JOB = keys(
+    {
+        **{column.name: _column(column) for column in SITE_JOBS.columns},
+        "savings": SAVINGS,
+    },
+    others_rate=said(maybe(NUMBER), "bytes per second that servers moved for others; --servers"),
+)
 GROUP = joined(keys(HOURS), keys(
     {"jobs": WHOLE, "held_up_node_hours": NUMBER, "bytes_read": WHOLE, "bytes_written": WHOLE,
      "users": WHOLE, "applications": WHOLE, "savings": SAVINGS},

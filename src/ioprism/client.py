@@ -186,7 +186,7 @@ def _events(address: str, job: str | None, timeout: float | None) -> Iterator[st
 
 def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
     if not url.startswith(("http://", "https://")):
-        raise UsageError(f"{url!r} is no web address.\nHint: write http://127.0.0.1:PORT.")
+        raise UsageError(f"{url!r} is not a web address.\nHint: write http://127.0.0.1:PORT.")
     try:
         return urllib.request.urlopen(url, timeout=timeout)  # noqa: S310 - the scheme is checked
     except urllib.error.HTTPError as error:

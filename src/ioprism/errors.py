@@ -54,8 +54,8 @@ class SeveralJobsError(UsageError):
         shown = ", ".join(printable(name) for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
-            f"{len(names)} jobs were given ({shown}{more}), and this is about one.\n"
-            "Hint: name one of them, or say --one-job if they are one workflow."
+            f"{len(names)} jobs were given ({shown}{more}), but this command takes one.\n"
+            "Hint: give one of them, or use --one-job if they are one workflow."
         )
         self.names = tuple(names)
 
@@ -106,7 +106,7 @@ class UnknownFormatError(TraceError):
 
     def __init__(self, source: Path, *, tried: Sequence[str]) -> None:
         super().__init__(
-            f"no reader recognises this (tried {', '.join(tried)}).\n"
+            f"no reader recognises this file (tried {', '.join(tried)}).\n"
             "Hint: `ioprism formats` lists what can be read; "
             "name the format yourself with --format if it is one of them.",
             source=source,
@@ -171,9 +171,9 @@ class NotEnoughMemoryError(AnalysisError):
 
     def __init__(self, *, needed: int, allowed: int) -> None:
         super().__init__(
-            f"this needs about {needed / 1e9:.1f} GB, and may use {allowed / 1e9:.1f} GB.\n"
-            f"Hint: give --memory-limit {-(-needed // 10**9)}GB, or look more coarsely with a "
-            "longer --time-bucket."
+            f"this needs about {needed / 1e9:.1f} GB of memory, but may use only "
+            f"{allowed / 1e9:.1f} GB.\n"
+            f"Hint: give --memory-limit {-(-needed // 10**9)}GB, or use a longer --time-bucket."
         )
         self.needed = needed
         self.allowed = allowed
@@ -184,7 +184,7 @@ class SignalTooShortError(AnalysisError):
 
     def __init__(self, *, found: int, needed: int) -> None:
         super().__init__(
-            f"the signal has {found} samples, at least {needed} are needed.\n"
+            f"the signal has {found} samples, but at least {needed} are needed.\n"
             "Hint: choose a higher --frequency or a longer time range."
         )
         self.found = found

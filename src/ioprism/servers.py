@@ -45,7 +45,7 @@ def validate(*, servers: int = 16, days: float = 4.0, seed: int = 1) -> Validati
 
 
 def write_page(
-    found: MachineReport,
+    machine: MachineReport,
     path: str | Path,
     *,
     peak_read: float | None = None,
@@ -55,4 +55,4 @@ def write_page(
     """Write the self-contained page of a machine."""
     from ioprism.reports.to_html.servers import write_page as write
 
-    write(found, Path(path), peaks={"read": peak_read, "write": peak_write}, force=force)
+    write(machine, Path(path), peaks={"read": peak_read, "write": peak_write}, force=force)

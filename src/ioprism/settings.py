@@ -26,75 +26,75 @@ class Thresholds:
     """When a rule fires. Shares are from 0 to 1, sizes bytes, times seconds of one rank."""
 
     negligible_share: float = _limit(
-        0.01, "nothing is high below this share of the run time, for the rank most concerned"
+        0.01, "findings below this share of the run time (of the rank most affected) are not high"
     )
     negligible_seconds: float = _limit(
-        0.05, "nothing is high below this time, for the rank most concerned", unit="s"
+        0.05, "findings below this time (of the rank most affected) are not high", unit="s"
     )
-    small_bytes: float = _limit(
-        2**20, "a request shorter than this is small", unit="B", source=PAPER
-    )
+    small_bytes: float = _limit(2**20, "requests below this size are small", unit="B", source=PAPER)
     small_requests: float = _limit(0.1, "share of reads or writes that are small", source=PAPER)
     random_operations: float = _limit(
         0.2, "share of reads or writes that jump backwards", source=PAPER
     )
     sequential_operations: float = _limit(
-        0.8, "share of reads or writes that go forward, to be called sequential", source=PAPER
+        0.8, "share of reads or writes that go forward: sequential from here on", source=PAPER
     )
     misaligned_requests: float = _limit(
-        0.1, "share of requests off the file's or the memory's alignment", source=PAPER
+        0.1, "share of requests not aligned in file or memory", source=PAPER
     )
     redundant_bytes: float = _limit(
-        0.1, "share of bytes that were moved before, at the same place of the same file"
+        0.1, "share of bytes already moved before, at the same place of the same file"
     )
     sieved_bytes: float = _limit(
-        0.1, "bytes that MPI-IO reads in files that it is only told to write, of those it writes"
+        0.1, "bytes MPI-IO reads from files the program only writes, relative to the bytes written"
     )
     stdio_bytes: float = _limit(
-        0.1, "share of bytes that pass through STDIO, console streams aside", source=PAPER
+        0.1, "share of bytes that pass through STDIO, without console streams", source=PAPER
     )
     operation_imbalance: float = _limit(
-        0.1, "by how much reads and writes differ, of their sum", source=PEER
+        0.1, "difference of reads and writes, relative to their sum", source=PEER
     )
     metadata_seconds: float = _limit(30.0, "metadata time of one rank", unit="s", source=PAPER)
-    metadata_share: float = _limit(0.1, "metadata time of one rank, of the run time")
-    metadata_of_io: float = _limit(0.5, "metadata time of all ranks, of their I/O time")
+    metadata_share: float = _limit(0.1, "metadata time of one rank, relative to the run time")
+    metadata_of_io: float = _limit(0.5, "metadata time of all ranks, relative to their I/O time")
     rank_0_factor: float = _limit(
-        1.5, "rank 0's calls and bytes over those of the next busiest rank", unit="ratio"
+        1.5, "rank 0's calls and bytes relative to the next busiest rank", unit="ratio"
     )
     rank_data_imbalance: float = _limit(
-        0.15, "how far the mean rank's bytes stay behind the busiest one's", source=PAPER
+        0.15, "how far the mean rank's bytes are below those of the busiest rank", source=PAPER
     )
     rank_time_imbalance: float = _limit(
-        0.3, "how far the mean rank's I/O time stays behind the slowest one's; 0.15 in the "
-        "paper, of a sum that grows with the ranks: public logs of even jobs reach 0.27"
+        0.3, "how far the mean rank's I/O time is below that of the slowest; 0.15 in the "
+        "paper, for a sum that grows with the ranks: balanced public logs reach 0.27"
     )  # fmt: skip
     imbalance_seconds: float = _limit(
-        0.5, "ranks that wait shorter than this for the slowest are even", unit="s"
+        0.5, "ranks that wait less than this for the slowest are balanced", unit="s"
     )
     straggler_factor: float = _limit(
-        2.0, "a straggler's I/O time over that of the middle rank", unit="ratio"
+        2.0, "a straggler's I/O time relative to the median rank", unit="ratio"
     )
     file_imbalance: float = _limit(
-        0.3, "standard deviation over mean of the bytes that ranks move in one file", source=PEER
+        0.3,
+        "standard deviation relative to the mean of the bytes that ranks move in one file",
+        source=PEER,
     )
     imbalance_bytes: float = _limit(
-        2**20, "files that move less are not looked at for imbalance", unit="B"
+        2**20, "files with less traffic are not checked for imbalance", unit="B"
     )
     collective_operations: float = _limit(
-        0.5, "share of MPI-IO calls that are collective, to be called so", source=PEER
+        0.5, "share of MPI-IO calls that are collective: collective use from here on", source=PEER
     )
     aggregator_share: float = _limit(
         0.9, "share of a collective file's bytes that pass through one rank"
     )
-    small_total: float = _limit(2**20, "a job that moves less per rank moves little data", unit="B")
-    phases: float = _limit(100, "more phases than this are many", unit="count")
+    small_total: float = _limit(2**20, "jobs that move less per rank move little data", unit="B")
+    phases: float = _limit(100, "more phases than this are too many", unit="count")
     phase_stragglers: float = _limit(0.5, "share of the phases that wait for one rank")
     hideable_share: float = _limit(
         0.05, "share of the run time in phases that the following gap could hide"
     )
     tiny_file_bytes: float = _limit(2**20, "a file with less traffic is tiny", unit="B")
-    tiny_files: float = _limit(1000, "more tiny files than this are many", unit="count")
+    tiny_files: float = _limit(1000, "more tiny files than this are too many", unit="count")
     seeks: float = _limit(0.5, "seeks per read or write", unit="ratio")
     syncs_per_write: float = _limit(0.1, "syncs per write", unit="ratio")
     syncs: float = _limit(10, "syncs of one file by one rank", unit="count")
@@ -106,20 +106,18 @@ class Thresholds:
     )
     target_share: float = _limit(0.5, "share of bytes on one storage target")
     target_imbalance: float = _limit(
-        0.3, "how far the mean storage target's bytes stay behind the busiest one's"
+        0.3, "how far the mean storage target's bytes are below those of the busiest"
     )
     target_ranks: float = _limit(64, "ranks that share one storage target", unit="count")
     slow_target_factor: float = _limit(
-        2.0, "rate of the slowest other storage target over that of a slow one", unit="ratio"
+        2.0, "rate of the slowest other storage target relative to that of a slow one", unit="ratio"
     )
     others_load: float = _limit(
-        0.5, "what other jobs move on the servers while the job runs, of the most that all moved "
-        "in one of the times as long that follow each other in the week before and after, at most "
-        "5000 on each side"
+        0.5, "what other jobs move on the servers while the job runs, relative to the most that "
+        "all jobs moved in any period of that length in the week before and after (at most 5000 "
+        "periods on each side)"
     )  # fmt: skip
-    alignment: float = _limit(
-        4096, "what offsets are measured against where the trace names no alignment", unit="B"
-    )
+    alignment: float = _limit(4096, "alignment to assume where the trace names none", unit="B")
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -130,8 +128,8 @@ class Thresholds:
                 or not 0 <= value < INFINITE
             ):
                 raise UsageError(
-                    f"the threshold {limit.name} is {value!r}, which is no finite number "
-                    "from 0 on.\n"
+                    f"the threshold {limit.name} is {value!r}, which is not a finite "
+                    "number of at least 0.\n"
                     f"Hint: its default is {limit.default}."
                 )
 
@@ -147,7 +145,7 @@ class PhaseSettings:
         if any(value is not None and not value >= 0 for value in (self.deviations, self.gap)):
             raise UsageError(
                 f"phases cannot be joined with {self.deviations} deviations and a gap of "
-                f"{self.gap} s.\nHint: give numbers from 0 on."
+                f"{self.gap} s.\nHint: give numbers of at least 0."
             )
 
 
@@ -163,11 +161,11 @@ def read_thresholds(path: Path) -> Thresholds:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
-            f"{path}: this is no TOML ({error}).\nHint: write lines such as small_requests = 0.2"
+            f"{path}: this is not TOML ({error}).\nHint: write lines such as small_requests = 0.2"
         ) from error
     table = given.get("thresholds", given)
     if not isinstance(table, dict):
-        raise UsageError(f"{path}: thresholds is no table.\nHint: write [thresholds] on a line.")
+        raise UsageError(f"{path}: thresholds is not a table.\nHint: write [thresholds] on a line.")
     _check_names(path, table)
     return Thresholds(**table)
 

@@ -70,6 +70,11 @@ def format_count(number: float | None) -> str:
     return "unknown" if number is None else f"{number:,.0f}"
 
 
+def format_counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Show how many there are of something: ``1 host``, ``1,234 hosts``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def _three_digits(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:.{min(digits, 2)}f}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from weakref import ref
 
+import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.analyses.background_load import background_load
+from ioprism.analyses.background_load import background_load, loads_between
 from tests.analyses.job_metrics.sources import Memory, samples
 
 START = 1_700_000_000.0
@@ -40,6 +41,16 @@ def test_what_counters_do_not_cover_is_known(end: float, coverage: float) -> Non
     seen = background_load(Memory(growing("a", [10] * 8)), start=START, end=START + end)
 
     assert seen.coverage == pytest.approx(coverage)
+
+
+def test_many_times_are_answered_in_one_reading() -> None:
+    source = Memory(pl.concat([growing("a", [5] * 4 + [50] * 4), growing("b", [1] * 8)]))
+    starts, ends = np.array([0.0, 20.0, 70.0]) + START, np.array([40.0, 60.0, 90.0]) + START
+
+    moved, known = loads_between(source, starts, ends)
+
+    assert moved == pytest.approx([24, 114, 51])
+    assert known == pytest.approx([1.0, 1.0, 0.5])
 
 
 def test_one_sample_covers_nothing() -> None:

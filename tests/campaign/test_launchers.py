@@ -179,7 +179,7 @@ def test_ior_knows_what_it_cannot_do(programs: Path) -> None:
     assert launcher.obstacle(WritePattern(1, 1, 1, node_list=(1,))) is None
     assert "more nodes" in (launcher.obstacle(WritePattern(2, 1, 1)) or "")
     told = Ior("jsrun", {1: "nid1"}).obstacle(WritePattern(1, 1, 1, node_list=(1,)))
-    assert told == "jsrun cannot be told which nodes to use"
+    assert told == "jsrun does not allow choosing the nodes"
 
 
 def test_hosts_of_a_slurm_job_get_their_node_numbers(

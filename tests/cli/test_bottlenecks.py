@@ -217,7 +217,7 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["bottlenecks", LOG, "--layer", "moon"], 2, "there is no layer 'moon'"),
         (["bottlenecks", LOG, "--export", "x.doc"], 2, ".csv or .parquet"),
         (["bottlenecks", LOG, "--engine", "local", "--workers", "2"], 2, "are for --engine dask"),
-        (["bottlenecks", LOG, "--memory-limit", "3"], 2, "too little"),
+        (["bottlenecks", LOG, "--memory-limit", "3"], 2, "not enough to work with"),
         (["bottlenecks", LOG, "--memory-limit", "much"], 2, "is not a size"),
         (["bottlenecks", DATA / "l_killed_job_merged.darshan", "--views", "time"], 1,
          "this needs single calls"),
@@ -228,9 +228,9 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["inspect", LOG, "stragglers", "--layer", "posix", "--time-bucket", "2"], 2,
          "--time-bucket, --layer would change nothing: 'stragglers' is a finding"),
         (["inspect", LOG, "stragglers", "--rules", __file__], 2, "--rules would change nothing"),
-        (["inspect", LOG, "stragglers", "--servers", DATA], 1, "no store of server counters"),
+        (["inspect", LOG, "stragglers", "--servers", DATA], 1, "not a store of server counters"),
         (["inspect", LOG, "XX99", "--thresholds", __file__], 2,
-         "--thresholds would change nothing: 'XX99' is no code of a finding"),
+         "--thresholds would change nothing: 'XX99' is not the code of a finding"),
     ],
 )  # fmt: skip
 def test_failures_are_one_message_and_a_code(args: list[object], code: int, message: str) -> None:
@@ -249,6 +249,6 @@ def test_a_rule_file_is_checked_without_a_trace(tmp_path: Path) -> None:
     bad.write_text("[a]\ncondition='tine > 1 s'\n[[a.reasons]]\nmessage='{time}'")
     fields = CliRunner().invoke(check, ["--fields"])
 
-    assert "1 rules are sound" in CliRunner().invoke(check, [str(good)]).output
+    assert "1 rule valid" in CliRunner().invoke(check, [str(good)]).output
     assert CliRunner().invoke(check, [str(bad)]).exit_code == 1
     assert "small_read_time" in fields.output

@@ -86,7 +86,7 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
     [
         (["characterise", "nowhere.darshan"], 1, "nowhere.darshan: no such file or folder"),
         (["characterise"], 2, "Missing argument 'TRACE...'"),
-        (["characterise", str(LOG), "--format", "x"], 2, "no format is called 'x'"),
+        (["characterise", str(LOG), "--format", "x"], 2, "there is no format 'x'"),
         (["characterise", __file__], 1, "no reader recognises this"),
         (["explode"], 2, "No such command 'explode'"),
         (["characterise", "\x1b[31m"], 1, "\\x1b[31m: no such file or folder"),
@@ -116,7 +116,7 @@ def test_convert_keeps_a_trace_and_leaves_an_existing_one_alone(tmp_path: Path) 
     kept = json.loads(run("characterise", tmp_path / "kept", "--json").stdout)
 
     assert again.exit_code == 1
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
     assert kept["totals"] == json.loads(run("characterise", LOG, "--json").stdout)["totals"]
 
 

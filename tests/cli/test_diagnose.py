@@ -70,7 +70,7 @@ def test_a_healthy_job_is_told_that_nothing_is_worth_changing() -> None:
     done = run(HEALTHY)
 
     assert done.exit_code == 0
-    assert "Nothing worth changing was found." in done.output
+    assert "No cause was found." in done.output
 
 
 def test_top_shortens_the_list_but_not_the_ledger(slow_target: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_person_reads_the_same_with_advice() -> None:
     result = run("insights", STRAGGLER)
 
     assert result.exit_code == 0
-    assert "HIGH The slowest rank is 11.4 s in I/O" in result.output
+    assert "HIGH The slowest rank spends 11.4 s in I/O" in result.output
     assert "[stragglers]" in result.output
     assert "→" in result.output
     assert "needs counters of the file-system servers" in " ".join(result.output.split())
@@ -141,7 +141,7 @@ def test_a_folder_that_is_no_store_is_said_once(tmp_path: Path) -> None:
     result = run("insights", STRAGGLER, RANK_0, "--servers", tmp_path)
 
     assert result.exit_code == 1
-    assert "no store of server counters" in result.output
+    assert "not a store of server counters" in result.output
 
 
 def test_all_shows_snippets() -> None:
@@ -178,12 +178,12 @@ def test_thresholds_come_from_a_file(tmp_path: Path) -> None:
     [
         ("stragler_factor = 3", "did you mean straggler_factor?"),
         ("nonsense = 3", "ioprism rules --thresholds"),
-        ("straggler_factor = 'x'", "which is no finite number from 0 on"),
-        ("straggler_factor = -1", "which is no finite number from 0 on"),
-        ("small_bytes = inf", "which is no finite number from 0 on"),
-        ("x = " + "[" * 2000, "this is no TOML"),
-        ("= 3", "this is no TOML"),
-        ("thresholds = 3", "thresholds is no table"),
+        ("straggler_factor = 'x'", "which is not a finite number of at least 0"),
+        ("straggler_factor = -1", "which is not a finite number of at least 0"),
+        ("small_bytes = inf", "which is not a finite number of at least 0"),
+        ("x = " + "[" * 2000, "this is not TOML"),
+        ("= 3", "this is not TOML"),
+        ("thresholds = 3", "thresholds is not a table"),
     ],
 )
 def test_a_wrong_threshold_is_wrong_usage_with_a_hint(

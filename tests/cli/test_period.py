@@ -93,7 +93,7 @@ def test_a_page_is_written_and_not_overwritten(bursts: Path, tmp_path: Path) -> 
     again = run(bursts, "-o", page)
 
     assert again.exit_code == 1
-    assert "exists already" in again.stderr
+    assert "already exists" in again.stderr
     assert page.read_bytes() == before
 
 

@@ -193,7 +193,7 @@ def test_a_benchmark_notes_what_it_moved_and_finds_it_in_the_counters(tmp_path: 
     noted["phases"][0]["bytes"] *= 2
     record.write_text(json.dumps(noted))
     assert run("validate", "--record", record, "--store", store).exit_code == 1
-    assert "no record" in run("validate", "--record", raw, "--store", store).output
+    assert "not the record" in run("validate", "--record", raw, "--store", store).output
 
 
 FULL_DISK = """
@@ -246,7 +246,7 @@ def test_the_job_table_can_be_exported(machine: Path, tmp_path: Path) -> None:
 
     assert table.height == pl.read_csv(tmp_path / "jobs.csv").height > 10
     again = run("jobs", "--store", machine / "store", "--export", tmp_path / "jobs.csv")
-    assert (again.exit_code, "exists already" in again.output) == (1, True)
+    assert (again.exit_code, "already exists" in again.output) == (1, True)
     wrong = run("jobs", "--store", machine / "store", "--export", tmp_path / "jobs.xls")
     assert wrong.exit_code == 2
 
@@ -276,10 +276,10 @@ def test_the_chain_recovers_what_was_simulated() -> None:
     [
         (("ingest", "nothing", "--store", "s"), 1, "no such file or folder"),
         (("ingest", __file__, "--store", "s"), 1, "no reader recognises this"),
-        (("jobs", "--store", "nothing"), 1, "no store of server counters"),
+        (("jobs", "--store", "nothing"), 1, "not a store of server counters"),
         (("jobs", "--store", "nothing", "--grid", "odd"), 2, "is not one of"),
         (("simulate", "x", "--days", "0.1", "--servers", "1", "--seed", "7"), 2, "no job fits"),
-        (("ingest", "x", "--store", "s", "--time", "1e300"), 2, "is no time"),
+        (("ingest", "x", "--store", "s", "--time", "1e300"), 2, "is not a time"),
     ],
 )
 def test_what_cannot_be_done_is_one_message(
@@ -301,9 +301,9 @@ def test_bad_settings_are_one_message(machine: Path, tmp_path: Path) -> None:
     store = ("--store", machine / "store")
     for arguments, code, message in [
         (("jobs", *store, "--thresholds", "many"), 2, "is not a size"),
-        (("jobs", *store, "--min-runtime", 1e9), 1, "jobs are left out"),
+        (("jobs", *store, "--min-runtime", 1e9), 1, "left out: shorter than"),
         (("jobs", *store, "--jobs", DATA / "A_aligned.counters.csv"), 1, "no reader recognises"),
-        (("jobs", *store, "--server-map", DATA / "A_aligned.jobs.csv"), 1, "no map from nodes"),
+        (("jobs", *store, "--server-map", DATA / "A_aligned.jobs.csv"), 1, "not a map from nodes"),
         (("report", *store, "--peak-read", "x", "-o", tmp_path / "x.html"), 2, "is not a size"),
     ]:
         result = run(*arguments)

@@ -142,3 +142,26 @@ def test_an_existing_page_is_kept_unless_forced(store: Path, tmp_path: Path) -> 
     assert kept.exit_code != 0
     assert replaced.exit_code == 0
     assert "ioprism site" in page.read_text()
+
+
+def test_the_counters_of_the_servers_say_what_others_moved(store: Path, tmp_path: Path) -> None:
+    job = answer("jobs", "--store", store, "--top", 1)["jobs"][0]
+    begin, end = job["start"] - 600, job["start"] + job["runtime"] + 600
+    rows = ["t,server,br,bw,rdc,wc,oc,cc"]
+    rows += [f"{time:.0f},oss1,0,{1e9 * (time - begin):.0f},0,0,0,0" for time in
+             (begin + 10 * step for step in range(int((end - begin) / 10) + 1))]  # fmt: skip
+    counters, servers = tmp_path / "counters.csv", tmp_path / "servers.store"
+    counters.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    ingested = CliRunner().invoke(
+        main, ["servers", "ingest", str(counters), "--store", str(servers)]
+    )
+    assert ingested.exit_code == 0, ingested.output
+
+    known = {
+        row["job"]: row["others_rate"]
+        for row in answer("jobs", "--store", store, "--top", 0, "--servers", servers)["jobs"]
+    }
+
+    own = (job["bytes_read"] + job["bytes_written"]) / job["runtime"]
+    assert known[job["job"]] == pytest.approx(1e9 - own, rel=1e-3)
+    assert None in known.values()

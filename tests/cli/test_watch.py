@@ -14,9 +14,9 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["watch"], 2, "Hint: say --zmq ipc://FILE"),
-        (["watch", "--zmq", "somewhere"], 2, "no address to listen on"),
-        (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "no address to listen on"),
+        (["watch"], 2, "Hint: use --zmq ipc://FILE"),
+        (["watch", "--zmq", "somewhere"], 2, "not an address to listen on"),
+        (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "not an address to listen on"),
         (["watch", "--unprotected", "--zmq", "tcp://203.0.113.1:1"], 2, "cannot listen on"),
         (
             ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--max-message", "big"],
@@ -28,7 +28,7 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
         (
             ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)],
             1,
-            "no state of",
+            "not a state of",
         ),
         (["replay", str(LOG)], 2, "--zmq"),
         (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),
@@ -47,7 +47,7 @@ def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     result = CliRunner().invoke(main, ["replay", str(LOG), "--zmq", "tcp://127.0.0.1:9"])
 
     assert result.exit_code == 1
-    assert "nobody takes messages" in result.stderr and "Hint: start" in result.stderr
+    assert "nobody receives messages" in result.stderr and "Hint: start" in result.stderr
 
 
 def test_what_other_machines_can_reach_is_said() -> None:

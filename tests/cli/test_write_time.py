@@ -85,7 +85,7 @@ def test_a_model_is_not_overwritten_unasked(trained: Path) -> None:
     done = run("train", "--store", trained / "s.db", "-o", trained / "m.json")
 
     assert done.exit_code == 1
-    assert "exists already" in done.output
+    assert "already exists" in done.output
     assert (trained / "m.json").read_bytes() == before
 
 
@@ -213,7 +213,7 @@ def test_a_job_script_is_written_once(tmp_path: Path) -> None:
 
     assert run(*asked).exit_code == 0
     assert "--fail-on waiting" in (tmp_path / "job.sh").read_text()
-    assert "exists already" in run(*asked).output
+    assert "already exists" in run(*asked).output
 
 
 def command(*arguments: object) -> list[str]:
@@ -259,7 +259,7 @@ def test_sampling_on_this_machine_survives_a_kill(tmp_path: Path) -> None:
 
     refused = run("train", "--store", store, "-o", model)
     assert refused.exit_code == 1
-    assert "one scale cannot tell" in refused.output
+    assert "one scale does not show" in refused.output
     assert run("train", "--store", store, "-o", model, "--one-scale").exit_code == 0
     sets = answer("evaluate", "--store", store, "--model", model)["sets"]
     assert {s["name"]: s["samples"] for s in sets}["training scales"] == patterns
@@ -281,7 +281,7 @@ def test_what_cannot_run_here_is_told_and_the_rest_is_sampled(tmp_path: Path) ->
     )  # fmt: skip
 
     assert done.exit_code == 0
-    assert "1 patterns cannot run here: the built-in writer runs on this node only" in done.stderr
+    assert "1 pattern cannot run here: the built-in writer runs on this node only" in done.stderr
 
 
 def one_line_error(done: Result, code: int = 1) -> str:
@@ -300,7 +300,7 @@ def test_bad_input_is_refused_and_nothing_is_lost(trained: Path, tmp_path: Path)
     bad.write_text(HEADER + "\n1,1,4,1000000,,,99999,5\n")
     assert "node 99999 is unknown" in one_line_error(run("import", bad, "--store", store))
     again = run("import", trained / "r.csv", "--store", store)
-    assert "the same runs are in it already" in one_line_error(again)
+    assert "it already contains the same runs" in one_line_error(again)
     other = tmp_path / "c.db"
     bad.write_text(HEADER + "\n1,1,4,1000000,,,9,5\n")
     assert run("import", bad, "--system", "cetus", "--store", other).exit_code == 0

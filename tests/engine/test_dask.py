@@ -173,7 +173,7 @@ def test_an_address_that_is_none_is_refused_at_once(address: str) -> None:
 def test_a_worker_that_dies_again_and_again_is_named_with_the_reason(job: Trace) -> None:
     engine = DaskEngine(workers=1, memory_limit=300_000_000)
 
-    with pytest.raises(AnalysisError, match=r"workers ended .*their memory was full"):
+    with pytest.raises(AnalysisError, match=r"workers kept dying .*they ran out of memory"):
         engine.run(replace(job, partitions=(GreedyPartition(),)), VIEWS[2])
 
 

@@ -97,7 +97,9 @@ def test_a_result_that_does_not_fit_is_refused_with_what_it_needs(
     monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
     monkeypatch.setattr(shards, "MADE_OF_IT", 10**6)
 
-    with pytest.raises(NotEnoughMemoryError, match=r"GB, and may use 0.5 GB(.|\n)*--memory-limit"):
+    with pytest.raises(
+        NotEnoughMemoryError, match=r"GB of memory, but may use only 0.5 GB(.|\n)*--memory-limit"
+    ):
         LocalEngine(memory_limit=500_000_000).run(
             trace_of(*events.iter_slices(100)), MainView(bucket=0.01)
         )

@@ -69,7 +69,7 @@ def test_what_is_no_result_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
 
-    with pytest.raises(BrokenTraceError, match="no benchmark result"):
+    with pytest.raises(BrokenTraceError, match="not a benchmark result"):
         read_ceiling(path)
 
 
@@ -84,4 +84,4 @@ def test_a_job_is_shown_beside_the_ceiling() -> None:
     assert relation["operation"] == "write"
     assert relation["job"] == pytest.approx(write["bytes"] * 4 / write["time"])
     assert relation["share"] == pytest.approx(relation["job"] / relation["ceiling"])
-    assert "Beside IOR, 4 tasks, requests of 1.00 MiB" in text
+    assert "Compared with IOR, 4 tasks, requests of 1.00 MiB" in text

@@ -57,5 +57,5 @@ def test_a_missing_file_and_one_without_layouts_are_refused(tmp_path: Path) -> N
         read_layout(tmp_path / "none")
     empty = tmp_path / "empty"
     empty.write_text("hello\n")
-    with pytest.raises(BrokenTraceError, match="no file's storage targets"):
+    with pytest.raises(BrokenTraceError, match="does not list the storage targets"):
         read_layout(empty)

@@ -58,11 +58,11 @@ def test_a_call_with_impossible_times_is_left_out_and_counted(
     trace = trace_of({"start": [0.0, start], "end": [1.0, end], "bytes": [5, 7]})
 
     assert trace.events()["bytes"].to_list() == [5]
-    assert trace.completeness.warnings == ("made: 1 calls with impossible times left out",)
+    assert trace.completeness.warnings == ("made: 1 call with impossible times left out",)
 
 
 @pytest.mark.parametrize("size", [-1, LARGEST_PLAUSIBLE + 1])
-@pytest.mark.parametrize(("column", "what"), [("bytes", "a size"), ("offset", "an offset")])
+@pytest.mark.parametrize(("column", "what"), [("bytes", "size"), ("offset", "offset")])
 def test_a_size_that_cannot_be_is_left_out_of_its_call_and_counted(
     size: int, column: str, what: str
 ) -> None:
@@ -70,7 +70,7 @@ def test_a_size_that_cannot_be_is_left_out_of_its_call_and_counted(
 
     assert trace.events()[column].to_list() == [None, 7, None]
     assert trace.completeness.warnings == (
-        f"made: 1 calls have {what} that cannot be true; it is left out",
+        f"made: 1 call with an impossible {what}, which is left out",
     )
 
 
@@ -121,4 +121,4 @@ def test_a_table_of_impossible_values_is_characterised_without_nan(
     assert result.exit_code == 0
     assert "nan" not in result.stdout and "inf" not in result.stdout
     assert "4 calls with impossible times left out" in result.stderr
-    assert "3 calls have a size that cannot be true" in result.stderr
+    assert "3 calls with an impossible size" in result.stderr

@@ -57,7 +57,7 @@ def test_unknown_content_names_what_was_tried(tmp_path: Path, content: bytes) ->
 
 
 def test_an_unknown_format_name_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no format is called 'otf9'"):
+    with pytest.raises(UsageError, match="there is no format 'otf9'"):
         read_trace(LOG, format_name="otf9")
 
 

@@ -144,7 +144,7 @@ def test_of_too_many_jobs_the_largest_are_kept(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(html_form, "MOST_JOBS", 2)
     text = html_form.page(hostile_machine(), peaks={})
 
-    assert "the 2 that moved most are on this page" in text
+    assert "this page shows the 2 of" in text
 
 
 def test_assets_are_part_of_the_package() -> None:

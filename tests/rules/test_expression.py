@@ -74,9 +74,9 @@ def test_conditions_and_missing_values(text: str, expected: list[bool]) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "problem"),
     [
-        ("time > 5", 6, "seconds cannot meet a plain number"),
-        ("time + size > 0", 6, "seconds cannot meet bytes"),
-        ("max(time, size) > 0", 11, "seconds cannot meet bytes"),
+        ("time > 5", 6, "seconds cannot be combined with a plain number"),
+        ("time + size > 0", 6, "seconds cannot be combined with bytes"),
+        ("max(time, size) > 0", 11, "seconds cannot be combined with bytes"),
         ("reed_time > 0", 1, "there is no field 'reed_time'"),
         ("time >", 7, "is missing here"),
         ("(time > 0", 10, r"'\)' is missing here"),
@@ -85,12 +85,12 @@ def test_conditions_and_missing_values(text: str, expected: list[bool]) -> None:
         ("time and count", 1, "true or false is needed"),
         ("(time > 0) + 1 > 0", 2, "a quantity is needed"),
         ("5 parsec > 0", 3, "should end before 'parsec'"),
-        ("5x > 0", 2, "no unit"),
+        ("5x > 0", 2, "not a unit"),
         ("1e999 > 0", 1, "too large"),
         ("", 1, "is missing here"),
-        ("time = 0", 6, "no place"),
+        ("time = 0", 6, "not allowed"),
         ("abs(1, 2) > 0", 8, "takes 1 argument"),
-        ("and", 1, "'and' cannot stand here"),
+        ("and", 1, "'and' is not allowed here"),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, column: int, problem: str) -> None:

@@ -175,7 +175,7 @@ def test_keys_are_never_overwritten(keys: Path) -> None:
     before = (keys / "server.key").read_text()
     result = CliRunner().invoke(main, ["watch", "--keygen", str(keys)])
 
-    assert result.exit_code == 1 and "exists already" in result.stderr
+    assert result.exit_code == 1 and "already exists" in result.stderr
     assert (keys / "server.key").read_text() == before
 
 
@@ -276,7 +276,7 @@ def test_a_full_disk_does_not_end_the_service(
     assert saving == [False, True]
     assert job.messages == 2  # also what came while the disk was full
     assert said == [
-        "warning: the state cannot be saved (No space left on device); answers go on",
+        "warning: the state cannot be saved (No space left on device); predictions continue",
         "the state is saved again",
     ]
     assert service.counts.unsaved == 2

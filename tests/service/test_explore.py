@@ -183,7 +183,7 @@ def test_a_port_that_is_taken_is_one_clear_error(server: ExploreServer) -> None:
 
 def test_a_port_that_does_not_exist_is_wrong_usage() -> None:
     with (
-        pytest.raises(UsageError, match="is no port"),
+        pytest.raises(UsageError, match="is not a port"),
         exploring(read_trace(LOG), engine=LocalEngine(), port=70_000),
     ):
         pass

@@ -37,7 +37,7 @@ def report(start: float) -> bytes:
 
 def watched(path: Path, *, limit: int = LIMIT, **settings: Path) -> Watch:
     service = Watch(WatchSettings(save_to=settings.get("save_to")))
-    service.followers.append(Follower(path, job=path.name, largest=limit))
+    service.sources.append(Follower(path, job=path.name, largest=limit))
     service.restore()
     return service
 

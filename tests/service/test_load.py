@@ -73,7 +73,7 @@ def test_a_message_alone_is_answered_at_once() -> None:
 def test_a_message_counts_as_waiting_since_the_socket_was_last_empty() -> None:
     context, service = zmq.Context(), Watch(WatchSettings())
     source = PullSource(context, FREE, job="job", largest=2**20)
-    service.pulls.append(source)
+    service.sources.append(source)
     before = source.empty_at
     with sender(source.address) as send:
         send(burst(0.0))

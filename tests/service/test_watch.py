@@ -120,7 +120,7 @@ def test_a_damaged_state_is_one_message(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     assert done.returncode == 1
-    assert "no state of `ioprism watch`" in done.stderr and "Traceback" not in done.stderr
+    assert "not a state of `ioprism watch`" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_subscribers_and_clients_of_ftio_hear_predictions() -> None:
@@ -248,7 +248,7 @@ def test_news_are_lines_where_nobody_looks() -> None:
     out, err = process.communicate(timeout=PATIENCE)
 
     assert "a rhythm of 10.0 s" in out and "\x1b" not in out
-    assert "10 messages, 0 pieces dropped" in err
+    assert "10 messages, 0 records dropped" in err
 
 
 def test_a_line_is_json_without_end_of_line_or_nan() -> None:

@@ -154,7 +154,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
     with pytest.raises(OutputError, match="holds something else"):
         take(tmp_path, raw)
-    with pytest.raises(BrokenTraceError, match="no store of server counters"):
+    with pytest.raises(BrokenTraceError, match="not a store of server counters"):
         open_store(tmp_path)
     with pytest.raises(NoSuchTraceError):
         take(tmp_path / "store", tmp_path / "nothing")

@@ -160,7 +160,7 @@ def test_a_folder_that_a_killed_run_had_moved_away_comes_back(folder: Path) -> N
     dead.wait()
     gone = folder / f".a.{atomic._here()}-{dead.pid}-0{atomic.OLD}"
     (folder / "a").rename(gone)
-    with pytest.raises(OutputError, match="exists already"):
+    with pytest.raises(OutputError, match="already exists"):
         _folder_with(folder / "a", "new")
 
     assert (folder / "a/marker").read_text() == "old"
@@ -187,7 +187,7 @@ def test_nothing_is_written_through_links_pipes_and_devices(folder: Path, kind: 
     else:
         target.symlink_to(other)
         other.write_text("kept") if kind == "link" else None
-    with pytest.raises(OutputError, match="nothing is written through it"):
+    with pytest.raises(OutputError, match="nothing is written to it"):
         atomic_write(target, replace=True).__enter__()
 
     assert not other.exists() or other.read_text() == "kept"
@@ -218,7 +218,7 @@ def test_what_exists_is_not_replaced_unasked(writer: Writer, inputs: Path, folde
     before = content(folder / writer.target)
     code, said = run(writer.command(inputs, folder))
 
-    assert code == 1 and "exists already" in said and "--force" in said
+    assert code == 1 and "already exists" in said and "--force" in said
     assert content(folder / writer.target) == before
     assert not leftovers(folder)
 

@@ -78,7 +78,7 @@ def test_memory_is_storage_too(store: Path) -> None:
 
 
 def test_storage_that_nobody_knows_is_one_message() -> None:
-    with pytest.raises(TraceError, match="not understood"):
+    with pytest.raises(TraceError, match="cannot be used"):
         read_trace(Path("nowhere://bucket/job.store"))
 
 

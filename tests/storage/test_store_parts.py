@@ -98,5 +98,5 @@ def test_a_store_is_not_replaced_unasked(job: Trace, tmp_path: Path) -> None:
 
 
 def test_workers_write_stores_only(job: Trace, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="stores only"):
+    with pytest.raises(UsageError, match="write only stores"):
         convert(job, tmp_path / "events.csv", engine=Workers())

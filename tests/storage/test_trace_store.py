@@ -76,7 +76,7 @@ def test_nothing_is_overwritten_unasked(trace: Trace, tmp_path: Path) -> None:
     write_store(trace, tmp_path / "kept")
     before = (tmp_path / "kept" / MANIFEST).read_bytes()
 
-    with pytest.raises(OutputError, match="exists already and is left as it is"):
+    with pytest.raises(OutputError, match="already exists and is left as it is"):
         write_store(trace, tmp_path / "kept")
     assert (tmp_path / "kept" / MANIFEST).read_bytes() == before
 
@@ -121,9 +121,9 @@ def test_an_interrupted_write_leaves_nothing_behind(trace: Trace, tmp_path: Path
         ({"ioprism_store": 99}, "has version 99"),
         ({"events": ["../../etc/passwd"]}, "not a plain file name"),
         ({"events": ["gone.parquet"]}, "gone.parquet is missing"),
-        ({"job": {"ranks": 1}}, "lacks something"),
-        ({"job": None}, "lacks something"),
-        ({"warnings": None}, "lacks something"),
+        ({"job": {"ranks": 1}}, "is incomplete"),
+        ({"job": None}, "is incomplete"),
+        ({"warnings": None}, "is incomplete"),
     ],
 )
 def test_a_damaged_manifest_is_one_clear_error(

@@ -264,12 +264,15 @@ def test_a_workload_without_io_has_no_events() -> None:
     [
         ({"ranks": 0}, "at least one rank"),
         ({"ranks": 2, "hosts": 3}, "no more hosts than ranks"),
-        ({"stragglers": (Straggler(9),)}, "not among the 8"),
+        ({"stragglers": (Straggler(9),)}, "not one of the 8"),
         ({"bursts": (replace(SHARED, repetitions=2),)}, "period must be longer"),
         ({"bursts": (PERIODIC,), "stragglers": (Straggler(1, 6.0),)}, "period must be longer"),
         ({"bursts": (replace(SHARED, collective=True),)}, "only MPI-IO"),
         ({"bursts": (replace(SHARED, aggregators=9),)}, "cannot be 9 aggregators"),
-        ({"bursts": (replace(SHARED, requests=Requests(1, 1, random=1.5)),)}, "shares from 0 to 1"),
+        (
+            {"bursts": (replace(SHARED, requests=Requests(1, 1, random=1.5)),)},
+            "shares between 0 and 1",
+        ),
         (
             {
                 "bursts": (

@@ -59,6 +59,28 @@ def background_load(source: CounterSource, *, start: float, end: float) -> Backg
     )
 
 
+def loads_between(source: CounterSource, starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """Return what all servers moved from each start to its end, and the share of it that is known.
+
+    Starts and ends are seconds since 1970. Every server is read once, however many times are asked.
+    """
+    names = source.servers()
+    asked = np.concatenate([starts, ends])
+    edges = np.unique(np.round(asked * SECOND).astype(np.int64))
+    moved, known = np.zeros(len(edges)), np.zeros(len(edges))
+    interval = _interval(source, names, int(edges[0]), int(edges[-1])) if len(edges) > 1 else None
+    if interval is None:
+        return np.zeros(len(starts)), np.zeros(len(starts))
+    for name in names:
+        growth, seen = _load(source, name, edges, MetricSettings(interval))
+        moved[1:] += growth
+        known[1:] += seen
+    first, last = (np.searchsorted(edges, np.round(t * SECOND)) for t in (starts, ends))
+    sums, times = np.cumsum(moved), np.cumsum(known)
+    whole = np.maximum(1, edges[last] - edges[first]) * max(1, len(names))
+    return sums[last] - sums[first], (times[last] - times[first]) / whole
+
+
 def _interval(source: CounterSource, names: Sequence[str], first: int, last: int) -> int | None:
     """How often the first server that has samples around the job is sampled; None if none has."""
     for name in names:

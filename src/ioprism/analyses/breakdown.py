@@ -20,9 +20,9 @@ def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
         counted = totals["layer"].unique()
         extra = calls.filter(~pl.col("layer").is_in(counted.implode()))
         totals = pl.concat([totals, extra], how="diagonal_relaxed")
-    found = _amounts(totals, "file", "layer")
+    amounts = _amounts(totals, "file", "layer")
     names = trace.files.select("file", "path")
-    return found.join(names, on="file", how="left", maintain_order="left")
+    return amounts.join(names, on="file", how="left", maintain_order="left")
 
 
 def by_rank(trace: Trace, engine: Engine) -> pl.DataFrame:

@@ -35,13 +35,13 @@ class Comparison:
     relations: tuple[Relation, ...]
 
 
-def relate(found: Characteristics, ceiling: Ceiling) -> Comparison:
+def relate(characteristics: Characteristics, ceiling: Ceiling) -> Comparison:
     """Compare the job's rates with the benchmark's, where both have one."""
-    ranks = found.job.ranks or 1
+    ranks = characteristics.job.ranks or 1
     relations = []
     for measure, rates in (("bandwidth", ceiling.bandwidth), ("operations", ceiling.operations)):
         for operation, best in rates.items():
-            amount = found.by_operation.get(operation)
+            amount = characteristics.by_operation.get(operation)
             rate = None if amount is None else _rate(amount, measure, ranks)
             if rate is not None and best > 0:
                 relations.append(Relation(operation, measure, rate, best))

@@ -12,7 +12,7 @@ from ioprism.engine.base import Engine
 from ioprism.model.result import Result
 from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.counters.totals import counter_sizes, counter_totals
@@ -109,7 +109,7 @@ class Characteristics(Result):
         """Return the answer in one line."""
         read, write = (format_bytes(self.by_operation[d].bytes) for d in ("read", "write"))
         return (
-            f"{read} read, {write} written, {format_count(self.files)} files, "
+            f"{read} read, {write} written, {format_counted(self.files, 'file')}, "
             f"{format_seconds(self.io_time)} in I/O calls over all ranks"
         )
 

@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.analyses.characterise import Characteristics
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise
 COSTLY = (Severity.HIGH, Severity.WARN)
@@ -106,7 +107,8 @@ class Comparison(Result):
 
     def summary(self) -> str:
         """Return the answer in one line."""
-        return f"{len(self.gone)} findings gone, {len(self.new)} new, {len(self.kept)} kept"
+        gone = format_counted(len(self.gone), "finding")
+        return f"{gone} gone, {len(self.new)} new, {len(self.kept)} kept"
 
 
 def compare(
@@ -125,11 +127,11 @@ def compare(
 
 def _by_code(findings: Iterable[Finding]) -> dict[str, Finding]:
     """The worst finding of each code; records of bottlenecks differ from run to run."""
-    found: dict[str, Finding] = {}
+    by_code: dict[str, Finding] = {}
     for finding in findings:
         if not finding.code.startswith("bottleneck-"):
-            found.setdefault(finding.code, finding)
-    return found
+            by_code.setdefault(finding.code, finding)
+    return by_code
 
 
 def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric]:
@@ -150,12 +152,15 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
                          False)  # fmt: skip
 
 
-def _above(found: Characteristics) -> float:
+def _above(characteristics: Characteristics) -> float:
     """Seconds in MPI-IO and libraries beyond those in the calls to the system below them.
 
     With the times of reads, writes and metadata calls they make up the time in I/O calls.
     """
-    return max(0.0, found.io_time - sum(part.time for part in found.by_operation.values()))
+    return max(
+        0.0,
+        characteristics.io_time - sum(part.time for part in characteristics.by_operation.values()),
+    )
 
 
 def _each(amount: float, of: float) -> float | None:

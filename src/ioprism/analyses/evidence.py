@@ -12,6 +12,7 @@ from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, FileFacts, RankLoad, Seconds, Usage
 from ioprism.settings import Thresholds
+from ioprism.units import format_counted
 from ioprism.views.counters.module_usage import Records, contradictions, usage_of
 
 if TYPE_CHECKING:  # a small log is judged without a table library
@@ -120,11 +121,11 @@ def _files(usage: Usage, calls: Counts) -> set[int]:
 def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
     """Gather what the counters of a log tell."""
     records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
-    for name, found in records.items():
-        if wrong := contradictions(found, DATA_MODULES[name]):
+    for name, rows in records.items():
+        if wrong := contradictions(rows, DATA_MODULES[name]):
             log.completeness.warn(
-                f"{log.paths[0].name}: {wrong} {name} records contradict themselves; "
-                "they are damaged, and numbers made from them can be wrong"
+                f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
+                "numbers derived from damaged records may be wrong"
             )
     usages = _usages(records, log.files, thresholds, log.job.ranks)
     return Evidence(
@@ -137,13 +138,13 @@ def _usages(
 ) -> dict[str, Usage]:
     return {
         DATA_MODULES[name].layer: usage_of(
-            found,
+            rows,
             DATA_MODULES[name],
             small_bytes=thresholds.small_bytes,
             without=files.not_data,
             ranks=ranks or 1,
         )
-        for name, found in records.items()
+        for name, rows in records.items()
     }
 
 

@@ -75,20 +75,26 @@ class Phases(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism phases --json` says."""
-        return {"layers": {name: _layer_dict(found) for name, found in self.layers.items()}}
+        return {
+            "layers": {
+                name: _layer_dict(layer_phases) for name, layer_phases in self.layers.items()
+            }
+        }
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per phase."""
         rows = [
             {"layer": layer, **_flat(phase)}
-            for layer, found in self.layers.items()
-            for phase in found.phases
+            for layer, layer_phases in self.layers.items()
+            for phase in layer_phases.phases
         ]
         return pl.DataFrame(rows, schema=_FRAME)
 
     def summary(self) -> str:
         """Return the answer in one line."""
-        counts = (f"{name} {len(found.phases)}" for name, found in self.layers.items())
+        counts = (
+            f"{name} {len(layer_phases.phases)}" for name, layer_phases in self.layers.items()
+        )
         return f"phases by layer: {', '.join(counts) or 'none'}"
 
 
@@ -117,11 +123,11 @@ def _flat(phase: Phase) -> dict[str, Any]:
     }
 
 
-def _layer_dict(found: LayerPhases) -> dict[str, Any]:
+def _layer_dict(layer_phases: LayerPhases) -> dict[str, Any]:
     return {
-        "gap_threshold": found.gap_threshold,
-        "resolution": found.resolution,
-        "bursts": found.bursts,
+        "gap_threshold": layer_phases.gap_threshold,
+        "resolution": layer_phases.resolution,
+        "bursts": layer_phases.bursts,
         "phases": [
             {
                 "start": p.start,
@@ -134,7 +140,7 @@ def _layer_dict(found: LayerPhases) -> dict[str, Any]:
                 "slowest": {"rank": p.slowest.rank, "time": p.slowest.time},
                 "typical": p.typical,
             }
-            for p in found.phases
+            for p in layer_phases.phases
         ],
     }
 
@@ -165,8 +171,8 @@ def phases(
             hint="record the job with extended tracing: export DXT_ENABLE_IO_TRACE=1",
         )
     segmenting = _Segmenting(trace, engine, settings, _span(busy))
-    found = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
-    borders = {name: segments.borders for name, segments in found.items()}
+    segmented = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
+    borders = {name: segments.borders for name, segments in segmented.items()}
     if trace.partitions:
         (shares,) = engine.run(trace, PhaseShares(borders))
     else:
@@ -179,7 +185,7 @@ def phases(
                 resolution.get(name),
                 segments.bursts,
             )
-            for name, segments in found.items()
+            for name, segments in segmented.items()
         }
     )
 

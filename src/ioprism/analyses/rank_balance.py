@@ -33,8 +33,8 @@ class RankTable:
 
     def all_bytes(self) -> list[int]:
         """One value per rank of the job, idle ones included."""
-        found = [self.total_bytes(rank) for rank in self.bytes]
-        return found + [0] * (self.ranks - len(found))
+        sums = [self.total_bytes(rank) for rank in self.bytes]
+        return sums + [0] * (self.ranks - len(sums))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,7 +46,7 @@ def job_script(scheduler: str, job: Job) -> str:
         "#!/bin/bash",
         *asked.header(job),
         "",
-        "# Goes on where the last job ended; runs that were cut off are repeated.",
+        "# Resumes where the last job ended; interrupted runs are repeated.",
         sample,
         f"if [ $? -eq {MORE_TO_DO} ]; then",
         f"    {asked.submit} {_quoted(job.script)}",

@@ -74,7 +74,7 @@ def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
     if missing:
         raise UsageError(
             f"{' and '.join(missing)} cannot be found in PATH.\n"
-            "Hint: load the module that has it, or say --launcher builtin for this node alone."
+            "Hint: load the module that provides it, or use --launcher builtin for this node only."
         )
     return Ior(name, hosts)
 
@@ -92,7 +92,7 @@ class BuiltIn:
             return "the built-in writer runs on this node only"
         cores = len(os.sched_getaffinity(0))
         if pattern.cores_per_node > cores:
-            return f"this node has {cores} cores for us"
+            return f"only {cores} cores of this node are available"
         return None
 
     def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
@@ -163,9 +163,9 @@ class Ior:
     def obstacle(self, pattern: WritePattern) -> str | None:
         """Return why this pattern cannot run here, or None."""
         if pattern.node_list is not None and not set(pattern.node_list) <= set(self.hosts):
-            return "its nodes are not in this allocation"
+            return "its nodes are not part of this allocation"
         if pattern.node_list is not None and not self.chooses_hosts:
-            return f"{self.name} cannot be told which nodes to use"
+            return f"{self.name} does not allow choosing the nodes"
         if self.hosts and pattern.nodes > len(self.hosts):
             return f"it needs more nodes than the {len(self.hosts)} of this allocation"
         if pattern.stripe_count is not None and shutil.which("lfs") is None:

@@ -44,7 +44,7 @@ def look_around(folder: Path) -> MachineFacts:
 def draft(facts: MachineFacts) -> str:
     """Write the description; what is a guess is marked ``check``."""
     lines = [
-        f"# Draft for {facts.name}. Lines marked `check` are guesses: no tool told.",
+        f"# Draft for {facts.name}. Lines marked `check` are guesses that no tool could confirm.",
         f'name = "{facts.name}"',
         f'title = "{facts.name} ({facts.filesystem})"',
         f'filesystem = "{facts.filesystem}"',

@@ -36,7 +36,7 @@ def call(command: Sequence[str], *, failure: str, timeout: float) -> str:
     try:
         output, complaint = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        raise RunFailedError(f"{failure}: no end after {timeout:g} s") from None
+        raise RunFailedError(f"{failure}: still running after {timeout:g} s") from None
     finally:
         _end(process)
     if process.returncode:

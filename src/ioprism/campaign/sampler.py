@@ -164,7 +164,7 @@ def _alone(store: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TraceError(
-                "another `sample run` works on this store.\nHint: wait for it, or end it.",
+                "another `sample run` is using this store.\nHint: wait for it, or stop it.",
                 source=store,
             ) from None
         yield
@@ -237,7 +237,7 @@ def _check_space(planned: Planned, folder: Path) -> None:
     if free < SPACE * planned.pattern.total_bytes:
         raise RunFailedError(
             f"{folder} has {format_bytes(free)} free, a run of "
-            f"{format_bytes(planned.pattern.total_bytes)} wants twice its size"
+            f"{format_bytes(planned.pattern.total_bytes)} needs twice its size"
         )
 
 

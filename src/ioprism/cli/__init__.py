@@ -16,8 +16,8 @@ DEBUG = "--debug"
 COMMANDS = {
     "compare": "What a change did: metrics, findings gone, new and kept.",
     "diagnose": "What holds the job up, and what removing each cause would save.",
-    "explore": "The same page over a trace of any size, from a local server.",
-    "report": "Everything about a job: the story here, and one page to explore.",
+    "explore": "The report's page for a trace of any size, from a local server.",
+    "report": "Everything about a job: a summary here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
     "insights": "What is wrong with a job's I/O, and what to do about it.",
     "inspect": "The records and calls behind one finding or bottleneck.",
@@ -25,13 +25,13 @@ COMMANDS = {
     "convert": "Keep a trace as a Parquet store, or write its events as CSV.",
     "demo": "Make a sample trace and analyse it.",
     "period": "The rhythm of a job's I/O: how often it repeats.",
-    "formats": "What can be read, and what each format can tell.",
-    "mcp": "The same answers for assistants, over the Model Context Protocol.",
-    "phases": "When a job does I/O, and whom each phase waits for.",
+    "formats": "What can be read, and what each format records.",
+    "mcp": "The same answers for AI assistants, over the Model Context Protocol.",
+    "phases": "When a job does I/O, and which rank each phase waits for.",
     "rules": "Every rule, its code and its threshold.",
     "servers": "Characterise a machine from its file-system servers' counters.",
-    "site": "All jobs of a centre: what they lose, to which cause, since when.",
-    "replay": "Send a trace as a live stream, to see what watch would have said.",
+    "site": "All jobs of a centre: what they lose to I/O, why, and since when.",
+    "replay": "Send a trace as a live stream, to see what `watch` would have reported.",
     "watch": "Follow running jobs and predict their next I/O phase.",
     "write-time": "Predict how long a write takes, and choose a better configuration.",
 }
@@ -79,7 +79,7 @@ class CommandGroup(click.Group):
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
-@click.option(DEBUG, is_flag=True, expose_value=True, help="Show where an error comes from.")
+@click.option(DEBUG, is_flag=True, expose_value=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 

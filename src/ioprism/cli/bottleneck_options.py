@@ -14,37 +14,37 @@ from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
     click.option("--views", metavar="NAMES",
-                 help="Perspectives, with commas; see --list-views. By default application, "
-                 "directory, file, process and time; with --method slope process, file, time."),
+                 help="Views, separated by commas; see --list-views. Default: application, "
+                 "directory, file, process, time; with --method slope: process, file, time."),
     click.option("--method", type=click.Choice(["excess", "slope"]), default="excess",
                  show_default=True,
-                 help="One list by seconds above peers, or the paper's angles view by view."),
+                 help="One list by seconds above peers, or the paper's angles for each view."),
     click.option("--metric", default="operations", show_default=True, metavar="NAME",
-                 help="What time is compared with: operations, bytes, time, or an expression."),
+                 help="What to compare time with: operations, bytes, time, or an expression."),
     click.option("--threshold", default=45.0, show_default=True,
-                 help="Degrees beyond which a record is a bottleneck."),
+                 help="Angle in degrees above which a record is a bottleneck."),
     click.option("--percentile", type=float,
-                 help="Instead of the threshold: only from this percentile (0 to 1) on."),
+                 help="Use this percentile (0 to 1) instead of the threshold."),
     click.option("--floor", type=float,
-                 help="Share of the I/O time below which a record is not told; 0: all. By default "
-                 "0.02; with --method slope 0.001."),
+                 help="Omit records below this share of the I/O time; 0 keeps all. Default: "
+                 "0.02; with --method slope: 0.001."),
     click.option("--time-bucket", "bucket", default=1.0, show_default=True,
-                 help="Seconds in one record of the time view."),
+                 help="Length of one record of the time view, in seconds."),
     click.option("--combine", type=click.Choice(["drill", "cross"]),
-                 help="With --method slope: views as drill-down (the default), or as plain "
-                 "combinations."),
+                 help="With --method slope: drill down through the views (default), or cross all "
+                 "combinations of them."),
     click.option("--across", type=click.Choice(["max", "sum"]), default="max", show_default=True,
-                 help="Time of a record: of its slowest process, or of all."),
+                 help="Time of a record: that of its slowest process, or the sum over all."),
     click.option("--layer", default="deepest", show_default=True,
-                 help="The interface to look at: deepest, all, posix, mpiio, …"),
+                 help="Interface to analyse: deepest, all, posix, mpiio, …"),
     click.option("--compatible", type=click.Choice(["wisio"]),
-                 help="Count as WisIO 0.2.2 does; its threshold is turned round."),
+                 help="Count as WisIO 0.2.2 does, including its inverted threshold."),
     click.option("--rules", "rule_files", multiple=True, metavar="FILE",
                  type=click.Path(path_type=Path),
-                 help="Change the rules or add to them; may be given again."),
+                 help="File that changes or adds rules; may be repeated."),
     click.option("--stages", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
                  envvar="IOPRISM_STAGES",
-                 help="Keep the main view here, and start from it next time."),
+                 help="Cache the main view here and reuse it next time."),
 ]  # fmt: skip
 
 

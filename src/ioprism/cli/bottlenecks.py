@@ -36,24 +36,24 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     default=20,
     show_default=True,
     type=click.IntRange(0),
-    help="Bottlenecks of each view to tell; 0: all.",
+    help="Number of bottlenecks to show for each view; 0 shows all.",
 )
 @click.option(
-    "--page", default=1, show_default=True, type=click.IntRange(1), help="Which page of them."
+    "--page", default=1, show_default=True, type=click.IntRange(1), help="Page of results to show."
 )
 @click.option(
     "--export",
     "target",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write all of them, with every field, as .csv or .parquet.",
+    help="Write all bottlenecks with every field to a .csv or .parquet file.",
 )
 @click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
 @click.option(
     "--fail-on",
     type=click.Choice(LABELS[:-1]),
     metavar="LABEL",
-    help="Exit with 3 if there is a bottleneck of this label or worse.",
+    help="Exit with code 3 if there is a bottleneck of this label or worse.",
 )
 @click.option(
     "--list-views",
@@ -85,8 +85,8 @@ def bottlenecks(
     """Find what costs more seconds than its peers, from every perspective, and why.
 
     One list over all views: records that cover the same calls are one. With --method slope,
-    every ordered combination of the views by itself; there, a record's severity is the angle
-    of its share of time over its share of operations, and 45 degrees are in proportion.
+    every ordered combination of the views is listed; a record's severity is then the angle
+    of its share of time over its share of operations, where 45 degrees means in proportion.
 
     Example: ioprism bottlenecks run42.darshan --views file,time --top 5
     """  # fmt: skip
@@ -96,14 +96,14 @@ def bottlenecks(
         looked_at = Source(paths, format_name, stages, options.grouping()).stage(
             settings, engine_options.made(progress), like_wisio=compatible is not None
         )
-        found = looked_at.bottlenecks(known, top=per_view, page=page)
+        result = looked_at.bottlenecks(known, top=per_view, page=page)
     if target is not None:
-        write_table(found.to_frame(), target, replace=force)
+        write_table(result.to_frame(), target, replace=force)
     if as_json:
-        body = {**found.to_dict(), "page": {"number": page, "per_view": per_view}}
+        body = {**result.to_dict(), "page": {"number": page, "per_view": per_view}}
         click.echo(to_json.document(looked_at.trace, body))
     else:
-        terminal_form.show(found, output.console(), page=page, top=per_view)
+        terminal_form.show(result, output.console(), page=page, top=per_view)
         output.show_warnings(looked_at.trace)
-    if fail_on is not None and found.worst_label_at_least(fail_on):
+    if fail_on is not None and result.worst_label_at_least(fail_on):
         raise click.exceptions.Exit(FOUND)

@@ -13,7 +13,6 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
 from ioprism.reports.to_json import ceiling as ceiling_json
-from ioprism.reports.to_terminal import ceiling as ceiling_text
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
@@ -26,7 +25,7 @@ from ioprism.reports.to_terminal import characterise as terminal_form
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A benchmark's result (IOR, mdtest, fio): compare the job's rates with it.",
+    help="Result of a benchmark (IOR, mdtest, fio) to compare the job's rates with.",
 )
 @options.as_json
 @options.quiet
@@ -37,7 +36,7 @@ def characterise(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell how much I/O a job did, by whom, and through which interface.
+    """Show how much I/O a job did, by whom, and through which interface.
 
     Files that the processes of one run wrote are one job; --one-job makes a workflow of others.
 
@@ -46,12 +45,12 @@ def characterise(
     measured = [read_ceiling(path) for path in ceilings]
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = describe(trace, LocalEngine(progress))
-    relations = [relate(found, ceiling) for ceiling in measured]
+        characteristics = describe(trace, LocalEngine(progress))
+    relations = [relate(characteristics, ceiling) for ceiling in measured]
     if as_json:
-        body = found.to_dict() | (ceiling_json.body(relations) if relations else {})
+        body = characteristics.to_dict() | (ceiling_json.body(relations) if relations else {})
         click.echo(to_json.document(trace, body))
     else:
-        terminal_form.show(found, output.console())
-        ceiling_text.show(relations, output.console())
+        terminal_form.show(characteristics, output.console())
+        terminal_form.show_ceilings(relations, output.console())
         output.show_warnings(trace)

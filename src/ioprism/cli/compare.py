@@ -20,7 +20,7 @@ from ioprism.storage.atomic import atomic_write
 @click.command()
 @click.argument("before", metavar="BEFORE", type=click.Path(path_type=Path))
 @click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.format_name
 @options.as_json
@@ -35,21 +35,21 @@ def compare(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell what a change did: numbers side by side, findings gone, new and kept.
+    """Show what a change did: metrics side by side, findings gone, new and kept.
 
     Example: ioprism compare before.darshan after.darshan -o change.html
     """
     traces = [options.read_job((path,), format_name) for path in (before, after)]
     with output.progress("reading events", quiet=quiet) as progress:
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
-    found = compared(old, new)
+    comparison = compared(old, new)
     if page is not None:
         with atomic_write(page, replace=force) as aside:
-            aside.write_text(html_form.page(found, old, new), encoding="utf-8")
+            aside.write_text(html_form.page(comparison, old, new), encoding="utf-8")
     if as_json:
-        click.echo(to_json.document(traces[1], json_form.body(found, *traces)))
+        click.echo(to_json.document(traces[1], json_form.body(comparison, *traces)))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(comparison, output.console())
         for trace in traces:
             output.show_warnings(trace)
     if page is not None and not quiet:

@@ -29,8 +29,8 @@ def convert(
 
     OUT.csv is a table; OUT.json or OUT.json.gz opens in Perfetto (ui.perfetto.dev), with one
     track per rank and counters for bandwidth. OUT appears only when it is complete. With
-    --engine dask, workers write the store; given again after an interruption, the same command
-    goes on where it stopped.
+    --engine dask, workers write the store; after an interruption, the same command resumes
+    where it stopped.
 
     Example: ioprism convert run42.darshan run42.store
     """

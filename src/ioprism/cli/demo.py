@@ -27,7 +27,7 @@ PAGE = "report.html"
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("ioprism-demo"),
     show_default=True,
-    help="Folder for the sample and the results.",
+    help="Folder for the sample trace and the results.",
 )
 @options.quiet
 def demo(folder: Path, quiet: bool) -> None:
@@ -43,17 +43,17 @@ def demo(folder: Path, quiet: bool) -> None:
     if not ours:
         write_trace(log, synthesise(checkpointing_job()).trace)
     trace = read_trace(log)
-    found = analyse(trace)
-    described = found.document.characteristics.to_dict()
+    analysis = analyse(trace)
+    described = analysis.document.characteristics.to_dict()
     documents = {
         "characteristics.json": to_json.document(trace, described),
-        "report.json": found.to_json(),
+        "report.json": analysis.to_json(),
     }
     for name, text in documents.items():
         with atomic_write(folder / name, replace=ours) as aside:
             aside.write_text(text, encoding="utf-8")
-    found.to_html(folder / PAGE, replace=ours)
-    terminal_form.show(found.document, output.console())
+    analysis.to_html(folder / PAGE, replace=ours)
+    terminal_form.show(analysis.document, output.console())
     output.show_warnings(trace)
     if not quiet:
         click.echo(f"\nThe sample log and the results are in {folder}.", err=True)

@@ -23,12 +23,12 @@ FAILED = 3  # exit code when --fail-on was met
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--top", type=click.IntRange(1), help="Show so many causes only.")
+@click.option("--top", type=click.IntRange(1), help="Show at most this many causes.")
 @click.option(
     "--fail-on",
     metavar="SHARE",
     type=click.FloatRange(0.0, 1.0),
-    help="Exit with 3 if the causes together cost at least this share of the run time (0 to 1).",
+    help="Exit with code 3 if the causes cost at least this share (0 to 1) of the run time.",
 )
 @click.option(
     "--layout",
@@ -43,7 +43,7 @@ FAILED = 3  # exit code when --fail-on was met
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A benchmark's result (IOR, mdtest, fio): what this system can reach.",
+    help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
 @click.option(
     "--model",
@@ -75,7 +75,7 @@ def diagnose(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell what holds the job up, which cause costs most, and what removing it would save.
+    """Find what holds a job up, which cause costs most, and what removing it would save.
 
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
@@ -87,11 +87,11 @@ def diagnose(
     )
     trace = read_trace(*paths, format_name=format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = find_causes(trace, options=chosen, engine=engine_options.made(progress))
+        diagnosis = find_causes(trace, options=chosen, engine=engine_options.made(progress))
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(found, top=top)))
+        click.echo(to_json.document(trace, json_form.body(diagnosis, top=top)))
     else:
-        terminal_form.show(found, output.console(), top=top)
+        terminal_form.show(diagnosis, output.console(), top=top)
         output.show_warnings(trace)
-    if fail_on is not None and found.share >= fail_on:
+    if fail_on is not None and diagnosis.share >= fail_on:
         click.get_current_context().exit(FAILED)

@@ -14,8 +14,10 @@ from ioprism.service.explore import exploring
 
 @click.command()
 @options.traces
-@click.option("--port", default=0, show_default=True, help="0 chooses a free one.")
-@click.option("--browser", is_flag=True, help="Open the page at once.")
+@click.option(
+    "--port", default=0, show_default=True, help="Port to listen on; 0 chooses a free one."
+)
+@click.option("--browser", is_flag=True, help="Open the page in a browser.")
 @options.format_name
 @options.as_json
 @options.quiet
@@ -28,7 +30,7 @@ def explore(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Serve the report of a trace of any size to a browser on this machine, and to no other.
+    """Serve the report of a trace of any size to a browser on this machine only.
 
     The address holds a secret: whoever has it and an account on this machine can see the
     trace. Ctrl-C stops.

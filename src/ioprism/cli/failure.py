@@ -13,7 +13,7 @@ from ioprism.errors import IoprismError, UsageError
 from ioprism.text import printable
 
 LONGEST = 300  # characters of what a library says
-REPORT_IT = "Hint: say --debug to see where, and please report it with the trace if you can."
+REPORT_IT = "Hint: use --debug to see where, and please report it, with the trace if you can."
 # Exceptions of libraries that are not imported just to name them.
 PANIC = "PanicException"
 NO_SPACE = "No space left on device"
@@ -38,7 +38,7 @@ def _message(error: BaseException) -> str:
     if isinstance(error, UnicodeEncodeError):
         return (
             f"the output's encoding ({error.encoding}) cannot show a character of the answer.\n"
-            "Hint: set PYTHONIOENCODING=utf-8, or say --json."
+            "Hint: set PYTHONIOENCODING=utf-8, or use --json."
         )
     if isinstance(error, OSError):
         return _of_system(error)
@@ -80,7 +80,7 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end
         if sys.stderr is not None:
-            sys.stderr.write("Error: standard output is closed.\nHint: say > FILE instead.\n")
+            sys.stderr.write("Error: standard output is closed.\nHint: use > FILE instead.\n")
         raise SystemExit(1)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end

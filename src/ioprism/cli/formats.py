@@ -13,7 +13,7 @@ from ioprism.reports.to_terminal import formats as terminal_form
 @click.command()
 @options.as_json
 def formats(as_json: bool) -> None:
-    """List the trace formats ioprism reads, and what each of them can tell.
+    """List the trace formats ioprism reads, and what each of them records.
 
     Example: ioprism formats
     """

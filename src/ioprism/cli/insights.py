@@ -27,7 +27,7 @@ thresholds_option: options.Decorator = click.option(
     "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="TOML file with thresholds of your own (`ioprism rules --thresholds` lists them).",
+    help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
 )
 servers_option: options.Decorator = click.option(
     "--servers",
@@ -40,11 +40,15 @@ servers_option: options.Decorator = click.option(
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--min-level", type=LEVEL, default="ok", help="Show only this level and worse.")
+@click.option(
+    "--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse."
+)
 @thresholds_option
 @servers_option
 @click.option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
-@click.option("--fail-on", type=LEVEL, help="Exit with 3 if there is a finding of this level.")
+@click.option(
+    "--fail-on", type=LEVEL, help="Exit with code 3 if there is a finding of this level or worse."
+)
 @options.as_json
 @options.quiet
 def insights(
@@ -58,7 +62,7 @@ def insights(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell what is wrong with a job's I/O, how much time it costs, and what to do about it.
+    """Find what is wrong with a job's I/O, how much time it costs, and what to do about it.
 
     Several traces, or a folder of them, become a table of jobs and findings.
 
@@ -118,10 +122,10 @@ def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     return output.progress(what, quiet=quiet)
 
 
-def _filtered(found: Insights, level: Severity) -> Insights:
+def _filtered(insights: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
-        return found
-    return Insights(found.at_least(level), found.not_checked)
+        return insights
+    return Insights(insights.at_least(level), insights.not_checked)
 
 
 def _meets(jobs: list[Judged], level: Severity) -> bool:
@@ -130,10 +134,10 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 
 
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
-    found = _filtered(judged.insights, level)
+    shown = _filtered(judged.insights, level)
     if as_json:
         text = json_form.document(
-            json_form.body(found, judged.job),
+            json_form.body(shown, judged.job),
             paths=judged.paths,
             format_name=judged.format,
             warnings=judged.warnings,
@@ -143,7 +147,7 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
     from ioprism.cli import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
-    terminal_form.show(found, judged.job, output.console(), everything=everything)
+    terminal_form.show(shown, judged.job, output.console(), everything=everything)
     _warn(judged.warnings)
 
 

@@ -57,7 +57,7 @@ def inspect(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show what lies behind a bottleneck or finding: files, processes, times, longest calls.
+    """Show what is behind a bottleneck or finding: files, processes, times, longest calls.
 
     ID is one that `ioprism bottlenecks` prints for the same traces and options, or the code of
     a finding of `ioprism insights`. Findings take the options --thresholds and --servers of
@@ -67,7 +67,7 @@ def inspect(
     """
     rule = rule_called(identifier)
     if rule is None:
-        _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is no code of a finding")
+        _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")
     else:
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, no bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
@@ -77,13 +77,15 @@ def inspect(
             known = rules(*rule_files)
             looked_at = source.stage(settings, engine, like_wisio=compatible is not None)
             trace = looked_at.trace
-            found: Inspected = looked_at.inspect(identifier, known, engine, source)
+            inspection: Inspected = looked_at.inspect(identifier, known, engine, source)
         else:
             check_store(servers)
             trace = options.read_job(paths, format_name)
             evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
-            found = inspected_finding(rule, with_background_load(evidence, servers), trace, engine)
-    _show(found, trace, as_json=as_json)
+            inspection = inspected_finding(
+                rule, with_background_load(evidence, servers), trace, engine
+            )
+    _show(inspection, trace, as_json=as_json)
 
 
 def _refuse(names: Collection[str], why: str) -> None:
@@ -106,9 +108,9 @@ def _refuse(names: Collection[str], why: str) -> None:
         )
 
 
-def _show(found: Inspected, trace: Trace, *, as_json: bool) -> None:
+def _show(inspected: Inspected, trace: Trace, *, as_json: bool) -> None:
     if as_json:
-        click.echo(to_json.document(trace, found.to_dict()))
+        click.echo(to_json.document(trace, inspected.to_dict()))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(inspected, output.console())
         output.show_warnings(trace)

@@ -10,9 +10,9 @@ import click
 @click.command()
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
 def mcp(folders: tuple[Path, ...]) -> None:
-    """Serve the Model Context Protocol: tools that answer as the commands do, with their JSON.
+    """Serve the Model Context Protocol: tools that return the same JSON as the commands.
 
-    Only traces in the folders are read, in this one if none is given; nothing is written.
+    Only traces inside the given folders (default: the current one) are read; nothing is written.
 
     Example: ioprism mcp /projects/me/traces
     """

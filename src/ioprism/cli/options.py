@@ -31,12 +31,12 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
                        type=click.Path(path_type=Path)),
         click.option("--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Take all traces for one job or workflow."),
+                     help="Treat all traces as one job or workflow."),
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Take every trace for a job of its own."),
+                     help="Treat every trace as a separate job."),
         click.option("--clock-offsets", metavar="FILE", expose_value=False,
                      type=click.Path(path_type=Path), callback=_set_clocks,
-                     help="Lines of a host and the seconds its clock is ahead."),
+                     help="One line per host: its name and how many seconds its clock is ahead."),
     ]  # fmt: skip
     for declare in reversed(declared):
         command = declare(command)
@@ -47,7 +47,7 @@ def _note_grouping(context: click.Context, option: click.Parameter, value: bool)
     if not value:
         return
     if _GROUPING in context.meta:
-        raise click.UsageError("--one-job and --each exclude each other.")
+        raise click.UsageError("--one-job and --each cannot be combined.")
     context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
 
 
@@ -73,12 +73,12 @@ def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
 
 
 format_name: Decorator = click.option(
-    "--format", "format_name", metavar="NAME", help="The trace's format, if it is not recognised."
+    "--format", "format_name", metavar="NAME", help="Format of the trace, if it is not recognised."
 )
 as_json: Decorator = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
-quiet: Decorator = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+quiet: Decorator = click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 
 
 def engine(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,12 +89,14 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
     declared = [
         click.option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
                      help="Where to compute: in this process, or on a Dask cluster."),
-        click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler that runs already."),
+        click.option("--scheduler", metavar="ADDRESS",
+                     help="Address of a running Dask scheduler."),
         click.option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
-                     help="The Dask cluster to start."),
-        click.option("--workers", type=click.IntRange(1, 10_000), help="Dask workers to start."),
+                     help="Kind of Dask cluster to start."),
+        click.option("--workers", type=click.IntRange(1, 10_000),
+                     help="Number of Dask workers to start."),
         click.option("--memory-limit", metavar="SIZE",
-                     help="Memory to plan with, such as 1GB; for each worker with Dask."),
+                     help="Memory to use, such as 1GB; per worker with Dask."),
     ]  # fmt: skip
 
     @wraps(command)
@@ -155,7 +157,7 @@ class EngineOptions:
         limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
         if limit is not None and limit < SMALLEST_MEMORY:
             raise UsageError(
-                f"--memory-limit {self.memory_limit} is too little to work with.\n"
+                f"--memory-limit {self.memory_limit} is not enough to work with.\n"
                 f"Hint: give at least {SMALLEST_MEMORY // 10**6}MB."
             )
         return limit
@@ -166,10 +168,12 @@ class EngineOptions:
         if self.kind == "local" and said:
             raise UsageError(
                 "--scheduler, --cluster and --workers are for --engine dask.\n"
-                "Hint: leave them out, or say --engine dask."
+                "Hint: leave them out, or use --engine dask."
             )
         if self.scheduler is not None and self.cluster is not None:
-            raise UsageError("--scheduler names a cluster that runs; --cluster starts one.")
+            raise UsageError(
+                "--scheduler names a running cluster, --cluster starts one: give only one of them."
+            )
         return self.kind == "dask" or said
 
     def made(self, progress: Progress | None = None) -> Engine:

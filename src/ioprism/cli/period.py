@@ -65,30 +65,62 @@ class AutoNumber(click.ParamType["float | None"]):
 @click.command()
 @options.traces
 @click.option(
-    "--direction", type=click.Choice(["read", "write", "both"]), default="both", show_default=True
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    show_default=True,
+    help="Direction to analyse.",
 )
-@click.option("--layer", help="Interface to look at; the deepest of the trace if left out.")
-@click.option("--metric", "metric_name", help="Series to look at, where the trace has several.")
+@click.option("--layer", help="Interface to analyse; by default the deepest in the trace.")
+@click.option("--metric", "metric_name", help="Series to analyse, if the trace has several.")
 @click.option(
-    "--frequency", type=AutoNumber(float), default="auto", show_default=True, help="Of sampling."
+    "--frequency",
+    type=AutoNumber(float),
+    default="auto",
+    show_default=True,
+    help="Sampling frequency.",
 )
-@click.option("--start", type=float, help="Look from here, in seconds.")
-@click.option("--end", type=float, help="Look up to here, in seconds.")
-@click.option("--method", type=click.Choice(list(METHODS)), default="auto", show_default=True)
-@click.option("--hybrid", is_flag=True, help="The paper's method: the same as --method hybrid.")
-@click.option("--outliers", type=click.Choice(list(OUTLIERS)), default="zscore", show_default=True)
-@click.option("--tolerance", type=float, default=0.8, show_default=True, help="For --method dft.")
+@click.option("--start", type=float, help="Start of the time range, in seconds.")
+@click.option("--end", type=float, help="End of the time range, in seconds.")
 @click.option(
-    "--false-alarm", type=float, default=0.01, show_default=True, help="Withhold likelier answers."
+    "--method",
+    type=click.Choice(list(METHODS)),
+    default="auto",
+    show_default=True,
+    help="How to find the period.",
 )
-@click.option("--components", type=click.IntRange(0), default=0, help="Describe by N cosine waves.")
-@click.option("--fit", is_flag=True, help="Fit the waves by least squares.")
-@click.option("--filter", "filter_text", help="For example lowpass:0.1 or bandpass:0.05,0.2:6.")
+@click.option("--hybrid", is_flag=True, help="Use the paper's method; same as --method hybrid.")
+@click.option(
+    "--outliers",
+    type=click.Choice(list(OUTLIERS)),
+    default="zscore",
+    show_default=True,
+    help="How --method dft finds outstanding frequencies.",
+)
+@click.option(
+    "--tolerance", type=float, default=0.8, show_default=True, help="Tolerance of --method dft."
+)
+@click.option(
+    "--false-alarm",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Highest false-alarm probability to accept.",
+)
+@click.option(
+    "--components", type=click.IntRange(0), default=0, help="Describe the signal by N cosine waves."
+)
+@click.option("--fit", is_flag=True, help="Fit the cosine waves by least squares.")
+@click.option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
 @click.option("--wavelet", default="haar", show_default=True, help="Mother wavelet, for --hybrid.")
-@click.option("--level", type=AutoNumber(int), default="auto", show_default=True, help="Of it.")
-@click.option("--by", "key", type=click.Choice(KEYS), help="Also the rhythm of each of these.")
-@click.option("--mapping", type=click.Path(path_type=Path), help="TOML that describes a text.")
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="Write a page, too.")
+@click.option(
+    "--level", type=AutoNumber(int), default="auto", show_default=True, help="Level of --wavelet."
+)
+@click.option("--by", "key", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
+@click.option(
+    "--mapping", type=click.Path(path_type=Path), help="TOML file that describes a text format."
+)
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.format_name
 @options.as_json
@@ -120,7 +152,7 @@ def period(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find the rhythm of a job's I/O: its period, how sure that is, and where it holds.
+    """Find the rhythm of a job's I/O: its period, how certain it is, and when it holds.
 
     Example: ioprism period run42.darshan --direction write
     """
@@ -146,32 +178,32 @@ def period(
     )
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = job_rhythm(trace, LateEngine(progress), settings)
+        rhythm = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
-        _write_page(page, found.whole, trace, settings, replace=force)
+        _write_page(page, rhythm.whole, trace, settings, replace=force)
     if as_json:
-        click.echo(to_json.document(trace, json_form.job_body(found, settings)))
+        click.echo(to_json.document(trace, json_form.job_body(rhythm, settings)))
         return
-    terminal_form.show(found.whole, output.console(), direction=direction)
+    terminal_form.show(rhythm.whole, output.console(), direction=direction)
     if key is not None:
-        terminal_form.show_parts(found.parts[:MOST_PARTS], output.console(), key=key)
+        terminal_form.show_parts(rhythm.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
 
 
 def _write_page(
-    page: Path, found: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+    page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
 
     with atomic_write(page, replace=replace) as aside:
-        aside.write_text(html_form.page(found, trace, settings), encoding="utf-8")
+        aside.write_text(html_form.page(rhythm, trace, settings), encoding="utf-8")
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:
     if mapping is None:
         return options.read_job(paths, format_name)
     if len(paths) != 1:
-        raise click.UsageError("--mapping describes one text.")
+        raise click.UsageError("--mapping describes one file: give a single TRACE.")
     return read_described_text(paths[0], mapping)

@@ -17,16 +17,16 @@ from ioprism.settings import PhaseSettings
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--layer", metavar="NAME", help="One interface only: posix, mpiio, stdio …")
+@click.option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
 @click.option(
     "--deviations",
     type=click.FloatRange(min=0.0),
-    help="Separate phases by the mean gap plus this many standard deviations, as other tools do.",
+    help="Separate phases at gaps of the mean plus this many standard deviations.",
 )
 @click.option(
     "--gap",
     type=click.FloatRange(min=0.0),
-    help="Separate phases by gaps of at least this many seconds.",
+    help="Separate phases at gaps of at least this many seconds.",
 )
 @options.as_json
 @options.quiet
@@ -39,16 +39,16 @@ def phases(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find the phases in which a job does I/O, with the fastest and slowest rank of each.
+    """Find the phases in which a job does I/O, and the fastest and slowest rank of each.
 
     Example: ioprism phases run42.darshan --layer posix
     """
     trace = options.read_job(paths, format_name)
     settings = PhaseSettings(deviations, gap)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
+        result = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
     if as_json:
-        click.echo(to_json.document(trace, found.to_dict()))
+        click.echo(to_json.document(trace, result.to_dict()))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(result, output.console())
         output.show_warnings(trace)

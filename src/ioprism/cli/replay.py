@@ -11,6 +11,7 @@ from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
 from ioprism.service.replay import replay as send
+from ioprism.units import format_counted
 
 WALL_BATCH = 0.1  # seconds of real time in one message
 FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as possible
@@ -19,27 +20,37 @@ FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as
 @click.command()
 @options.traces
 @click.option(
-    "--zmq", "address", required=True, metavar="ADDRESS", help="Port or endpoint of watch."
+    "--zmq",
+    "address",
+    required=True,
+    metavar="ADDRESS",
+    help="Port or endpoint that `ioprism watch` listens on.",
 )
 @click.option(
-    "--keys", type=click.Path(path_type=Path, exists=True), help="Keys that watch --keygen made."
+    "--keys",
+    type=click.Path(path_type=Path, exists=True),
+    help="Keys made by `ioprism watch --keygen`.",
 )
 @click.option(
     "--speed",
     type=click.FloatRange(min=0.0),
     default=1.0,
     show_default=True,
-    help="Seconds of the job in one second; 0 sends as fast as possible.",
+    help="Seconds of the job per second of real time; 0 sends as fast as possible.",
 )
 @click.option(
     "--batch",
     type=click.FloatRange(min=0.0, min_open=True),
-    help="Seconds of the job in a message.",
+    help="Seconds of the job per message.",
 )
 @click.option(
-    "--direction", type=click.Choice(["read", "write", "both"]), default="both", show_default=True
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    show_default=True,
+    help="Direction to send.",
 )
-@click.option("--job", help="Name to send; that of the trace if left out.")
+@click.option("--job", help="Job name to send; by default that of the trace.")
 @options.format_name
 @options.quiet
 def replay(
@@ -54,7 +65,7 @@ def replay(
     format_name: str | None,
     quiet: bool,
 ) -> None:
-    """Send a trace as the live stream that its job would have sent.
+    """Send a trace as the live stream its job would have sent.
 
     Example: ioprism replay run42.darshan --speed 10 --zmq ipc:///tmp/watch.me
     """
@@ -64,4 +75,8 @@ def replay(
     known = None if keys is None else client_keys(keys)
     sent = send(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:
-        click.echo(f"sent {len(done.start):,} requests in {sent:,} messages", err=True)
+        click.echo(
+            f"sent {format_counted(len(done.start), 'request')} "
+            f"in {format_counted(sent, 'message')}",
+            err=True,
+        )

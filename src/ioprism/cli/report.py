@@ -20,19 +20,19 @@ LEVELS = tuple(Severity)
 
 @click.command()
 @options.traces
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="The page to write.")
+@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @click.option(
     "--thresholds",
     "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="TOML file with thresholds of your own.",
+    help="TOML file with your own thresholds.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice([level.value for level in LEVELS]),
-    help="Exit with 3 if there is a finding of this level or worse.",
+    help="Exit with code 3 if there is a finding of this level or worse.",
 )
 @options.format_name
 @options.as_json
@@ -48,28 +48,28 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Tell a job's whole story: what costs time, what to do first, and where it shows.
+    """Report on a job: what costs time, what to do first, and where to see it.
 
-    The summary comes here; with -o also one self-contained page with pictures to explore.
+    Prints a summary; with -o, also writes one self-contained interactive page.
 
     Example: ioprism report run42.darshan -o run42.html
     """
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        found = analyse(
+        analysis = analyse(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
         )
     if page is not None:
-        found.to_html(page, replace=force)
+        analysis.to_html(page, replace=force)
     if as_json:
-        click.echo(found.to_json())
+        click.echo(analysis.to_json())
     else:
-        terminal_form.show(found.document, output.console())
+        terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
     if page is not None and not quiet:
         click.echo(f"wrote {page}", err=True)
     if fail_on is not None and any(
-        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in found.findings
+        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):
         click.get_current_context().exit(FAILED)

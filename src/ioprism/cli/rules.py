@@ -44,7 +44,7 @@ class _RuleCommands(click.Group):
 @options.as_json
 @click.pass_context
 def rules(context: click.Context, limits: bool, as_json: bool) -> None:
-    """List every rule of `ioprism insights`: its code, level, question, and other tools' names.
+    """List every rule of `ioprism insights`: code, level, question, and its name in other tools.
 
     Example: ioprism rules --thresholds
     """

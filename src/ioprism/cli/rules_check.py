@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.rules.bottlenecks.load import read_rules
+from ioprism.units import format_counted
 from ioprism.views.perspectives.fields import FIELDS
 
 
@@ -34,4 +35,4 @@ def check(path: Path) -> None:
     """  # fmt: skip
     read = read_rules(path)
     on = sum(rule is not None for rule in read.rules.values())
-    click.echo(f"{path}: {on} rules are sound, {len(read.rules) - on} switched off.")
+    click.echo(f"{path}: {format_counted(on, 'rule')} valid, {len(read.rules) - on} switched off.")

@@ -17,45 +17,79 @@ from ioprism.reports import to_terminal
 from ioprism.units import parse_bytes
 
 store_option: Decorator = click.option(
-    "--store", required=True, type=click.Path(path_type=Path), help="The folder of the store."
+    "--store", required=True, type=click.Path(path_type=Path), help="Folder of the store."
 )
 timezone: Decorator = click.option(
-    "--timezone", default="UTC", show_default=True, help="Of local times, and of hours of the day."
+    "--timezone",
+    default="UTC",
+    show_default=True,
+    help="Time zone of local times and of the hours of the day.",
 )
 export_options: tuple[Decorator, ...] = (
     click.option(
-        "--export", type=click.Path(path_type=Path), help="Also write OUT.csv or OUT.parquet."
+        "--export",
+        type=click.Path(path_type=Path),
+        help="Also write the table to a .csv or .parquet file.",
     ),
-    click.option("--force", is_flag=True, help="Replace what is written if it exists."),
+    click.option("--force", is_flag=True, help="Replace existing files."),
 )
 QUESTION: tuple[Decorator, ...] = (
     click.option(
         "--jobs",
         type=click.Path(path_type=Path),
-        help="sacct, PBS, LSF or LoadLeveler records, or CSV.",
+        help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV.",
     ),
     click.option(
-        "--server-map", type=click.Path(path_type=Path), help="CSV `node,server` of I/O servers."
+        "--server-map",
+        type=click.Path(path_type=Path),
+        help="CSV file `node,server`: the I/O server of each node.",
     ),
     timezone,
-    click.option("--min-runtime", default=3600.0, show_default=True, help="Seconds."),
+    click.option(
+        "--min-runtime",
+        default=3600.0,
+        show_default=True,
+        help="Shortest run time of a job, in seconds.",
+    ),
     click.option(
         "--thresholds",
         default="0,131072,1048576",
         show_default=True,
         help="Bytes per sampling interval above which a server counts as active.",
     ),
-    click.option("--grid", type=click.Choice(GRIDS), default="job", show_default=True),
-    click.option("--window", type=click.Choice(WINDOWS), default="clip", show_default=True),
-    click.option("--reset", type=click.Choice(RESETS), default="auto", show_default=True),
+    click.option(
+        "--grid",
+        type=click.Choice(GRIDS),
+        default="job",
+        show_default=True,
+        help="Time steps: a grid that starts with each job, or the samples themselves.",
+    ),
+    click.option(
+        "--window",
+        type=click.Choice(WINDOWS),
+        default="clip",
+        show_default=True,
+        help="How to treat steps that are only partly inside a job.",
+    ),
+    click.option(
+        "--reset",
+        type=click.Choice(RESETS),
+        default="auto",
+        show_default=True,
+        help="What to do with a counter that was reset.",
+    ),
     click.option(
         "--shared",
         type=click.Choice(SHARINGS),
         default="split",
         show_default=True,
-        help="Bytes of servers that several jobs use: split them by nodes, or give them to nobody.",
+        help="Bytes of servers shared by several jobs: split them by nodes, or attribute none.",
     ),
-    click.option("--interval", type=click.FloatRange(1.0, 86_400.0), help="Seconds, if not 1 Δt."),
+    click.option(
+        "--interval",
+        type=click.FloatRange(1.0, 86_400.0),
+        help="Length of a step in seconds; by default the sampling interval.",
+    ),
 )
 
 

@@ -25,14 +25,15 @@ from ioprism.reports.to_json import servers as json_form
 from ioprism.reports.to_terminal import servers as terminal_form
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load_files import WRITERS
+from ioprism.units import format_counted
 
 
 @click.group()
 def servers() -> None:
     """Characterise a machine from its file-system servers' counters.
 
-    First `ingest` raw counters and job lists into a store, as often as new ones come; then ask
-    for `jobs` or for the whole machine in one `report`.
+    First `ingest` raw counters and job lists into a store, whenever there are new ones; then ask
+    for the `jobs`, or for a `report` on the whole machine.
 
     Example: ioprism servers ingest mmpmon/ sacct.txt --store machine.store
     """
@@ -41,7 +42,9 @@ def servers() -> None:
 @servers.command()
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @store_option
-@click.option("--time", type=float, help="When a scrape without time stamps was taken.")
+@click.option(
+    "--time", type=float, help="Time of a scrape without time stamps, in seconds since 1970."
+)
 @timezone
 @options.as_json
 @options.quiet
@@ -53,10 +56,10 @@ def ingest(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Bring raw counters and job lists into a store.
+    """Add raw counters and job lists to a store.
 
-    Files may come in any order and again: each record is kept once. Counters: mmpmon, Lustre
-    stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5), CSV. Jobs: sacct, PBS,
+    Files may come in any order and repeatedly: each record is kept once. Counters: mmpmon,
+    Lustre stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5), CSV. Jobs: sacct, PBS,
     LSF (lsb.acct, bacct -l, bhist -l), LoadLeveler (llsummary -l), CSV.
 
     Example: ioprism servers ingest mmpmon/ sacct.txt --store machine.store
@@ -78,7 +81,7 @@ def ingest(
 def jobs(
     store: Path, question: Question, export: Path | None, force: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Tell what every job did to the file system.
+    """Show what every job did to the file system.
 
     Example: ioprism servers jobs --store machine.store --jobs sacct.txt --min-runtime 600
     """
@@ -96,9 +99,13 @@ def jobs(
 @servers.command()
 @store_option
 @question
-@click.option("-o", "--output", "page", type=click.Path(path_type=Path), help="The page to write.")
-@click.option("--peak-read", metavar="SIZE", help="The file system's peak, per second: 66GB.")
-@click.option("--peak-write", metavar="SIZE", help="The same for writing.")
+@click.option("-o", "--output", "page", type=click.Path(path_type=Path), help="HTML page to write.")
+@click.option(
+    "--peak-read",
+    metavar="SIZE",
+    help="Peak read rate of the file system per second, such as 66GB.",
+)
+@click.option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
 @stacked(*export_options)
 @options.as_json
 @options.quiet
@@ -113,38 +120,63 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show the whole machine: a summary here, and one self-contained page with -o.
+    """Report on the whole machine: a summary, and with -o one self-contained page.
 
     Example: ioprism servers report --store machine.store -o machine.html
     """
     given = {"read": peak_read, "write": peak_write}
     peaks = {name: None if text is None else sizes(text)[0] for name, text in given.items()}
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        found = pipeline.report(store, question, progress=progress)
+        machine = pipeline.report(store, question, progress=progress)
     if export is not None:
-        write_table(found.metrics.table, export, replace=force)
+        write_table(machine.metrics.table, export, replace=force)
     if page is not None:
-        write_page(found, page, peaks=peaks, force=force)
+        write_page(machine, page, peaks=peaks, force=force)
     if as_json:
-        click.echo(json_form.machine(store, found))
+        click.echo(json_form.machine(store, machine))
     else:
-        terminal_form.show_machine(found, output.console())
-        show_warnings(found.warnings)
+        terminal_form.show_machine(machine, output.console())
+        show_warnings(machine.warnings)
         if page is not None and not quiet:
             click.echo(f"wrote {page}", err=True)
 
 
 @servers.command()
 @click.argument("folder", metavar="OUT", type=click.Path(path_type=Path))
-@click.option("--servers", "count", default=16, show_default=True, type=click.IntRange(1, 2000))
-@click.option("--days", default=2.0, show_default=True, type=click.FloatRange(0.1, 800.0))
-@click.option("--interval", default=120.0, show_default=True, type=click.FloatRange(1.0, 86_400.0))
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--servers",
+    "count",
+    default=16,
+    show_default=True,
+    type=click.IntRange(1, 2000),
+    help="Number of servers to simulate.",
+)
+@click.option(
+    "--days",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 800.0),
+    help="Days to simulate.",
+)
+@click.option(
+    "--interval",
+    default=120.0,
+    show_default=True,
+    type=click.FloatRange(1.0, 86_400.0),
+    help="Sampling interval, in seconds.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the random numbers.",
+)
 @click.option("--format", "format_name", default="mmpmon", show_default=True,
-              type=click.Choice(sorted(WRITERS)), help="The form of the counters.")  # fmt: skip
-@click.option("--faults", is_flag=True, help="Lose some samples and reset some counters.")
+              type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
+@click.option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
 @click.option("--jobs-at-once", default=1, show_default=True, type=click.IntRange(1, 100),
-              help="How many jobs share a server.")  # fmt: skip
+              help="Number of jobs that share a server.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.quiet
 def simulate(
@@ -159,37 +191,70 @@ def simulate(
     force: bool,
     quiet: bool,
 ) -> None:
-    """Make raw files of a machine whose jobs are known: counters, jobs and the truth.
+    """Simulate a machine with known jobs: write raw counters, the job list and the truth.
 
     Example: ioprism servers simulate demo-machine --servers 16 --days 2
     """
     settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
     files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
-        click.echo(f"wrote {len(files)} files to {folder}: {made} jobs", err=True)
+        click.echo(
+            f"wrote {format_counted(len(files), 'file')} to {folder}: "
+            f"{format_counted(made, 'job')}",
+            err=True,
+        )
 
 
 @servers.command()
-@click.option("--servers", "count", default=16, show_default=True, type=click.IntRange(1, 2000))
-@click.option("--days", default=4.0, show_default=True, type=click.FloatRange(0.5, 800.0))
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--servers",
+    "count",
+    default=16,
+    show_default=True,
+    type=click.IntRange(1, 2000),
+    help="Number of servers to simulate.",
+)
+@click.option(
+    "--days",
+    default=4.0,
+    show_default=True,
+    type=click.FloatRange(0.5, 800.0),
+    help="Days to simulate.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the random numbers.",
+)
 @click.option(
     "--run",
     "folder",
     is_flag=False,
     flag_value=Path(),
     type=click.Path(path_type=Path),
-    help="Move known bytes in this folder of the real file system (here, if none is named).",
+    help="Folder of the real file system to write to and read from (default: the current one).",
 )
 @click.option("--store", type=click.Path(path_type=Path),
-              help="Compare the benchmark of --run with this store's counters.")  # fmt: skip
-@click.option("--bytes", "size", default="1GiB", show_default=True, help="A phase of --run.")
-@click.option("--phases", default=3, show_default=True, type=click.IntRange(1, 1000))
+              help="Store whose counters to compare with the benchmark of --run.")  # fmt: skip
+@click.option(
+    "--bytes", "size", default="1GiB", show_default=True, help="Bytes per phase of --run."
+)
+@click.option(
+    "--phases",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    help="Number of phases of --run.",
+)
 @click.option("--pause", default=240.0, show_default=True, type=click.FloatRange(0.0, 86_400.0),
-              help="Seconds between phases of --run: two sampling intervals.")  # fmt: skip
-@click.option("--ior", metavar="COMMAND", help="Write with this IOR instead: 'mpirun -n 4 ior'.")
+              help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
+@click.option(
+    "--ior", metavar="COMMAND", help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'."
+)
 @click.option("--record", type=click.Path(path_type=Path),
-              help="Where --run notes what it did; with --store, what to compare.")  # fmt: skip
+              help="Record of what --run did; with --store, the record to compare.")  # fmt: skip
 @options.as_json
 @options.quiet
 def validate(
@@ -206,12 +271,12 @@ def validate(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Check the whole chain: on a simulated load, or on the real machine.
+    """Check the whole chain on a simulated load or on the real machine.
 
     Without --run a load is simulated, and exit code 1 means that a number is not where its known
-    bias puts it. With --run, known bytes are written and read in a folder of the file system and
+    bias puts it. With --run, known data is written and read in a folder of the file system and
     noted in a record; once the counters of that time are ingested, --store with the same record
-    tells whether they show those bytes at those times.
+    shows whether they contain those bytes at those times.
 
     Example: ioprism servers validate --run /scratch/check --record check.json
     """
@@ -225,9 +290,9 @@ def validate(
             terminal_form.show_benchmark(checked, output.console())
         click.get_current_context().exit(0 if checked.passed else 1)
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        found = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
+        validation = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
     if as_json:
-        click.echo(json_form.validation(found))
+        click.echo(json_form.validation(validation))
     else:
-        terminal_form.show_validation(found, output.console())
-    click.get_current_context().exit(0 if found.passed else 1)
+        terminal_form.show_validation(validation, output.console())
+    click.get_current_context().exit(0 if validation.passed else 1)

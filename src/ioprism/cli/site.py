@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from ioprism.analyses.site.summary import SiteStory
 
 store_option = click.option(
-    "--store", type=click.Path(path_type=Path), required=True, help="The folder of the store."
+    "--store", type=click.Path(path_type=Path), required=True, help="Folder of the store."
 )
 
 
 @click.group()
 def site() -> None:
-    """Sum up all jobs of a centre: what they lose to I/O, to which cause, and since when.
+    """Summarise all jobs of a centre: what they lose to I/O, why, and since when.
 
-    First `add` logs to a store, as often as new ones come; then ask for one table, or for
+    First `add` logs to a store, whenever there are new ones; then ask for one table, or for
     everything on one page with `report`.
 
     Example: ioprism site add /darshan-logs/2026/11 --store site.store
@@ -46,12 +46,12 @@ def site() -> None:
 @click.option(
     "--follow",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Go on adding the logs that appear in this folder, until Ctrl-C.",
+    help="Keep adding the logs that appear in this folder until Ctrl-C.",
 )
 @click.option("--every", type=click.FloatRange(min=1.0), default=60.0, show_default=True,
-              help="Seconds between two looks at the folder to follow.")  # fmt: skip
+              help="Seconds between checks of the folder to follow.")  # fmt: skip
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True,
-              help="To estimate nodes where logs do not name them.")  # fmt: skip
+              help="Used to estimate nodes if a log names none.")  # fmt: skip
 @click.option("--anonymise", "key_file", metavar="KEYFILE",
               type=click.Path(path_type=Path, exists=True, dir_okay=False),
               help="Hash users, paths and programs with the key in this file.")  # fmt: skip
@@ -69,7 +69,7 @@ def add(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Diagnose logs and add them to a store; logs that are there already are skipped.
+    """Diagnose logs and add them to a store; logs it already has are skipped.
 
     Example: ioprism site add /darshan-logs/2026/11/15 --store site.store
     """
@@ -98,10 +98,18 @@ def add(
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which jobs to look at."""
     declared = [
-        click.option("--since", metavar="DATE", help="Jobs that started on this day or later."),
-        click.option("--until", metavar="DATE", help="Jobs that started before this day."),
-        click.option("--application", help="Jobs of this program."),
-        click.option("--user", help="Jobs of this user."),
+        click.option(
+            "--since", metavar="DATE", help="Only jobs that started on this day or later."
+        ),
+        click.option("--until", metavar="DATE", help="Only jobs that started before this day."),
+        click.option("--application", help="Only jobs of this program."),
+        click.option("--user", help="Only jobs of this user."),
+        click.option(
+            "--servers",
+            metavar="STORE",
+            type=click.Path(path_type=Path, exists=True),
+            help="Also use the file system's counters to see which jobs suffered from others.",
+        ),
     ]
     for option in reversed(declared):
         command = option(command)
@@ -113,7 +121,7 @@ def _table(subject: str, what: str) -> click.Command:
     @store_option
     @choosing
     @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
-                  help="Rows to show; 0: all.")  # fmt: skip
+                  help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
     def command(
         store: Path,
@@ -121,6 +129,7 @@ def _table(subject: str, what: str) -> click.Command:
         until: str | None,
         application: str | None,
         user: str | None,
+        servers: Path | None,
         top: int,
         as_json: bool,
     ) -> None:
@@ -128,21 +137,21 @@ def _table(subject: str, what: str) -> click.Command:
         from ioprism.reports.to_terminal import site as terminal_form
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        found = site_table(chosen_tables(store, which), subject, top=top or None)
+        table = site_table(chosen_tables(store, which, servers=servers), subject, top=top or None)
         if as_json:
-            click.echo(to_json.plain_document(found.to_dict()))
+            click.echo(to_json.plain_document(table.to_dict()))
         else:
-            terminal_form.show(found, output.console())
+            terminal_form.show(table, output.console())
 
     return command
 
 
 for _subject, _what in (
-    ("jobs", "List the jobs that lose most, with their causes."),
-    ("applications", "List applications by the node-hours that their causes cost."),
-    ("users", "List users by the node-hours that their jobs lose."),
-    ("targets", "List storage targets, the slowest against their peers first."),
-    ("hosts", "List nodes, the slowest against their peers first."),
+    ("jobs", "List the jobs that lose most to I/O, with their causes."),
+    ("applications", "List applications by the node-hours they lose to I/O."),
+    ("users", "List users by the node-hours their jobs lose to I/O."),
+    ("targets", "List storage targets, slowest relative to their peers first."),
+    ("hosts", "List nodes, slowest relative to their peers first."),
     ("causes", "List causes by the node-hours that removing them would save."),
 ):
     site.add_command(_table(_subject, _what))
@@ -152,10 +161,10 @@ for _subject, _what in (
 @store_option
 @choosing
 @click.option("--output", "-o", "page", type=click.Path(path_type=Path), required=True,
-              help="The page to write.")  # fmt: skip
+              help="HTML page to write.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
 @click.option("--reports", type=click.Path(path_type=Path, file_okay=False),
-              help="Write a report of a job for each advice into this folder.")  # fmt: skip
+              help="Folder for the report of an example job for each advice.")  # fmt: skip
 @options.as_json
 def report(
     store: Path,
@@ -163,12 +172,13 @@ def report(
     until: str | None,
     application: str | None,
     user: str | None,
+    servers: Path | None,
     page: Path,
     force: bool,
     reports: Path | None,
     as_json: bool,
 ) -> None:
-    """Write one page about all jobs: savings, sick targets, changes, advice.
+    """Write one page about all jobs: savings, slow targets, changes, advice.
 
     Example: ioprism site report --store site.store -o site.html
     """
@@ -177,7 +187,7 @@ def report(
     from ioprism.storage.atomic import atomic_write
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
-    story = site_story(chosen_tables(store, which))
+    story = site_story(chosen_tables(store, which, servers=servers))
     links = {} if reports is None else _write_reports(story, reports, page.parent)
     with atomic_write(page, replace=force) as aside:
         aside.write_text(html_form.page(story, links), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -33,9 +33,10 @@ from ioprism.service.keys import ServerKeys, guarded, make_keys, server_keys
 from ioprism.service.metric_proxy import ReplyServer
 from ioprism.service.publish import Publisher, Replier
 from ioprism.service.pull import PullSource
+from ioprism.service.source import Source, open_source
 from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
-from ioprism.units import parse_bytes
+from ioprism.units import format_counted, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
@@ -52,37 +53,58 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 
 @click.command()
 @click.option(
-    "--zmq", "pulls", multiple=True, metavar="ADDRESS", help="Receive messages here (PULL, binds)."
+    "--zmq",
+    "pulls",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Receive messages at this address (PULL, binds).",
 )
 @click.option(
     "--follow",
     "files",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Read a file that grows.",
+    help="Read a file while it grows.",
 )
 @click.option(
-    "--metric-proxy", metavar="ADDRESS", help="Answer the Metric Proxy here (REP, binds)."
+    "--source",
+    "others",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Read from any transport, named by its scheme: tcp, ipc, file, or a plug-in's.",
 )
 @click.option(
-    "--direction", type=click.Choice(["read", "write", "both"]), default="both", show_default=True
+    "--metric-proxy",
+    metavar="ADDRESS",
+    help="Answer the Metric Proxy at this address (REP, binds).",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    show_default=True,
+    help="Direction to follow.",
 )
 @click.option(
     "--false-alarm",
     type=click.FloatRange(0.0, 1.0, min_open=True),
     default=0.01,
     show_default=True,
-    help="Of ever announcing a rhythm that is none.",
+    help="Probability of ever announcing a false rhythm.",
 )
 @click.option(
     "--every", type=click.FloatRange(min=0.0), default=0.0, help="Seconds between predictions."
 )
-@click.option("--json-lines", is_flag=True, help="Print one JSON document a line and prediction.")
+@click.option(
+    "--json-lines",
+    is_flag=True,
+    help="Print one JSON document per prediction, each on its own line.",
+)
 @click.option(
     "--keys",
     "keys_folder",
     type=click.Path(path_type=Path, exists=True),
-    help="On TCP, hear and answer only who has keys of this folder.",
+    help="On TCP, accept only peers that have keys from this folder.",
 )
 @click.option(
     "--keygen",
@@ -91,39 +113,66 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     is_eager=True,
     expose_value=False,
     callback=_make_keys,
-    help="Make such keys and exit.",
+    help="Create such keys in this folder and exit.",
 )
-@click.option("--unprotected", is_flag=True, help="Listen on TCP without keys, to everyone.")
-@click.option("--publish", metavar="ADDRESS", help="Publish predictions here (PUB, binds).")
-@click.option("--reply", metavar="ADDRESS", help="Push 16 bytes a prediction here, as FTIO does.")
-@click.option("--http", "port", type=click.IntRange(0, 65535), help="Serve a live page and JSON.")
+@click.option("--unprotected", is_flag=True, help="Listen on TCP without keys: anyone can connect.")
+@click.option(
+    "--publish", metavar="ADDRESS", help="Publish predictions at this address (PUB, binds)."
+)
+@click.option(
+    "--reply", metavar="ADDRESS", help="Push 16 bytes per prediction to this address, as FTIO does."
+)
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65535),
+    help="Port on which to serve a live page and JSON.",
+)
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
-    help="Keep the page's token here; without it, every start makes a new one.",
+    help="File that keeps the page's token; without it, every start makes a new one.",
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Where --http listens.")
+@click.option("--host", default=LOOPBACK, show_default=True, help="Host on which --http listens.")
 @click.option(
-    "--state", "save_to", type=click.Path(path_type=Path), help="Save here, and go on from here."
+    "--state",
+    "save_to",
+    type=click.Path(path_type=Path),
+    help="File to save the state to, and to resume from.",
 )
 @click.option(
     "--expire",
     type=float,
     default=600.0,
     show_default=True,
-    help="Forget a job after such silence.",
+    help="Forget a job after this many seconds of silence.",
 )
-@click.option("--max-jobs", type=click.IntRange(1), default=2000, show_default=True)
 @click.option(
-    "--max-jobs-per-sender", type=click.IntRange(1), help="Half of --max-jobs if left out."
+    "--max-jobs",
+    type=click.IntRange(1),
+    default=2000,
+    show_default=True,
+    help="Most jobs to follow at once.",
 )
-@click.option("--max-message", default="16MiB", show_default=True, help="Drop larger ones.")
-@click.option("--exit-when-idle", "idle", type=float, metavar="SECONDS", help="Stop after silence.")
+@click.option(
+    "--max-jobs-per-sender",
+    type=click.IntRange(1),
+    help="Most jobs of one sender; by default half of --max-jobs.",
+)
+@click.option("--max-message", default="16MiB", show_default=True, help="Drop larger messages.")
+@click.option(
+    "--exit-when-idle",
+    "idle",
+    type=float,
+    metavar="SECONDS",
+    help="Stop after this many seconds of silence.",
+)
 @options.quiet
 def watch(
     pulls: tuple[str, ...],
     files: tuple[Path, ...],
     *,
+    others: tuple[str, ...],
     metric_proxy: str | None,
     direction: str,
     false_alarm: float,
@@ -144,17 +193,18 @@ def watch(
     idle: float | None,
     quiet: bool,
 ) -> None:
-    """Follow running jobs: their rhythm, its changes, and when the next I/O phase is due.
+    """Follow running jobs: their rhythm, how it changes, and when the next I/O phase is due.
 
     An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
-    ipc://FILE. TCP needs --keys; FILE and all that is saved are for your own user alone.
+    ipc://FILE. TCP needs --keys; FILE and everything saved is accessible to your user only.
 
     Example: ioprism watch --zmq ipc:///tmp/watch.me --http 8080
     """
-    if not pulls and not files and metric_proxy is None:
-        raise click.UsageError("nothing to watch.\nHint: say --zmq ipc://FILE or --follow FILE.")
-    for text in filter(None, (*pulls, metric_proxy, publish)):
-        check_protected(endpoint(text), has_keys=keys_folder is not None, unprotected=unprotected)
+    if not pulls and not files and not others and metric_proxy is None:
+        raise click.UsageError("nothing to watch.\nHint: use --zmq ipc://FILE or --follow FILE.")
+    listening = [endpoint(text) for text in filter(None, (*pulls, metric_proxy, publish))]
+    for address in (*listening, *others):
+        check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
     keys = None if keys_folder is None else server_keys(keys_folder)
     token = None if token_file is None else read_token(token_file)
     settings = WatchSettings(
@@ -170,7 +220,7 @@ def watch(
     service = Watch(settings, notify=partial(click.echo, err=True))
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
-        places = _sources(service, sockets, pulls, files, metric_proxy)
+        places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
         places += _outlets(service, sockets, publish, reply)
         if port is not None:
             server = Server(service, host, port, token=token)
@@ -184,7 +234,11 @@ def watch(
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
-        click.echo(f"{counts.messages:,} messages, {counts.dropped:,} pieces dropped", err=True)
+        click.echo(
+            f"{format_counted(counts.messages, 'message')}, "
+            f"{format_counted(counts.dropped, 'record')} dropped",
+            err=True,
+        )
 
 
 class _Sockets:
@@ -204,21 +258,31 @@ class _Sockets:
 def _sources(
     service: Watch,
     sockets: _Sockets,
-    pulls: tuple[str, ...],
-    files: tuple[Path, ...],
+    addresses: Iterable[str],
+    files: Iterable[Path],
     metric_proxy: str | None,
 ) -> list[tuple[str, str]]:
     """Listen; return what listens where."""
     largest, keys = service.settings.largest_message, sockets.keys
     places = []
-    for text in pulls:
-        source = PullSource(
-            sockets.context, endpoint(text), job=DEFAULT_JOB, largest=largest, keys=keys
-        )
-        service.pulls.append(source)
-        places.append(("messages", source.address))
-    for path in files:
-        service.followers.append(Follower(path, job=path.name, largest=largest))
+
+    def pull(address: str) -> Source:
+        return PullSource(sockets.context, address, job=DEFAULT_JOB, largest=largest, keys=keys)
+
+    def follow(path: Path) -> Source:
+        return Follower(path, job=path.name, largest=largest)
+
+    built_in = {
+        "tcp": pull,
+        "ipc": pull,
+        "file": lambda address: follow(Path(address.removeprefix("file://"))),
+    }
+    for address in addresses:
+        source = open_source(address, built_in)
+        service.sources.append(source)
+        if source.waits_on() is not None:
+            places.append(("messages", source.address))
+    service.sources.extend(follow(path) for path in files)
     if metric_proxy is not None:
         address, counts = endpoint(metric_proxy), service.counts
         server = ReplyServer(sockets.context, address, largest=largest, counts=counts, keys=keys)

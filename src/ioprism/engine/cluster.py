@@ -97,7 +97,7 @@ class Session:
             raise
         except Exception as error:
             raise AnalysisError(
-                f"the workers cannot look through the files ({type(error).__name__}: {error}).\n"
+                f"the workers cannot read the files ({type(error).__name__}: {error}).\n"
                 "Hint: check that they see the same paths as this machine."
             ) from error
         return found
@@ -110,7 +110,7 @@ def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN40
     except (ValueError, OSError, RuntimeError) as error:
         raise UsageError(
             f"the {settings.cluster} cluster cannot be started ({error}).\n"
-            "Hint: for a queue, set its name and project in ~/.config/dask/jobqueue.yaml."
+            "Hint: for a batch queue, set its name and project in ~/.config/dask/jobqueue.yaml."
         ) from error
 
 
@@ -178,7 +178,7 @@ def death_of_workers(client: Any) -> str | None:  # noqa: ANN401
     used = [event["rss"] for _, event in told if isinstance(event.get("rss"), int)]
     if not used:
         return None
-    return f"their memory was full: one had taken {max(used) / 1e6:,.0f} MB when it was ended"
+    return f"they ran out of memory: one had used {max(used) / 1e6:,.0f} MB when it was stopped"
 
 
 def _gist(error: Exception) -> str:

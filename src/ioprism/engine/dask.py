@@ -162,8 +162,11 @@ class _Graph:
                 f"the cluster could not compute this: {type(error).__name__}: {error}.\n"
                 "Hint: try --engine local."
             )
-        why = death_of_workers(self.client) or "nothing says why; a batch system may have done it"
+        why = (
+            death_of_workers(self.client)
+            or "for no recorded reason; the batch system may have stopped them"
+        )
         return AnalysisError(
-            f"workers ended while they computed, again and again ({why}).\n"
+            f"workers kept dying while computing ({why}).\n"
             "Hint: give workers more memory with --memory-limit, or use --engine local."
         )

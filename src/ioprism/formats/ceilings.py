@@ -41,7 +41,7 @@ def read_ceiling(path: Path) -> Ceiling:
         if found is not None and (found.bandwidth or found.operations):
             return found
     raise BrokenTraceError(
-        "this is no benchmark result with rates in it.\nHint: give IOR's JSON or text, "
+        "this is not a benchmark result with rates.\nHint: give IOR's JSON or text, "
         "mdtest's text, or what `fio --output-format=json` writes.",
         source=path,
     )

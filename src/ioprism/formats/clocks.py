@@ -60,7 +60,7 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
             found[host] = float(ahead)
         except ValueError:
             raise UsageError(
-                f"{path}, line {number}: this is not a host and its seconds ahead: {line!r}.\n"
+                f"{path}, line {number}: this is not a host and a number of seconds: {line!r}.\n"
                 "Hint: write lines such as `node2 60.0`."
             ) from None
     return found
@@ -77,7 +77,9 @@ def aligned(trace: Trace, spans: Spans) -> Trace:
     if said is not None:
         unknown = sorted(set(said) - set(trace.processes["host"].drop_nulls()))
         if unknown:
-            trace.completeness.warn(f"no process runs on {', '.join(unknown)}; its clock is unused")
+            trace.completeness.warn(
+                f"no process runs on {', '.join(unknown)}; that clock offset is unused"
+            )
         return _moved(trace, said, spans)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:
@@ -91,12 +93,12 @@ def aligned(trace: Trace, spans: Spans) -> Trace:
             trace.completeness.warn(
                 f"the clock of {host} is {abs(found.seconds):.3f} s "
                 f"{'ahead of' if found.seconds > 0 else 'behind'} that of {seen.hosts[0]}, as "
-                f"{found.count} {found.what} show; its times are moved by as much"
+                f"{found.count} {found.what} show; its times are corrected"
             )
         elif found is None and seen.apart(host):
             trace.completeness.warn(
                 f"the clocks of {seen.hosts[0]} and {host} may differ: their calls never overlap, "
-                "though they use the same files; --clock-offsets would move them"
+                "though they use the same files; correct them with --clock-offsets"
             )
     return _moved(trace, ahead, spans) if ahead else trace
 

@@ -27,10 +27,10 @@ def attempt(code: str, given: str, *, seconds: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise IsolationError(f"no end after {seconds:.0f} s") from error
+        raise IsolationError(f"still running after {seconds:.0f} s") from error
     if tried.returncode:
         said = [line for line in tried.stderr.splitlines() if line and not line.startswith(" ")]
         raise IsolationError(
-            said[-1] if said and tried.returncode > 0 else "it crashes its library"
+            said[-1] if said and tried.returncode > 0 else "reading it crashes the library"
         )
     return tried.stdout

@@ -34,7 +34,7 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
     found = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
     if not found:
         raise BrokenTraceError(
-            "no file's storage targets are listed in it.\nHint: give a CSV with the columns "
+            "it does not list the storage targets of any file.\nHint: give a CSV with the columns "
             "path,targets[,stripe_size], or the output of `lfs getstripe -r DIR`.",
             source=path,
         )

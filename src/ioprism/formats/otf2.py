@@ -71,7 +71,7 @@ class Otf2Reader:
         except Exception as error:
             raise _broken(source, error) from error
         if span.first is None or span.last is None:
-            raise _broken(source, "no I/O record in it")
+            raise _broken(source, "it contains no I/O records")
         start = began / 1e9 if isinstance(began, int) and 0 < began < 2**63 else None
         runtime = span.last - span.first
         return Trace(

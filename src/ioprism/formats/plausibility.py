@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # small signals are read without a table library
     import polars as pl
@@ -110,11 +111,12 @@ def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
 
 def _tell(impossible: dict[str, int], warn: Warn) -> None:
     if impossible["times"]:
-        warn(f"{impossible['times']} calls with impossible times left out")
+        warn(f"{format_counted(impossible['times'], 'call')} with impossible times left out")
     for name in SIZES:
         if impossible[name]:
-            what = "a size" if name == "bytes" else "an offset"
-            warn(f"{impossible[name]} calls have {what} that cannot be true; it is left out")
+            what = "size" if name == "bytes" else "offset"
+            many = format_counted(impossible[name], "call")
+            warn(f"{many} with an impossible {what}, which is left out")
 
 
 def _plausible_job(job: Job, warn: Warn) -> Job:
@@ -122,7 +124,7 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
         value = getattr(job, name)
         if value is not None and not 0 <= value < LATEST:
             what = name.replace("_", " ")
-            warn(f"the job's {what} of {value:g} s cannot be true; it is left out")
+            warn(f"the job's {what} of {value:g} s is impossible; it is left out")
             changed: dict[str, Any] = {name: None}
             job = replace(job, **changed)
     return job

@@ -127,7 +127,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
             return reader
     if format_name is not None:
         raise UsageError(
-            f"no format is called {format_name!r} (there are {', '.join(tried)}).\n"
+            f"there is no format {format_name!r} (there are {', '.join(tried)}).\n"
             "Hint: `ioprism formats` lists them."
         )
     raise UnknownFormatError(source, tried=tried)

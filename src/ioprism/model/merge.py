@@ -210,13 +210,13 @@ class _Merged:
 
 
 def _rows(own: pl.DataFrame, merged: pl.DataFrame) -> pl.Series:
-    found = own.select("file", "path").join(
+    joined = own.select("file", "path").join(
         merged.select("path", row="file"), on="path", how="left", maintain_order="left"
     )
-    highest = found["file"].max()
+    highest = joined["file"].max()
     size = highest + 1 if isinstance(highest, int) else 0
     every = pl.DataFrame({"file": pl.Series(range(size), dtype=pl.UInt32)})
-    return every.join(found, on="file", how="left", maintain_order="left")["row"]
+    return every.join(joined, on="file", how="left", maintain_order="left")["row"]
 
 
 def _program(commands: Sequence[str]) -> str | None:

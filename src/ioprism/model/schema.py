@@ -102,7 +102,7 @@ FILES = Table(
         Column("extension", pl.String(), "what follows the last dot of the name", nullable=True),
         Column("kind", Kind, "a file, a data set inside a file, or a console stream"),
         Column("parent", pl.UInt32(), "for a data set, the row of its file", nullable=True),
-        Column("mount", pl.String(), "the mount point it lies under", nullable=True),
+        Column("mount", pl.String(), "the mount point it is under", nullable=True),
         Column("filesystem", pl.String(), "the type of that mount", nullable=True),
         Column("stripe_size", pl.Int64(), "Lustre stripe size", "B", nullable=True),
         Column("stripe_count", pl.Int64(), "Lustre stripe count", nullable=True),
@@ -113,14 +113,16 @@ FILES = Table(
 
 PROCESSES = Table(
     "processes",
-    "One row for every process, or thread where the trace tells threads apart.",
+    "One row for every process, or thread where the trace distinguishes threads.",
     (
         Column("process", pl.UInt32(), "the row's own number, as events use it"),
         Column("rank", pl.Int32(), "MPI rank, or the process's index in a workflow without MPI"),
         Column("application", pl.String(), "the program it runs", nullable=True),
         Column("host", pl.String(), "the node it runs on", nullable=True),
         Column("pid", pl.Int64(), "process id of the operating system", nullable=True),
-        Column("tid", pl.UInt64(), "thread id, where threads are told apart", nullable=True),
+        Column(
+            "tid", pl.UInt64(), "thread id, where the trace distinguishes threads", nullable=True
+        ),
     ),
 )
 

@@ -114,11 +114,11 @@ class Usage:
 
         Those without any of these calls are left out.
         """
-        found: dict[int, int] = {}
+        ranks_of_file: dict[int, int] = {}
         for place, (file, rank) in enumerate(zip(self.file, self.rank, strict=True)):
             if calls is None or calls[place]:
-                found[file] = found.get(file, 0) + (2 if rank == EVERYONE else 1)
-        return found
+                ranks_of_file[file] = ranks_of_file.get(file, 0) + (2 if rank == EVERYONE else 1)
+        return ranks_of_file
 
 
 def _kept(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:

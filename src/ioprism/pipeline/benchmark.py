@@ -122,7 +122,7 @@ def _read(place: Path) -> Checked:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise BrokenTraceError(
-        "this is no record of a benchmark.\n"
+        "this is not the record of a benchmark.\n"
         "Hint: make one with `ioprism servers validate --run FOLDER --record FILE`.",
         source=place,
     )
@@ -131,7 +131,7 @@ def _read(place: Path) -> Checked:
 def _run(plan: Plan, progress: Progress) -> Iterator[Phase]:
     """Write, then read back what was written, as often as planned, with pauses."""
     if plan.folder is None or plan.bytes < REQUEST:
-        raise UsageError("a phase moves at least 1 MiB.\nHint: give --bytes 1GiB.")
+        raise UsageError("a phase must move at least 1 MiB.\nHint: give --bytes 1GiB.")
     path = plan.folder / f"ioprism-benchmark-{os.getpid()}.data"
     moved = 0
     try:
@@ -146,8 +146,9 @@ def _run(plan: Plan, progress: Progress) -> Iterator[Phase]:
                 yield phase
     except OSError as error:
         raise OutputError(
-            f"{plan.folder}: the benchmark cannot move its bytes ({error.strerror or error}).\n"
-            "Hint: choose a folder with room in it for --run, or fewer --bytes."
+            f"{plan.folder}: the benchmark cannot write or read its data "
+            f"({error.strerror or error}).\n"
+            "Hint: choose a folder with more free space for --run, or fewer --bytes."
         ) from error
     finally:
         path.unlink(missing_ok=True)
@@ -217,8 +218,8 @@ def _compare(checked: Checked, source: CounterStore) -> Checked:
             has="none in the store",
             hint="ingest the counters of that time, with some before and after it.",
         )
-    found = np.sum([rate for rate in rates if rate is not None], axis=0)
-    findings = tuple(map(Finding, checked.phases, found.tolist()))
+    moved = np.sum([rate for rate in rates if rate is not None], axis=0)
+    findings = tuple(map(Finding, checked.phases, moved.tolist()))
     return Checked(checked.host, checked.record, checked.phases, tuple(chosen), findings)
 
 

@@ -129,8 +129,8 @@ class PreparedView:
         self, known: Sequence[Rule], *, top: int | None = None, page: int = 1
     ) -> Bottlenecks:
         """Find and explain bottlenecks."""
-        found = bottlenecks_of(self.main, self.trace, self.settings)
-        return explained(found, known, top=top, page=page, settings=self.settings.shown())
+        result = bottlenecks_of(self.main, self.trace, self.settings)
+        return explained(result, known, top=top, page=page, settings=self.settings.shown())
 
     def inspect(
         self, identifier: str, known: Sequence[Rule], engine: Engine, source: Source
@@ -140,9 +140,9 @@ class PreparedView:
         Raises:
             UsageError: there is no bottleneck of this name.
         """
-        found = bottlenecks_of(self.main, self.trace, self.settings)
-        rows = rows_behind(found, identifier)
-        alone = replace(found, table=found.table.filter(pl.col("id") == identifier))
+        bottlenecks = bottlenecks_of(self.main, self.trace, self.settings)
+        rows = rows_behind(bottlenecks, identifier)
+        alone = replace(bottlenecks, table=bottlenecks.table.filter(pl.col("id") == identifier))
         (bottleneck,) = explained(alone, known).bottlenecks
         trace = self.trace
         if not trace.partitions:

@@ -11,16 +11,18 @@ from ioprism.pipeline.document import Document
 
 def compared(before: Document, after: Document) -> Comparison:
     """Compare the numbers and the findings of two jobs."""
-    found = compare_runs(
+    comparison = compare_runs(
         (before.characteristics, before.findings), (after.characteristics, after.findings)
     )
-    return replace(found, promised=_promised(before), delivered=_delivered(before, after))
+    return replace(comparison, promised=_promised(before), delivered=_delivered(before, after))
 
 
 def _promised(before: Document) -> float | None:
     """What removing the first cause was said to save: people change one thing at a time."""
-    found = before.diagnosis
-    return None if found is None else sum(cause.saving.seconds for cause in found.causes[:1])
+    diagnosis = before.diagnosis
+    return (
+        None if diagnosis is None else sum(cause.saving.seconds for cause in diagnosis.causes[:1])
+    )
 
 
 def _delivered(before: Document, after: Document) -> float | None:

@@ -28,7 +28,7 @@ def convert(
     if isinstance(engine, MapsPartitions):
         if target.name.endswith((".csv", ".json", ".json.gz")):
             raise UsageError(
-                f"workers write stores only, and {target.name} is none.\n"
+                f"workers write only stores, and {target.name} is not a folder.\n"
                 "Hint: leave out --engine dask, or name a folder."
             )
         write_store_in_parts(trace, target, engine.map_partitions, replace=replace)

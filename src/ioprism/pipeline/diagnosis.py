@@ -37,6 +37,7 @@ class DiagnosisOptions:
     ceilings: Sequence[Ceiling] = ()
     model: WriteTimeModel | None = None
     servers: Path | None = None  # a store of the file system's counters
+    symptoms: bool = True  # findings are looked for, to be folded below their causes
 
 
 def diagnose(
@@ -56,13 +57,15 @@ def diagnosed(
     options: DiagnosisOptions | None = None,
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    found = find_causes(trace, engine)
+    diagnosis = find_causes(trace, engine)
     if options is not None:
-        found = _sharpened(found, trace, engine, options)
-    if not found.causes:
-        return found
-    known = insights or judge(evidence_of_trace(trace, engine, Thresholds()))
-    return worded(found, trace, [finding.code for finding in known.findings])
+        diagnosis = _sharpened(diagnosis, trace, engine, options)
+    if not diagnosis.causes:
+        return diagnosis
+    if insights is None and (options is None or options.symptoms):
+        insights = judge(evidence_of_trace(trace, engine, Thresholds()))
+    findings = insights.findings if insights else ()
+    return worded(diagnosis, trace, [finding.code for finding in findings])
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
@@ -92,16 +95,16 @@ def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
 
 
 def _sharpened(
-    found: Diagnosis, trace: Trace, engine: Engine, options: DiagnosisOptions
+    diagnosis: Diagnosis, trace: Trace, engine: Engine, options: DiagnosisOptions
 ) -> Diagnosis:
     """Use what the site knows: what its system can reach, and whether others were busy."""
     needed = max(
         _ceiling_seconds(trace, engine, options.ceilings), _model_seconds(trace, options.model)
     )
-    found = no_faster_than(found, needed) if needed > 0 else found
+    diagnosis = no_faster_than(diagnosis, needed) if needed > 0 else diagnosis
     if options.servers is None:
-        return found
-    return judged_by_servers(found, _server_loads(found, trace, options.servers))
+        return diagnosis
+    return judged_by_servers(diagnosis, _server_loads(diagnosis, trace, options.servers))
 
 
 def _ceiling_seconds(trace: Trace, engine: Engine, ceilings: Sequence[Ceiling]) -> float:
@@ -126,15 +129,15 @@ def _model_seconds(trace: Trace, model: WriteTimeModel | None) -> float:
     return sum(pair.estimate.seconds for pair in compared)
 
 
-def _server_loads(found: Diagnosis, trace: Trace, store: Path) -> dict[int, float]:
+def _server_loads(diagnosis: Diagnosis, trace: Trace, store: Path) -> dict[int, float]:
     """How busy servers were while others are said to have interfered, next to the whole job."""
-    start, runtime = trace.job.start_time, found.runtime
+    start, runtime = trace.job.start_time, diagnosis.runtime
     if start is None or runtime <= 0:
         return {}
     source = open_store(store)
     whole = background_load(source, start=start, end=start + runtime)
     loads = {}
-    for place, cause in enumerate(found.causes):
+    for place, cause in enumerate(diagnosis.causes):
         if cause.code == "interference" and whole.bytes and whole.seconds:
             first, last = start + cause.culprit["from"], start + cause.culprit["to"]
             then = background_load(source, start=first, end=last)

@@ -70,7 +70,7 @@ def inspected_finding(
         raise NotEnoughDetailError(
             needed=answer.needs,
             has=", ".join(sorted(trace.detail)) or "nothing",
-            hint="`ioprism formats` tells what can be recorded.",
+            hint="`ioprism formats` shows what can be recorded.",
         )
     if answer is None:
         raise AnalysisError(

@@ -78,8 +78,8 @@ def judge_group(
     trace = read_trace(*group, format_name=format_name)
     held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
     evidence = evidence_of_trace(held, engine, thresholds)
-    found = judged_trace(with_background_load(evidence, servers), held, engine)
-    return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, found)
+    insights = judged_trace(with_background_load(evidence, servers), held, engine)
+    return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
 
 
 def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
@@ -93,8 +93,8 @@ def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
 
 
 def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
-    found = judge(with_background_load(evidence_of_log(log, thresholds), servers))
-    return Judged(log.paths, log.format, log.job, log.completeness.warnings, found)
+    insights = judge(with_background_load(evidence_of_log(log, thresholds), servers))
+    return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 
 def with_background_load(evidence: Evidence, servers: Path | None) -> Evidence:
@@ -155,10 +155,10 @@ def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
 
 def _jobs(logs: Sequence[Path]) -> list[Group]:
     """Join the logs that the ranks of a killed job left."""
-    found: dict[object, list[Path]] = {}
+    jobs: dict[object, list[Path]] = {}
     for path in logs:
-        found.setdefault(_killed_job(path) or path, []).append(path)
-    return [tuple(paths) for paths in found.values()]
+        jobs.setdefault(_killed_job(path) or path, []).append(path)
+    return [tuple(paths) for paths in jobs.values()]
 
 
 def _killed_job(path: Path) -> object | None:

@@ -23,7 +23,7 @@ DIRECTIONS = ("read", "write")
 
 @dataclass(frozen=True, slots=True)
 class RhythmSettings:
-    """What to look at, and how."""
+    """Findings, and how."""
 
     direction: str = "both"
     layer: str | None = None  # the deepest of the trace if None
@@ -100,13 +100,15 @@ def _with_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
     """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
-    found = _by_direction(trace, engine, settings)
-    named = tuple(NamedPeriod(period, name) for name, period in found.items())
+    rhythms = _by_direction(trace, engine, settings)
+    named = tuple(NamedPeriod(period, name) for name, period in rhythms.items())
     both = replace(both, rhythms=(*both.rhythms, *named))
     if both.period is None:
-        best = min(found.values(), key=lambda p: p.false_alarm_probability, default=None)
+        best = min(rhythms.values(), key=lambda p: p.false_alarm_probability, default=None)
         return both if best is None else answered(both, best)
-    if len(found) == len(DIRECTIONS) and take_turns(both.period, found["read"], found["write"]):
+    if len(rhythms) == len(DIRECTIONS) and take_turns(
+        both.period, rhythms["read"], rhythms["write"]
+    ):
         both = answered(both, every_second(both.signal, both.period))
         return replace(both, takes_turns=True)
     return both
@@ -116,7 +118,7 @@ def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dic
     # Each direction is a question of its own, which is paid for.
     level = settings.options.max_false_alarm / len(DIRECTIONS)
     options = replace(settings.options, max_false_alarm=level, maybe=False)
-    found = {}
+    rhythms = {}
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction, options=options, components=0, fit=False)
         try:
@@ -124,8 +126,8 @@ def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dic
         except AnalysisError:
             continue
         if period is not None:
-            found[direction] = period
-    return found
+            rhythms[direction] = period
+    return rhythms
 
 
 def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> list[PartRhythm]:
@@ -134,11 +136,11 @@ def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> 
     parts = []
     for name, steps in _labelled(trace, key, every).items():
         try:
-            found = _rhythm(steps, settings)
+            rhythm = _rhythm(steps, settings)
         except SignalTooShortError:
             continue
         moved = float((steps.values * np.diff(steps.edges)).sum())
-        parts.append(PartRhythm(name, moved, found))
+        parts.append(PartRhythm(name, moved, rhythm))
     return sorted(parts, key=lambda part: -part.bytes)
 
 

@@ -39,28 +39,28 @@ def ranked(
     )
 
 
-def _of_bottlenecks(found: Bottlenecks | None, floor: float) -> Iterator[Finding]:
+def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:
     """The costliest bottlenecks, as findings."""
-    for bottleneck in found.bottlenecks[:MOST_BOTTLENECKS] if found is not None else ():
+    for bottleneck in bottlenecks.bottlenecks[:MOST_BOTTLENECKS] if bottlenecks is not None else ():
         if bottleneck.time_share >= MIN_SHARE:
             yield _of_bottleneck(bottleneck, floor)
 
 
-def _of_bottleneck(found: Bottleneck, floor: float) -> Finding:
-    reasons = dict.fromkeys(reason.message for reason in found.reasons)
-    record = dict(found.record)
+def _of_bottleneck(bottleneck: Bottleneck, floor: float) -> Finding:
+    reasons = dict.fromkeys(reason.message for reason in bottleneck.reasons)
+    record = dict(bottleneck.record)
     return Finding(
-        code=f"bottleneck-{'-'.join(found.view)}",
-        severity=Severity.WARN if found.excess_seconds >= floor else Severity.INFO,
+        code=f"bottleneck-{'-'.join(bottleneck.view)}",
+        severity=Severity.WARN if bottleneck.excess_seconds >= floor else Severity.INFO,
         subject=Subject("record", ", ".join(printable(str(name)) for name in record.values())),
         evidence={
-            "time_share": found.time_share,
-            "operations_share": found.operations_share,
-            "operations": found.operations,
-            "bytes": float(found.bytes),
+            "time_share": bottleneck.time_share,
+            "operations_share": bottleneck.operations_share,
+            "operations": bottleneck.operations,
+            "bytes": float(bottleneck.bytes),
         },
-        seconds_at_stake=found.excess_seconds,
-        title=found.title.partition(": ")[0],
+        seconds_at_stake=bottleneck.excess_seconds,
+        title=bottleneck.title.partition(": ")[0],
         details=tuple({**record, "why": reason} for reason in reasons) or (record,),
     )
 

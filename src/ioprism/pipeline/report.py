@@ -83,14 +83,14 @@ def document_of(
 
 def _rhythm(trace: Trace, engine: Engine) -> tuple[Rhythm | None, str]:
     """The rhythm of all I/O, or of one direction where only that has one."""
-    found: dict[str, Rhythm] = {}
+    rhythms: dict[str, Rhythm] = {}
     for direction in ("both", "write", "read"):
         answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
         if answer is not None and answer.period is not None:
             return answer, direction
         if answer is not None:
-            found[direction] = answer
-    return next(((answer, name) for name, answer in found.items()), (None, "both"))
+            rhythms[direction] = answer
+    return next(((answer, name) for name, answer in rhythms.items()), (None, "both"))
 
 
 def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:

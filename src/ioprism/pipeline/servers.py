@@ -104,7 +104,7 @@ def ingest(
 def _moment(time: float) -> int:
     time_us = round(time * SECOND) if abs(time) < 1e12 else LATEST + 1
     if not EARLIEST <= time_us <= LATEST:
-        raise UsageError(f"--time {time} is no time.\nHint: give seconds since 1970.")
+        raise UsageError(f"--time {time} is not a time.\nHint: give seconds since 1970.")
     return time_us
 
 
@@ -155,7 +155,7 @@ def simulate(
     """
     made = make(settings)
     if not made.jobs.height:
-        raise UsageError("no job fits into so short a time.\nHint: raise --days.")
+        raise UsageError("no job fits into such a short time.\nHint: raise --days.")
     return write_simulation(made, folder, format_name=format_name, replace=force), made.jobs.height
 
 
@@ -227,7 +227,7 @@ def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame
         raise NotEnoughDetailError(
             needed="a list of jobs",
             has=f"none in the store ({'; '.join(tally.warnings()) or 'nothing was given'})",
-            hint="say --jobs FILE (sacct, PBS, LSF, LoadLeveler or CSV), or ingest such a file.",
+            hint="use --jobs FILE (sacct, PBS, LSF, LoadLeveler or CSV), or ingest such a file.",
         )
     if question.server_map is not None:
         found = through_map(found, read_server_map(Path(question.server_map)))
@@ -239,10 +239,10 @@ def _jobs_of_counters(source: CounterStore) -> pl.DataFrame:
     if not servers:
         return JOBS.empty()
     step = interval_us(source)
-    found = [
+    tables = [
         derived_jobs(source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True), step)
         for server in servers
     ]
-    whole = pl.concat(found).group_by("job").agg(pl.col("start_us").min(), pl.col("end_us").max())
+    whole = pl.concat(tables).group_by("job").agg(pl.col("start_us").min(), pl.col("end_us").max())
     lasting = whole.filter(pl.col("end_us") > pl.col("start_us"))
     return JOBS.conform(lasting).with_columns(pl.col("servers").fill_null([]))

@@ -18,11 +18,14 @@ from ioprism.pipeline.anonymise import Rows, anonymous, read_key
 from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ioprism.analyses.site.summary import Chosen, SiteTables
     from ioprism.engine.cluster import Session
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 CHUNK = 4  # logs that a process takes at a time
+KNOWN = 0.9  # share of a job's time and servers for which counters must be known
 FEW = 8  # so few logs are not worth starting processes for
 
 
@@ -119,17 +122,42 @@ def follow_logs(
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
-def chosen_tables(folder: Path, which: Chosen) -> SiteTables:
-    """Open a store and keep the jobs asked for."""
+def chosen_tables(folder: Path, which: Chosen, *, servers: Path | None = None) -> SiteTables:
+    """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
+
+    That is the rate at which servers worked for others while a job ran.
+    """
     from ioprism.analyses.site.summary import SiteTables
 
     store = open_site(folder)
     names = ("jobs", "causes", "targets", "hosts", "files")
-    return SiteTables(*(store.table(name) for name in names)).chosen(which)
+    tables = SiteTables(*(store.table(name) for name in names)).chosen(which)
+    return tables if servers is None else replace(tables, jobs=_beside_others(tables.jobs, servers))
+
+
+def _beside_others(jobs: pl.DataFrame, servers: Path) -> pl.DataFrame:
+    """Add what the servers moved for others while each job ran, null where too little is known."""
+    import polars as pl
+
+    from ioprism.analyses.background_load import loads_between
+    from ioprism.storage.counter_store import open_store
+
+    source = open_store(servers)
+    timed = jobs.filter(pl.col("start").is_not_null() & (pl.col("runtime") > 0))
+    start, runtime = timed["start"].to_numpy(), timed["runtime"].to_numpy()
+    moved, known = loads_between(source, start, start + runtime)
+    own = pl.col("bytes_read") + pl.col("bytes_written")
+    loads = timed.select(
+        "job",
+        others_rate=pl.when(pl.Series(known) >= KNOWN).then(
+            (pl.Series(moved) - own).clip(lower_bound=0) / pl.col("runtime")
+        ),
+    )
+    return jobs.join(loads, on="job", how="left", maintain_order="left")
 
 
 def parse_day(text: str | None) -> float | None:
@@ -169,12 +197,12 @@ def _described(
     from ioprism.analyses.site.job_rows import JobFacts, job_rows
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
-    from ioprism.pipeline.diagnosis import diagnose
+    from ioprism.pipeline.diagnosis import DiagnosisOptions, diagnose
 
     digest, path = entry
     try:
         trace = read_trace(path)
-        diagnosis = diagnose(trace)
+        diagnosis = diagnose(trace, options=DiagnosisOptions(symptoms=False))
         rows = job_rows(
             trace, diagnosis, LocalEngine(), JobFacts(digest, path, options.cores_per_node)
         )

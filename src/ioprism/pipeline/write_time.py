@@ -296,7 +296,8 @@ def sample(
         system = _system_of(runs)
         if not runs.planned():
             raise AnalysisError(
-                f"{store}: nothing is planned.\nHint: `ioprism write-time sample plan` plans."
+                f"{store}: nothing is planned yet.\n"
+                "Hint: run `ioprism write-time sample plan` first."
             )
         rule = system.sampling
         hosts = allocated_hosts(system.hostname)
@@ -322,7 +323,9 @@ def _system_for(name: str | Path | None, store: Path) -> System:
     if name is not None:
         return load_system(name)
     if not store.exists():
-        raise UsageError("a new store needs --system.\nHint: name one, or a description's file.")
+        raise UsageError(
+            "a new store needs --system.\nHint: give a name or the file of a description."
+        )
     with open_store(store) as runs:
         return _system_of(runs)
 

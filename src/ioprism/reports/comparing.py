@@ -1,42 +1,21 @@
-"""Numbers of two runs with their units, as terminal and page tell them."""
+"""Numbers of two runs with their units, as terminal and page show them."""
 
 from __future__ import annotations
 
 from ioprism.analyses.compare import Comparison, Metric
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.model.quantities import label, quantity
 
-TITLES = {
-    "io_time": "time in I/O calls, all ranks",
-    "library_time": "of it above the system calls (MPI-IO, libraries)",
-    "read_time": "of it reading",
-    "write_time": "of it writing",
-    "metadata_time": "of it in metadata calls",
-    "runtime": "run time",
-}
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
 def metric_row(metric: Metric) -> tuple[str, str, str, str]:
     """Return name, before, after and change in words."""
     return (
-        TITLES.get(metric.name, metric.name.replace("_", " ")),
-        shown(metric.name, metric.before),
-        shown(metric.name, metric.after),
+        label(metric.name),
+        quantity(metric.name, metric.before),
+        quantity(metric.name, metric.after),
         change(metric),
     )
-
-
-def shown(name: str, value: float | None) -> str:
-    """Return a metric's value with its unit, which its name tells."""
-    if value is None:
-        return "–"
-    if name.endswith("_rate"):
-        return format_rate(value)
-    if name == "runtime" or name.endswith("time"):
-        return format_seconds(value)
-    if name.endswith(("bytes", "size")):
-        return format_bytes(value)
-    return format_count(value)
 
 
 def change(metric: Metric) -> str:
@@ -57,14 +36,14 @@ def change(metric: Metric) -> str:
     return f"{ratio - 1:+.0%}".replace("-", "−")
 
 
-def verdict(found: Comparison) -> str:
+def verdict(comparison: Comparison) -> str:
     """Say in a line what the change did to the time in I/O."""
-    time = next(metric for metric in found.metrics if metric.name == "io_time")
-    runtime = next(metric for metric in found.metrics if metric.name == "runtime")
-    counts = f"{len(found.gone)} findings gone, {len(found.new)} new, {len(found.kept)} kept"
+    time = next(metric for metric in comparison.metrics if metric.name == "io_time")
+    runtime = next(metric for metric in comparison.metrics if metric.name == "runtime")
+    counts = comparison.summary()
     if time.ratio is None:
-        return f"Nothing to compare the time in I/O with; {counts}."
+        return f"The time in I/O cannot be compared; {counts}."
     word = {True: "less", False: "more", None: "about the same"}[time.better]
-    amounts = f"{shown('io_time', time.before)} before, {shown('io_time', time.after)} after"
+    amounts = f"{quantity('io_time', time.before)} before, {quantity('io_time', time.after)} after"
     run = "" if runtime.ratio is None else f"; run time {change(runtime)}"
     return f"{word.capitalize()} time in I/O: {amounts}{run}; {counts}."

@@ -95,9 +95,9 @@ def _places(finding: Finding, files: Mapping[str, int]) -> Show:
     if finding.code.startswith("bottleneck-"):
         return _record(finding, files)
     named = [str(row["file"]) for row in finding.details if row.get("file")]
-    found = [files[name] for name in named if name in files]
+    rows = [files[name] for name in named if name in files]
     # Small requests and the like are everywhere, not in the worst files alone.
-    return {"files": found} if found and len(found) < 10 and "below" not in _kinds(finding) else {}
+    return {"files": rows} if rows and len(rows) < 10 and "below" not in _kinds(finding) else {}
 
 
 def _record(finding: Finding, files: Mapping[str, int]) -> Show:

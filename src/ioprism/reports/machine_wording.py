@@ -12,21 +12,21 @@ from ioprism.units import format_bytes, format_count
 
 REASONS = {
     "small_requests": f"requests smaller than {format_bytes(SMALL)} on average",
-    "one_server_at_a_time": "uses one of its servers at a time",
+    "one_server_at_a_time": "uses only one of its servers at a time",
     "disturbs_others": "slows others down on the same servers",
 }
 KNOWN_AS = {
     "exclusive": "had their servers to themselves",
     "measured": "were counted by the servers themselves",
     "split": "shared servers: bytes are split {split}, intensities are the servers'",
-    "marked": "shared servers: those bytes are given to nobody",
+    "marked": "shared servers: those bytes are not attributed",
     "unknown": "name no server with counters",
 }
 
 
-def dominance(found: Fleet) -> str:
+def dominance(fleet: Fleet) -> str:
     """Say whether the machine mostly reads or writes."""
-    share = found.write_share
+    share = fleet.write_share
     if share is None:
         return "Nothing was read or written."
     if 1 - DOMINANT < share < DOMINANT:
@@ -65,17 +65,19 @@ def attribution(counts: Mapping[str, int], split: str) -> list[str]:
     ]
 
 
-def change(found: Trend) -> str:
+def change(monthly: Trend) -> str:
     """Say how the last month compares with the one before."""
-    if found.compared is None:
+    if monthly.compared is None:
         return "Fewer than two months with a week of counters: no trend."
-    month = next(month for month in found.months if month.month == found.compared[1])
+    month = next(month for month in monthly.months if month.month == monthly.compared[1])
     words = [
         f"{direction} {value:+.0%}"
         for direction, value in month.change.items()
         if value is not None
     ]
-    return f"Bytes per day, {found.compared[1]} against {found.compared[0]}: {', '.join(words)}."
+    return (
+        f"Bytes per day, {monthly.compared[1]} against {monthly.compared[0]}: {', '.join(words)}."
+    )
 
 
 def who(application: Application) -> str:
@@ -107,6 +109,6 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
     return f"{many} compared, {format_count(certain)} slower than chance explains ({test})."
 
 
-def contact(found: Contact) -> str:
+def contact(person: Contact) -> str:
     """Say why to talk to a user."""
-    return REASONS[found.reason]
+    return REASONS[person.reason]

@@ -12,8 +12,8 @@ import polars as pl
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.phases import Phase, Phases
+from ioprism.model.quantities import Kind, in_words
 from ioprism.pipeline.document import Document
-from ioprism.reports.wording import quantity
 from ioprism.text import printable
 
 MOST_ROWS = 3000
@@ -22,12 +22,15 @@ SHOWN_ROWS = 30  # in a notebook
 Rows = list[list[Any]]
 
 
+Columns = tuple[tuple[str, Kind], ...]  # names and kinds
+
+
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One table; a column's kind (text, count, bytes, seconds, share, time) tells its unit."""
+    """One table; a column's kind implies its unit."""
 
     title: str
-    columns: tuple[tuple[str, str], ...]  # name and kind
+    columns: Columns
     rows: Rows
     note: str = ""
 
@@ -51,12 +54,12 @@ class Sheet:
     def _cells(self, row: list[Any]) -> str:
         kinds = (kind for _, kind in self.columns)
         return "".join(
-            f"<td>{escape(quantity(kind, cell))}</td>"
+            f"<td>{escape(in_words(kind, cell))}</td>"
             for kind, cell in zip(kinds, row, strict=True)
         )
 
 
-AMOUNTS = (
+AMOUNTS: Columns = (
     ("reads", "count"), ("writes", "count"), ("metadata calls", "count"), ("read", "bytes"),
     ("written", "bytes"), ("time in calls", "seconds"),
 )  # fmt: skip
@@ -83,9 +86,9 @@ def _amounts(title: str, name: str, table: pl.DataFrame, column: str) -> Sheet:
         "bytes_read", "bytes_written", "seconds",
     )  # fmt: skip
     left = table.height - kept.height
-    note = f"The {MOST_ROWS:,} that take longest, of {table.height:,}." if left else ""
+    note = f"The longest {MOST_ROWS:,} of {table.height:,}." if left else ""
     rows = [[_plain(cell) for cell in row] for row in values.iter_rows()]
-    kind = "text" if column == "path" else "rank"
+    kind: Kind = "text" if column == "path" else "rank"
     return Sheet(title, ((name, kind), ("interface", "text"), *AMOUNTS), rows, note)
 
 
@@ -95,7 +98,7 @@ def _plain(cell: object) -> object:
     return round(cell, 9) if isinstance(cell, float) else cell
 
 
-def _interfaces(found: Characteristics) -> Sheet:
+def _interfaces(characteristics: Characteristics) -> Sheet:
     rows = [
         [
             layer,
@@ -104,14 +107,14 @@ def _interfaces(found: Characteristics) -> Sheet:
             amounts["write"].bytes,
             sum(amount.time for amount in amounts.values()),
         ]
-        for layer, amounts in found.by_layer.items()
+        for layer, amounts in characteristics.by_layer.items()
     ]
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
 
 
-def _parts(title: str, column: tuple[str, str], table: pl.DataFrame, key: str) -> Sheet:
+def _parts(title: str, column: tuple[str, Kind], table: pl.DataFrame, key: str) -> Sheet:
     names = (key, "operations", "bytes_read", "bytes_written", "seconds", "rate")
-    columns = (
+    columns: Columns = (
         column, ("calls", "count"), ("read", "bytes"), ("written", "bytes"),
         ("time in calls", "seconds"), ("rate", "rate"),
     )  # fmt: skip
@@ -119,10 +122,10 @@ def _parts(title: str, column: tuple[str, str], table: pl.DataFrame, key: str) -
     return Sheet(title, columns, rows)
 
 
-def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
-    if found is None:
+def _bottlenecks(bottlenecks: Bottlenecks | None) -> Iterator[Sheet]:
+    if bottlenecks is None:
         return
-    columns = (
+    columns: Columns = (
         ("view", "text"), ("record", "text"), ("severity", "text"), ("degrees", "number"),
         ("time", "seconds"), ("of I/O time", "share"), ("calls", "count"),
         ("of calls", "share"), ("moved", "bytes"), ("why", "text"),
@@ -130,7 +133,7 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
     rows = [
         [
             " × ".join(b.view),
-            ", ".join(f"{key} {printable(str(value))}" for key, value in b.record.items()),
+            ", ".join(_record_part(view, name) for view, name in b.record.items()),
             b.label,
             round(b.severity, 1),
             b.time,
@@ -140,7 +143,7 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
             b.bytes,
             "; ".join(dict.fromkeys(printable(r.message) for r in b.reasons)) or "unexplained",
         ]
-        for b in found.bottlenecks
+        for b in bottlenecks.bottlenecks
     ]
     note = (
         "Records whose share of the time is out of proportion to their share of the calls: "
@@ -149,21 +152,25 @@ def _bottlenecks(found: Bottlenecks | None) -> Iterator[Sheet]:
     yield Sheet("Bottlenecks by perspective", columns, rows, note)
 
 
-def _phases(found: Phases | None) -> Iterator[Sheet]:
-    if found is None:
+def _record_part(view: str, name: object) -> str:
+    return f"unknown {view}" if name is None else f"{view} {printable(str(name))}"
+
+
+def _phases(segmented: Phases | None) -> Iterator[Sheet]:
+    if segmented is None:
         return
-    columns = (
+    columns: Columns = (
         ("interface", "text"), ("from", "time"), ("lasts", "seconds"), ("does", "text"),
         ("ranks", "count"), ("calls", "count"), ("moved", "bytes"), ("fastest rank", "number"),
         ("in calls for", "seconds"), ("slowest rank", "number"), ("in calls for ", "seconds"),
     )  # fmt: skip
     rows: Rows = [
         _phase_row(layer, phase)
-        for layer, phases in found.layers.items()
+        for layer, phases in segmented.layers.items()
         for phase in sorted(phases.phases, key=lambda p: p.start - p.end)[:MOST_PHASES]
     ]
-    every = sum(len(phases.phases) for phases in found.layers.values())
-    note = f"The longest, of {every:,}." if len(rows) < every else ""
+    every = sum(len(phases.phases) for phases in segmented.layers.values())
+    note = f"The longest of {every:,}." if len(rows) < every else ""
     yield Sheet("Phases", columns, rows, note)
 
 

@@ -1,4 +1,4 @@
-"""Numbers and sentences for people: the verdict, and every quantity with its unit."""
+"""Sentences about a job for people: the verdict, and what one wants to know first."""
 
 from __future__ import annotations
 
@@ -13,19 +13,7 @@ from ioprism.reports.to_terminal.diagnose import answer
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
-_BYTES = frozenset(
-    {"bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes", "bytes_per_rank",
-     "bytes_per_phase", "mean_size", "small_bytes", "small_total", "tiny_file_bytes",
-     "imbalance_bytes", "alignment"}
-)  # fmt: skip
-_SECONDS = frozenset(
-    {"seconds", "slowest", "middle", "mean", "mean_seconds", "mean_gap", "time", "start", "end",
-     "period", "next_start", "metadata_seconds", "imbalance_seconds", "negligible_seconds"}
-)  # fmt: skip
-_SHARES = frozenset({"imbalance", "negligible_share"})
-_NUMBERS = frozenset({"rank", "target", "process", "file"})
 NEXT_TO_NOTHING = 0.0005  # of the run time
-NAMES = {"bytes": "moved", "of": "out of", "next_start": "next phase at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +26,14 @@ class Verdict:
 
 def verdict(document: Document) -> Verdict:
     """Say how much of the time goes to I/O, what costs most, and what to do about it."""
-    found = document.characteristics
-    if not found.total.operations and not found.io_time:
+    characteristics = document.characteristics
+    if not characteristics.total.operations and not characteristics.io_time:
         if document.rhythm is not None and document.findings:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
     if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
         return _diagnosed(document.diagnosis)
-    opening = held_up(document.slowest, found.job.runtime) or _in_calls(found)
+    opening = held_up(document.slowest, characteristics.job.runtime) or _in_calls(characteristics)
     serious = document.serious
     if not serious:
         return Verdict(f"{opening}; nothing costs noticeable time.", None)
@@ -59,7 +47,7 @@ def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
     if slowest is None or not runtime:
         return None
     if slowest.seconds < NEXT_TO_NOTHING * runtime:
-        return "I/O holds the job up for next to none of its run time"
+        return "I/O holds the job up for almost none of its run time"
     who = "" if slowest.rank is None else f" (rank {slowest.rank}, the slowest)"
     return (
         f"I/O holds the job up for {format_seconds(slowest.seconds)} of "
@@ -67,40 +55,50 @@ def held_up(slowest: SlowestRank | None, runtime: float | None) -> str | None:
     )
 
 
-def _in_calls(found: Characteristics) -> str:
-    return f"{format_seconds(found.io_time)} in I/O calls over all ranks"
+def _in_calls(characteristics: Characteristics) -> str:
+    return f"{format_seconds(characteristics.io_time)} in I/O calls over all ranks"
 
 
-def _diagnosed(found: Diagnosis) -> Verdict:
-    advice = found.causes[0].advice if found.causes else ()
-    return Verdict(answer(found), advice[0].text if advice else None)
+def _diagnosed(diagnosis: Diagnosis) -> Verdict:
+    advice = diagnosis.causes[0].advice if diagnosis.causes else ()
+    return Verdict(answer(diagnosis), advice[0].text if advice else None)
 
 
 def _lower(title: str) -> str:
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
 
 
-def io_share(found: Characteristics) -> float | None:
+def io_share(characteristics: Characteristics) -> float | None:
     """The part of all ranks' run time that they spend in I/O calls, at most 1."""
-    job = found.job
+    job = characteristics.job
     if not job.runtime:
         return None
-    return min(1.0, found.io_time / (job.runtime * (job.ranks or found.processes or 1)))
+    return min(
+        1.0, characteristics.io_time / (job.runtime * (job.ranks or characteristics.processes or 1))
+    )
 
 
 def job_facts(document: Document) -> list[tuple[str, str]]:
     """What one wants to know of any job first."""
-    found = document.characteristics
-    job, read, write = found.job, found.by_operation["read"], found.by_operation["write"]
-    hosts = f" on {format_count(found.hosts)} hosts" if found.hosts and found.hosts > 1 else ""
+    characteristics = document.characteristics
+    job, read, write = (
+        characteristics.job,
+        characteristics.by_operation["read"],
+        characteristics.by_operation["write"],
+    )
+    hosts = (
+        f" on {format_count(characteristics.hosts)} hosts"
+        if characteristics.hosts and characteristics.hosts > 1
+        else ""
+    )
     rows = [
         ("program", printable(job.executable) if job.executable else "unknown"),
         ("ran for", format_seconds(job.runtime)),
         ("ranks", f"{format_count(job.ranks)}{hosts}"),
-        ("files", format_count(found.files)),
+        ("files", format_count(characteristics.files)),
         ("read", format_bytes(read.bytes)),
         ("written", format_bytes(write.bytes)),
-        ("in I/O calls", f"{format_seconds(found.io_time)} over all ranks"),
+        ("in I/O calls", f"{format_seconds(characteristics.io_time)} over all ranks"),
     ]
     started = moment(job.start_time)
     return [*rows, ("started", started)] if started else rows
@@ -114,25 +112,3 @@ def moment(seconds: float | None) -> str | None:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def label(key: str) -> str:
-    """What a number of a finding is called."""
-    return NAMES.get(key, key.replace("_", " "))
-
-
-def quantity(key: str, value: object) -> str:
-    """A number of a finding with its unit, which its name tells."""
-    if value is None:
-        return "–"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return printable(str(value))
-    if key in _NUMBERS:
-        return str(value)
-    if key in _SHARES or key == "share" or key.endswith("_share"):
-        return f"{value:.0%}" if value >= 0.1 or value == 0 else f"{value:.1%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return format_count(value) if float(value).is_integer() else f"{value:.3g}"

@@ -203,7 +203,7 @@ class _Parser:
             shown = right if left.is_zero else left
             return shown.dimension or PLAIN
         raise self.error(
-            f"{describe(left.dimension)} cannot meet {describe(right.dimension)}", at,
+            f"{describe(left.dimension)} cannot be combined with {describe(right.dimension)}", at,
             "give numbers a unit, such as 1 MiB, 30 s or 50 %.",
         )  # fmt: skip
 
@@ -229,7 +229,7 @@ class _Parser:
             self.position += 1
             return Value(pl.lit(token.text == "true"), None, token.at, frozenset())
         if token.text in KEYWORDS:
-            raise self.error(f"{token.text!r} cannot stand here", token.at)
+            raise self.error(f"{token.text!r} is not allowed here", token.at)
         self.position += 1
         if self.take("("):
             return self.nested(partial(self.call, token))
@@ -244,7 +244,7 @@ class _Parser:
         close = difflib.get_close_matches(token.text, self.fields, n=3)
         if close:
             return f"did you mean {' or '.join(close)}?"
-        return "`ioprism rules check --fields` lists them."
+        return "`ioprism rules check --fields` lists the fields."
 
     def call(self, name: Token) -> Value:
         if name.text not in FUNCTIONS:
@@ -266,4 +266,6 @@ class _Parser:
     def agreed(self, known: Dimension | None, value: Value) -> Dimension | None:
         if value.is_zero or value.dimension == known:
             return known
-        raise self.error(f"{describe(known)} cannot meet {describe(value.dimension)}", value.at)
+        raise self.error(
+            f"{describe(known)} cannot be combined with {describe(value.dimension)}", value.at
+        )

@@ -23,6 +23,7 @@ from ioprism.rules import (
     wording,
 )
 from ioprism.rules.rule import Hit, Rule, Unknown
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
@@ -90,7 +91,9 @@ class Insights(Result):
         """Return the answer in one line."""
         serious = self.at_least(Severity.WARN)
         first = f"; first: {serious[0].title}" if serious else ""
-        return f"{len(self.findings)} findings, {len(serious)} that cost time{first}"
+        return (
+            f"{format_counted(len(self.findings), 'finding')}, {len(serious)} costing time{first}"
+        )
 
 
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]

@@ -134,7 +134,7 @@ def sequential_requests(evidence: Evidence, *, direction: str) -> Answer:
 
 def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
     """More than a share of the requests is off the alignment of the file or of memory."""
-    missing = {"file": OFFSETS, "memory": "POSIX counters: calls do not show where memory lies"}
+    missing = {"file": OFFSETS, "memory": "POSIX counters: calls do not show memory addresses"}
     found: Answer = None
     for whole in _usages(evidence):
         usage = _without(whole, evidence.sieved) if whole.layer == "posix" else whole

@@ -85,7 +85,7 @@ def _token(match: re.Match[str], text: str) -> Token:
             raise ExpressionError("the number is too large", text=text, at=at)
         if text[match.end() : match.end() + 1].isalpha():
             raise ExpressionError(
-                "the number runs into a word that is no unit", text=text, at=match.end(),
+                "the number is followed by a word that is not a unit", text=text, at=match.end(),
                 hint=f"units are {', '.join(UNITS)}.",
             )  # fmt: skip
         return Token("number", match.group(), at, value, dimension)
@@ -98,7 +98,7 @@ def _no_place(text: str, position: int) -> ExpressionError:
     character = text[position]
     hints = {
         "=": "compare with `==`.",
-        ".": "attributes cannot be reached; only the listed fields exist.",
+        ".": "there are no attributes; only the listed fields exist.",
         "[": "there are no lists or indices.",
         "{": "there are no templates inside expressions.",
         "&": "write `and`.",
@@ -107,7 +107,7 @@ def _no_place(text: str, position: int) -> ExpressionError:
         "^": "there are no powers.",
     }
     return ExpressionError(
-        f"{printable(character)!r} has no place in an expression",
+        f"{printable(character)!r} is not allowed in an expression",
         text=text,
         at=position,
         hint=hints.get(character),

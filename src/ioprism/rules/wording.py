@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -10,21 +11,17 @@ from typing import Any
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Recommendation
+from ioprism.model.quantities import quantity
 from ioprism.rules.circumstances import circumstances, log_values
-from ioprism.units import format_bytes, format_count, format_seconds
 
 FOLDER = Path(__file__).parent / "advice"
 SNIPPETS = FOLDER / "snippets"
 # What the list of rules says where findings have values of their log.
 USUAL = {"request_size": "1 MiB", "mean_request": "less"}
 
-_SHARES = frozenset({"share", "imbalance", "consecutive_share", "io_share"})
-_SECONDS = frozenset({"seconds", "slowest", "middle", "mean_seconds", "mean_gap"})
-_BYTES = frozenset(
-    {"bytes", "others_bytes", "own_bytes", "redundant", "next_bytes", "most_bytes", "mean_bytes",
-     "bytes_per_rank", "bytes_per_phase", "mean_size", "small_bytes", "small_total",
-     "tiny_file_bytes", "written", "alignment"}
-)  # fmt: skip
+_ONE_OF_MANY = re.compile(r"(?<![\d.,])1 ([a-z]+[a-rt-z])s\b")  # "1 files", but not "1 class"
+_PAST = {"read": "read", "write": "written"}
+_OPPOSITE = {"read": "write", "write": "read"}
 
 
 @cache
@@ -35,13 +32,13 @@ def texts(name: str) -> Mapping[str, Any]:
 
 def question(name: str, direction: str | None) -> str:
     """Return what a rule asks."""
-    return _filled(str(texts(name)["question"]), {"direction": direction or ""})
+    return _filled(str(texts(name)["question"]), _direction_words(direction))
 
 
 def advice_lines(name: str, direction: str | None) -> list[str]:
     """Return the first line of everything a rule may recommend, each once."""
     entries = texts(name).get("recommendation", ())
-    usual = {**USUAL, "direction": direction or ""}
+    usual = {**USUAL, **_direction_words(direction)}
     filled = (_filled(entry["text"], usual) for entry in entries)
     return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
@@ -50,21 +47,20 @@ def title(
     name: str, numbers: Mapping[str, float], *, direction: str | None, words: Mapping[str, str]
 ) -> str:
     """Return a finding's sentence with its numbers in it."""
-    shown = {key: _shown(key, value) for key, value in numbers.items()}
-    past = {"read": "read", "write": "written"}.get(direction or "", "")
-    return _filled(
-        str(texts(name)["title"]), {"direction": direction or "", "past": past, **shown, **words}
-    )
+    shown = {key: quantity(key, value) for key, value in numbers.items()}
+    said = _filled(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
+    return _ONE_OF_MANY.sub(r"1 \1", said)
 
 
-def _shown(key: str, value: float) -> str:
-    if key in _SHARES:
-        return f"{value:.0%}" if value < 0.995 or value >= 1 else f"{value:.1%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return f"{value:.1f}" if key in ("factor", "ratio") else format_count(value)
+def _direction_words(direction: str | None) -> dict[str, str]:
+    """The words for a direction and for the other one; empty where a rule has no direction."""
+    opposite = _OPPOSITE.get(direction or "", "")
+    return {
+        "direction": direction or "",
+        "past": _PAST.get(direction or "", ""),
+        "opposite": opposite,
+        "opposite_past": _PAST.get(opposite, ""),
+    }
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -85,7 +81,7 @@ def recommendations(
         and not present & set(entry.get("unless", ()))
         and entry.get("direction", direction) == direction
     ]
-    filled = {**log_values(evidence, files, direction), "direction": direction or ""}
+    filled = {**log_values(evidence, files, direction), **_direction_words(direction)}
     return tuple(
         Recommendation(_filled(entry["text"], filled), _snippet(entry, filled)) for entry in fitting
     )

@@ -22,7 +22,7 @@ def endpoint(text: str) -> str:
     scheme, mark, rest = text.partition("://")
     if not mark or scheme not in ("tcp", "ipc", "inproc") or not rest:
         raise UsageError(
-            f"{text!r} is no address to listen on.\n"
+            f"{text!r} is not an address to listen on.\n"
             "Hint: write for example 5555 or tcp://127.0.0.1:5555."
         )
     return text
@@ -37,8 +37,8 @@ def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
     if address.startswith("tcp://") and not has_keys and not unprotected:
         raise UsageError(
             f"{address} would be open to every user of this machine.\n"
-            "Hint: say --keys FOLDER (`ioprism watch --keygen FOLDER` makes them), listen on "
-            "ipc://FILE, which is yours alone, or say --unprotected."
+            "Hint: use --keys FOLDER (`ioprism watch --keygen FOLDER` makes them), listen on "
+            "ipc://FILE, which only you can access, or use --unprotected."
         )
 
 

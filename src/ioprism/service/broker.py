@@ -36,7 +36,7 @@ class Broker:
 
     @contextmanager
     def listening(self, job: str | None) -> Iterator[Events | None]:
-        """Yield a queue of events, of one job or all; None if there are too many listeners."""
+        """Yield a queue of events, of one job or all; None if there are too many connections."""
         with self._lock:
             self._number += 1
             number = self._number

@@ -27,7 +27,7 @@ class Counts:
     jobs_created: int = 0  # jobs heard of for the first time
     jobs_expired: int = 0  # jobs forgotten after silence
     jobs_evicted: int = 0  # silent jobs forgotten because there were too many
-    refused: int = 0  # pieces dropped: one job too many, or too long a name
+    refused: int = 0  # records dropped: one job too many, or too long a name
     unsaved: int = 0  # times that the state could not be saved
     files_replaced: int = 0  # followed files replaced, rotated or truncated
     listeners_lagging: int = 0  # events dropped for listeners that read too slowly

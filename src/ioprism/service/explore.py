@@ -103,9 +103,9 @@ def _number(query: Query, name: str) -> float:
     try:
         value = float(query[name])
     except (KeyError, ValueError) as error:
-        raise RefusedError(400, f"{name} is no number") from error
+        raise RefusedError(400, f"{name} is not a number") from error
     if not math.isfinite(value):
-        raise RefusedError(400, f"{name} is no number")
+        raise RefusedError(400, f"{name} is not a number")
     return value
 
 
@@ -206,7 +206,7 @@ def exploring(
         OutputError: the port is taken.
     """
     if not 0 <= port < 65536:
-        raise UsageError(f"{port} is no port.\nHint: 0 chooses a free one.")
+        raise UsageError(f"{port} is not a port.\nHint: 0 chooses a free one.")
     with tiles_of(trace) as tiles:
         exploration = Exploration(trace, tiles, engine=engine)
         try:

@@ -55,6 +55,6 @@ class Folders:
         for path in folder.rglob("*"):
             if path.is_symlink() and not self._holds(path.resolve()):
                 raise UsageError(
-                    f"{printable(str(path))} leads out of the folders that are served.\n"
-                    "Hint: serve the folder that it leads to, too."
+                    f"{printable(str(path))} points outside the folders that are served.\n"
+                    "Hint: serve the folder it points to as well."
                 )

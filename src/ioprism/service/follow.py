@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from ioprism.errors import BrokenTraceError
 from ioprism.service.decode import Lines, Packed
 from ioprism.service.intake import Intake
+from ioprism.service.journal import Journal
 
 CHUNK = 2**20  # bytes taken before an answer is given
 HEAD = 256  # bytes by which a file is known again
@@ -29,13 +30,14 @@ class Follower:
                 "a folder cannot be followed.\nHint: name the file that grows.", source=path
             )
         self.path = path
+        self.address = str(path)
         self.job = job
         self._largest = largest
         self._file: BinaryIO | None = None
         self._decoder: Lines | Packed | None = None
         self._resume: Mapping[str, Any] | None = None
 
-    def read(self, intake: Intake) -> bool:
+    def read(self, intake: Intake, journal: Journal | None = None) -> bool:  # noqa: ARG002 - the file stays
         """Take what was added; return whether there may be more."""
         file = self._file or self._open()
         if file is None:
@@ -50,6 +52,12 @@ class Follower:
             self._begin_anew(intake, reopen=True)
             return self._file is not None
         return False
+
+    def waits_on(self) -> None:
+        """Nothing to sleep on: files on network file systems have to be polled."""
+
+    def note_empty(self) -> None:
+        """Do nothing: when something was added is not known."""
 
     def state(self) -> dict[str, Any]:
         """Return how far the file was read, and how to know it again."""

@@ -70,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             asked = urlsplit(self.path)
         except ValueError:
-            self._send(400, JSON, to_json.line({"error": "this is no address"}))
+            self._send(400, JSON, to_json.line({"error": "this is not an address"}))
             return
         path = self._path_behind_token(asked.path)
         if path is None:
@@ -158,7 +158,7 @@ class Handler(BaseHTTPRequestHandler):
     def _events(self, asked: dict[str, str]) -> None:
         with self.server.watch.broker.listening(asked.get("job")) as waiting:
             if waiting is None:
-                self._send(503, JSON, to_json.line({"error": "too many listeners"}))
+                self._send(503, JSON, to_json.line({"error": "too many connections"}))
                 return
             self._head(200, "text/event-stream", None)
             self.close_connection = True

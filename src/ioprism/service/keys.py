@@ -89,7 +89,7 @@ def server_keys(folder: Path) -> ServerKeys:
     read = _read(path, ("public", "secret"))
     clients = read.get("clients")
     if not isinstance(clients, list) or not all(map(_is_key, clients)):
-        raise _unusable(path, "it lacks clients")
+        raise _unusable(path, "it has no clients")
     return ServerKeys(read["public"], read["secret"], tuple(clients))
 
 
@@ -123,7 +123,7 @@ def _is_key(value: object) -> bool:
 
 def _unusable(path: Path, why: str, *, hint: str = "") -> UsageError:
     return UsageError(
-        f"{printable(str(path))} holds no keys that can be used: {why}.\n"
+        f"{printable(str(path))} contains no usable keys: {why}.\n"
         f"Hint: {hint or 'make some with `ioprism watch --keygen FOLDER`.'}"
     )
 

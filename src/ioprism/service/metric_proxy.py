@@ -78,7 +78,7 @@ class ReplyServer(threading.Thread):
     def _move(self, raw: bytes) -> bytes:
         wanted = raw[len(NEW_ADDRESS) :].decode("utf-8", "replace")
         if is_exposed(wanted) or not wanted.startswith("tcp://"):
-            return _error("only loopback addresses can be asked for")
+            return _error("only loopback addresses are allowed")
         self._moving_to = wanted
         return b"Address updated"
 

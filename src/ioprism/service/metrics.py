@@ -31,7 +31,9 @@ def exposition(
     lines = [*_totals(counts), *_gauge("jobs", "Jobs watched now.", [("", len(listed))])]
     backlog = backlog or Backlog(0, 0.0)
     lines += _gauge("backlog_jobs", "Jobs that wait for an analysis.", [("", backlog.analyses)])
-    lines += _gauge("backlog_seconds", "How long the first waits.", [("", backlog.seconds)])
+    lines += _gauge(
+        "backlog_seconds", "How long the first of them has waited.", [("", backlog.seconds)]
+    )
     lines += _latency(latency)
     lines += _of_jobs(listed)
     return "\n".join(lines) + "\n"
@@ -67,7 +69,7 @@ def _gauge(name: str, explained: str, values: Iterable[tuple[str, float]]) -> It
 
 def _latency(latency: Latency) -> Iterator[str]:
     name = "ioprism_watch_latency_seconds"
-    yield f"# HELP {name} From the arrival of a message to a prediction that counts it in."
+    yield f"# HELP {name} Time from the arrival of a message to a prediction that includes it."
     yield f"# TYPE {name} histogram"
     running = 0
     for bound, count in zip((*BOUNDS, "+Inf"), latency.buckets, strict=True):
@@ -88,4 +90,6 @@ def _of_jobs(jobs: list[Job]) -> Iterator[str]:
     )
     yield from _gauge("period_seconds", "The period of a job's phases.", periods)
     yield from _gauge("next_phase_start_seconds", "When the next phase is due.", starts)
-    yield from _gauge("next_phase_confidence", "That it begins within a tenth of a period.", sure)
+    yield from _gauge(
+        "next_phase_confidence", "Probability that it begins within a tenth of a period.", sure
+    )

@@ -29,7 +29,7 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
         "source": [printable(path.name) for path in trace.paths],
         "warnings": [printable(text) for text in trace.completeness.warnings],
         "verdict": {
-            "line": "Looking at the calls…",
+            "line": "Analysing the calls…",
             "first": "The picture is ready; the findings follow.",
         },
         "facts": facts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ioprism.errors import UsageError
@@ -84,6 +84,21 @@ class PullSource:
             size += len(message.raw)
             if size > most_bytes or time.monotonic() > until:
                 return
+
+    def waits_on(self) -> Any:  # noqa: ANN401 - zmq is loaded late
+        """The socket."""
+        return self.socket
+
+    def note_empty(self) -> None:
+        """Remember that nothing waited until now."""
+        self.empty_at = time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: what was taken from a socket is in the journal."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Do nothing: there is no state."""
 
     def close(self) -> None:
         """Stop listening."""

@@ -138,8 +138,8 @@ class PushSink:
         except self._zmq.Again as error:
             self._context.destroy(linger=0)
             raise OutputError(
-                f"nobody takes messages at {self._address}.\n"
-                f"Hint: start `ioprism watch --zmq {self._address}` first; it may want --keys."
+                f"nobody receives messages at {self._address}.\n"
+                f"Hint: start `ioprism watch --zmq {self._address}` first; it may need --keys."
             ) from error
 
     def close(self) -> None:

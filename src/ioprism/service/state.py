@@ -49,7 +49,7 @@ def load(path: Path) -> Mapping[str, Any] | None:
 def unusable(path: Path, why: str) -> BrokenTraceError:
     """The error for a file that is no state."""
     return BrokenTraceError(
-        f"this is no state of `ioprism watch`: {why}.\n"
-        "Hint: give --state another name, or remove the file to begin anew.",
+        f"this is not a state of `ioprism watch`: {why}.\n"
+        "Hint: give --state another name, or remove the file to start again.",
         source=path,
     )

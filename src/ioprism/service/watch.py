@@ -26,13 +26,12 @@ from ioprism.service.addresses import zeromq
 from ioprism.service.answer import Answer, Listener
 from ioprism.service.broker import Broker
 from ioprism.service.counts import Counts, Latency
-from ioprism.service.follow import Follower
 from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Job, Jobs
 from ioprism.service.journal import Journal, recorded
-from ioprism.service.pull import PullSource
+from ioprism.service.source import Source
 
-LOOK_AT_FILES = 0.2  # seconds between looks at followed files
+LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds
 BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
@@ -87,8 +86,7 @@ class Watch:
         )
         self.broker = Broker(self.counts)
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
-        self.pulls: list[PullSource] = []
-        self.followers: list[Follower] = []
+        self.sources: list[Source] = []
         self._interval = max(settings.every, BATCH)
         self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
         self._delayed: dict[str, Job] = {}  # answered a moment ago
@@ -141,8 +139,7 @@ class Watch:
     def step(self) -> bool:
         """Take in, answer, tidy up; return whether there is more to do at once."""
         received, replaced = self.counts.messages, self.counts.files_replaced
-        more = [source.read(self.intake, self._journal) for source in self.pulls]
-        more += [follower.read(self.intake) for follower in self.followers]
+        more = [source.read(self.intake, self._journal) for source in self.sources]
         self._flush()
         if self.counts.messages > received:
             self.last_arrival = time.monotonic()
@@ -224,46 +221,47 @@ class Watch:
         self.counts.unsaved += 1
         if self._unsaved_since is None:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self.notify(f"warning: the state cannot be saved ({why}); answers go on")
+            self.notify(f"warning: the state cannot be saved ({why}); predictions continue")
         self._unsaved_since = time.monotonic()
 
     def close(self) -> None:
         """Save, and let go of everything."""
         with self.lock:
-            for follower in self.followers:
-                follower.read(self.intake)
+            for source in self.sources:
+                if source.waits_on() is None:
+                    source.read(self.intake, self._journal)
             self._answer(self.intake.finalize(), budget=1.0)
             self.save()
             if self._journal is not None and self._unsaved_since is None:
                 self._journal.discard()  # all of it is in the state now
         self.broker.close()
-        for pull in self.pulls:
-            pull.close()
-        for follower in self.followers:
-            follower.close()
+        for source in self.sources:
+            source.close()
         os.close(self._wake_read)
         os.close(self._wake_write)
 
     def _waiter(self) -> Callable[[float], object]:
         """What sleeps until a message arrives, `stop` is called, or so many seconds are over."""
-        if not self.pulls:
+        sleepers = [source for source in self.sources if source.waits_on() is not None]
+        if not sleepers:
             return lambda seconds: select.select([self._wake_read], [], [], seconds)
-        zmq = zeromq("ioprism watch --zmq")
+        zmq = zeromq("ioprism watch")  # its poller takes descriptors as well as its own sockets
         poller = zmq.Poller()
-        for socket in (self._wake_read, *(source.socket for source in self.pulls)):
-            poller.register(socket, zmq.POLLIN)
+        for waited in (self._wake_read, *(source.waits_on() for source in sleepers)):
+            poller.register(waited, zmq.POLLIN)
 
         def wait(seconds: float) -> None:
             if poller.poll(0) or not seconds:
                 return
             poller.poll(1000 * seconds)
-            for source in self.pulls:
-                source.empty_at = time.monotonic()
+            for source in sleepers:
+                source.note_empty()
 
         return wait
 
     def _pause(self) -> float:
-        pause = LOOK_AT_FILES if self.followers else HOUSEKEEPING
+        polled = any(source.waits_on() is None for source in self.sources)
+        pause = LOOK_AT_FILES if polled else HOUSEKEEPING
         return min(pause, self._interval) if self._delayed else pause
 
     def _answer(self, changed: list[Job], *, budget: float = ANALYSIS_BUDGET) -> None:
@@ -333,7 +331,11 @@ class Watch:
             "counts": self.counts.state(),
             "seen": self.intake.digests(),
             "jobs": self.jobs.state(),
-            "files": [follower.state() for follower in self.followers],
+            "files": [
+                {**known, "path": source.address}
+                for source in self.sources
+                if (known := source.state())
+            ],
         }
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
@@ -342,9 +344,9 @@ class Watch:
         self.intake.restore(saved["seen"])
         self.jobs.restore(saved["jobs"], time.monotonic())
         files = {known["path"]: known for known in saved["files"] if known}
-        for follower in self.followers:
-            if str(follower.path) in files:
-                follower.restore(files[str(follower.path)])
+        for source in self.sources:
+            if source.address in files:
+                source.restore(files[source.address])
 
 
 def rehearse() -> None:

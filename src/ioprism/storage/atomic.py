@@ -100,7 +100,7 @@ def refuse_unless_file(target: Path, *, replace: bool) -> None:
         return
     if stat.S_ISDIR(kind):
         raise OutputError(
-            f"{printable(str(target))} is a folder, and a file is to be written.\n"
+            f"{printable(str(target))} is a folder, but a file is to be written.\n"
             "Hint: give the name of a file in it."
         )
     _refuse_special(target, kind)
@@ -137,7 +137,7 @@ def _refuse_special(target: Path, kind: int) -> None:
         return
     what = "a symbolic link" if stat.S_ISLNK(kind) else "a device or pipe"
     raise OutputError(
-        f"{printable(str(target))} is {what}; nothing is written through it.\n"
+        f"{printable(str(target))} is {what}; nothing is written to it.\n"
         "Hint: give the name of a plain file."
     )
 
@@ -145,8 +145,8 @@ def _refuse_special(target: Path, kind: int) -> None:
 def _refuse_existing(target: Path, *, replace: bool) -> None:
     if not replace:
         raise OutputError(
-            f"{printable(str(target))} exists already and is left as it is.\n"
-            "Hint: choose another name, or say --force to replace it."
+            f"{printable(str(target))} already exists and is left as it is.\n"
+            "Hint: choose another name, or use --force to replace it."
         )
 
 

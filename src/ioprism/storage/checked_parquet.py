@@ -39,7 +39,7 @@ def read_checked(path: Path) -> pl.DataFrame:
         table = pl.read_parquet(path, hive_partitioning=False, glob=False)
         told = pl.read_parquet_metadata(path).get(KEY)
     except UNREADABLE as error:
-        raise ChangedContentError("it is no readable Parquet file") from error
+        raise ChangedContentError("it is not a readable Parquet file") from error
     if told != digest_of(table):
         raise ChangedContentError("its content was changed")
     return table

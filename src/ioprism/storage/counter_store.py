@@ -137,7 +137,7 @@ class CounterStore:
                 for key, entry in entries.items()
             }
         except (TypeError, KeyError, AttributeError) as error:
-            raise _broken(path, f"its ledger lacks something ({error})") from error
+            raise _broken(path, f"its ledger is incomplete ({error})") from error
 
 
 def open_store(folder: Path) -> CounterStore:
@@ -148,7 +148,7 @@ def open_store(folder: Path) -> CounterStore:
     """
     if not (folder / MANIFEST).is_file():
         raise BrokenTraceError(
-            "this is no store of server counters.\n"
+            "this is not a store of server counters.\n"
             f"Hint: make one with `ioprism servers ingest RAW... --store {folder}`.",
             source=folder,
         )
@@ -175,7 +175,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
     """
     if folder.exists() and not (folder / MANIFEST).is_file() and _foreign(folder):
         raise OutputError(
-            f"{folder} holds something else than a store of server counters.\n"
+            f"{folder} contains something other than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
     with _lock_file(folder) as lock:
@@ -306,7 +306,7 @@ def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
             read_table(path)
         except BrokenTraceError as error:
             return error
-    return _broken(files[0].parent, "its files do not fit together")
+    return _broken(files[0].parent, "its files do not belong together")
 
 
 @contextmanager
@@ -319,7 +319,7 @@ def _writing(path: Path) -> Iterator[Path]:
         why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise OutputError(
             f"{path}: cannot be written ({why}).\n"
-            "Hint: make room, then run the same command again: what is complete stays."
+            "Hint: free some space, then run the same command again: what is complete is kept."
         ) from error
 
 

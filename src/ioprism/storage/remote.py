@@ -76,9 +76,7 @@ def _storage(address: str) -> Any:  # noqa: ANN401 - of an optional package
             needed_by=address, package=error.name or str(error), install="'ioprism[remote]'"
         ) from None
     except ValueError as error:
-        raise TraceError(
-            f"this address is not understood ({error}).", source=Path(address)
-        ) from error
+        raise TraceError(f"this address cannot be used ({error}).", source=Path(address)) from error
 
 
 @contextmanager
@@ -90,7 +88,7 @@ def _failures_said(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise TraceError(
-            f"the storage does not give it ({type(error).__name__}: {error}).\n"
+            f"the storage does not return it ({type(error).__name__}: {error}).\n"
             "Hint: check the address and the credentials its package looks for.",
             source=path,
         ) from error

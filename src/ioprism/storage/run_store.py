@@ -98,8 +98,8 @@ class RunStore:
             ).fetchone()
             if known:
                 raise TraceError(
-                    f"the same runs are in it already (from {known[0]}).\n"
-                    "Hint: nothing needs to be done; a run counts once.",
+                    f"it already contains the same runs (from {known[0]}).\n"
+                    "Hint: nothing needs to be done; each run counts once.",
                     source=self.path,
                 )
             patterns = dict.fromkeys(run.pattern for run in runs)
@@ -242,7 +242,7 @@ def _prepare(
         _create(connection, create_for)
     elif application != APPLICATION or version not in (UNSEALED, VERSION):
         raise TraceError(
-            f"this is not a store of runs of version {VERSION}, it is left as it is.\n"
+            f"this is not a store of runs of version {VERSION}; it is left as it is.\n"
             "Hint: give another --store.",
             source=path,
         )

@@ -80,7 +80,7 @@ class SiteStore:
             except OSError as error:
                 raise OutputError(
                     f"{self.folder}: another process is adding jobs to this store.\n"
-                    "Hint: wait until it ends; what both have in common is added once."
+                    "Hint: wait until it ends; logs given to both are added once."
                 ) from error
             self._remove_interrupted()
             yield self
@@ -135,7 +135,7 @@ def make_site(folder: Path) -> SiteStore:
         return open_site(folder)
     if folder.exists() and (not folder.is_dir() or not all(map(_begun, folder.iterdir()))):
         raise OutputError(
-            f"{folder} exists already and is not a site store.\nHint: choose another name."
+            f"{folder} already exists and is not a site store.\nHint: choose another name."
         )
     for name in SITE_TABLES:
         (folder / name).mkdir(parents=True, exist_ok=True)

@@ -46,8 +46,8 @@ def write_store_in_parts(
     check_target(folder, replace=replace)
     if folder.exists() and not replace:
         raise OutputError(
-            f"{folder} exists already and is left as it is.\n"
-            "Hint: choose another name, or say --force to replace it."
+            f"{folder} already exists and is left as it is.\n"
+            "Hint: choose another name, or use --force to replace it."
         )
     parts = folder.with_name(f".{folder.name}.parts")
     try:
@@ -60,7 +60,7 @@ def write_store_in_parts(
     except OSError as error:
         raise OutputError(
             f"{folder} cannot be written ({error.strerror or error}).\n"
-            "Hint: the same command goes on where this one stopped."
+            "Hint: run the same command again to resume."
         ) from error
 
 

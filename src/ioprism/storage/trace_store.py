@@ -196,7 +196,7 @@ class StoreReader:
                 completeness=completeness,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise _broken(source, f"its manifest lacks something ({error})") from error
+            raise _broken(source, f"its manifest is incomplete ({error})") from error
 
 
 def _manifest(source: Path) -> dict[str, Any]:
@@ -239,7 +239,7 @@ def _read_table(path: Path, checksum: int) -> pl.DataFrame:
             _verify(copy, checksum)
             return pl.read_parquet(copy, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _broken(path, "it is no readable Parquet file") from error
+        raise _broken(path, "it is not a readable Parquet file") from error
 
 
 def _broken(source: Path, why: str) -> BrokenTraceError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,7 +18,6 @@ from ioprism.synthetic.bursts import burst_calls, file_domains
 from ioprism.synthetic.calls import Calls
 from ioprism.synthetic.placement import Placement, place, request_sizes
 from ioprism.synthetic.schedule import schedule
-from ioprism.synthetic.storms import storm_calls
 from ioprism.synthetic.truth import Access, Integers, Repetition, Truth, counted
 from ioprism.synthetic.workload import Burst, MetadataStorm, Workload
 
@@ -196,3 +196,28 @@ def _processes(workload: Workload) -> pl.DataFrame:
         pid=10_000 + rank,
     )
     return PROCESSES.conform(table)
+
+
+def storm_calls(
+    storm: MetadataStorm,
+    ranks: npt.NDArray[np.int64],
+    codes: Integers,
+    workload: Workload,
+    rng: np.random.Generator,
+) -> Iterator[Calls]:
+    """Stats first, then opens with their closes, at an even pace."""
+    factors = np.array([workload.factor(rank) for rank in ranks.tolist()])[:, None]
+    steps = storm.stats + storm.opens
+    width = storm.length * factors * 0.98 / max(1, steps)
+    begin = storm.start + 0.02 * storm.length * rng.random((len(ranks), 1))
+    slots = begin + width * np.arange(steps)
+    for first, count, parts in (
+        (0, storm.stats, (("stat", 0.0, 0.8),)),
+        (storm.stats, storm.opens, (("open", 0.0, 0.6), ("close", 0.7, 0.9))),
+    ):
+        chosen = slots[:, first : first + count]
+        file = codes[:, np.arange(count) % storm.files]
+        for operation, low, high in parts:
+            if count:
+                start, end = chosen + low * width, chosen + high * width
+                yield Calls("posix", operation, start, end, rank=ranks[:, None], file=file)

@@ -150,9 +150,9 @@ def simulate(settings: SimulationSettings) -> Simulation:
             bursts.append(_bursts_of(rng, kind, job, lane, clock, end))
             _note_job(jobs, rng, job, kind, lane, clock, end)
             clock = end + round(rng.uniform(5.0, 600.0))
-    found = [table for table in bursts if table.height]
+    tables = [table for table in bursts if table.height]
     empty = _bursts_of(rng, BEHAVIOURS[-1], "", ["ion000"], 0.0, 1.0)
-    return Simulation(settings, pl.DataFrame(jobs, schema=JOBS.schema), pl.concat([empty, *found]))
+    return Simulation(settings, pl.DataFrame(jobs, schema=JOBS.schema), pl.concat([empty, *tables]))
 
 
 def _lanes(names: list[str]) -> Iterator[list[str]]:

@@ -155,18 +155,18 @@ def job_plans(of: Centre) -> list[JobPlan]:
     """Return all jobs in the order they start."""
     dice = _dice(of)
     noise = _noisy_starts(of, dice)
-    found = [(start, of.applications[-1], 1000, 4) for start in noise]
+    plans = [(start, of.applications[-1], 1000, 4) for start in noise]
     for user, (application, first, last, steps) in enumerate(_users(of, dice), start=1001):
         starts = dice.rng.uniform(first, last, _share(of, application, dice)).tolist()
-        found += [(start, application, user, steps) for start in starts]
-    found.sort(key=lambda job: job[0])
+        plans += [(start, application, user, steps) for start in starts]
+    plans.sort(key=lambda job: job[0])
     return [
         JobPlan(
             number, start, application, user, steps,
             tuple(dice.rng.permutation(NODES)[: application.ranks // RANKS_PER_NODE].tolist()),
             application.name != of.noisy and _inside(start, noise),
         )
-        for number, (start, application, user, steps) in enumerate(found)
+        for number, (start, application, user, steps) in enumerate(plans)
     ]  # fmt: skip
 
 

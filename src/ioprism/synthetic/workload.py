@@ -131,7 +131,7 @@ def _problems(workload: Workload) -> Iterator[str]:
     named += [rank for storm in workload.storms for rank in storm.ranks]
     named += [straggler.rank for straggler in workload.stragglers]
     if any(not 0 <= rank < workload.ranks for rank in named):
-        yield f"a rank is named that is not among the {workload.ranks}"
+        yield f"a rank is named that is not one of the {workload.ranks}"
     for burst in workload.bursts:
         yield from _burst_problems(burst, workload)
 
@@ -140,7 +140,7 @@ def _burst_problems(burst: Burst, workload: Workload) -> Iterator[str]:
     requests = burst.requests
     shares = (requests.small, requests.random, requests.misaligned or 0.0)
     if requests.count < 1 or requests.size < 1 or not all(0 <= share <= 1 for share in shares):
-        yield f"{burst.path}: requests need a count, a size, and shares from 0 to 1"
+        yield f"{burst.path}: requests need a count, a size, and shares between 0 and 1"
     if burst.repetitions > 1:
         slowest = max(workload.factor(rank) for rank in workload.ranks_of(burst))
         if burst.period is None or burst.period <= burst.length * slowest:

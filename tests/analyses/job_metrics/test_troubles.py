@@ -147,14 +147,14 @@ def test_counters_of_a_job_itself_are_not_disturbed_by_others() -> None:
 
 
 def test_short_jobs_and_jobs_without_servers_are_left_out_with_a_reason() -> None:
-    with pytest.raises(NotEnoughDetailError, match="1 jobs are left out: they run less than"):
+    with pytest.raises(NotEnoughDetailError, match="1 job left out: shorter than"):
         measured(steady("ion0"), one_job(0, 960, "ion0"), min_runtime=3600.0)
-    with pytest.raises(NotEnoughDetailError, match="they name no server"):
+    with pytest.raises(NotEnoughDetailError, match="left out: no server named"):
         measured(steady("ion0"), one_job(0, 960))
 
 
 def test_an_implausibly_long_job_is_left_out_before_memory_is_taken() -> None:
-    with pytest.raises(NotEnoughDetailError, match="run implausibly long"):
+    with pytest.raises(NotEnoughDetailError, match="implausibly long run time"):
         measured(steady("ion0"), one_job(0, 7e9, "ion0"), interval=1.0)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.analyses.site.events import DAY, SiteEvent, site_events
+from ioprism.analyses.site.event import SiteEvent
+from ioprism.analyses.site.events import DAY, site_events
 from ioprism.analyses.site.summary import Chosen, SiteTables, site_story, site_table
 from ioprism.model.site import SITE_TABLES
 
@@ -149,6 +150,42 @@ def test_one_campaign_is_not_evidence_against_a_target() -> None:
     )
 
     assert site_events(jobs, made.causes, targets, made.hosts) == []
+
+
+def test_an_application_may_change_more_than_once() -> None:
+    made = tables(4, planted=False)
+    own = pl.col("application") == "code6"
+    small = own & (pl.col("start") >= 20 * DAY) & (pl.col("start") < 40 * DAY)
+    jobs = made.jobs.with_columns(
+        request_bytes=pl.when(small).then(pl.col("request_bytes") / 8).otherwise("request_bytes")
+    )
+
+    changes = site_events(jobs, made.causes, made.targets, made.hosts)
+
+    assert {days(change) for change in changes} == {("changed-application", "code6")}
+    first, second = sorted(changes, key=lambda change: change.start)
+    assert [first.start / DAY, second.start / DAY] == pytest.approx([20.0, 40.0], abs=1.0)
+    assert second.evidence["jobs_before"] == first.evidence["jobs_after"]
+    sizes = [change.evidence["request_bytes"] for change in (first, second)]
+    assert sizes[0]["after"] < sizes[0]["before"]
+    assert sizes[1]["after"] > sizes[1]["before"]
+
+
+def test_jobs_that_suffer_while_others_keep_the_servers_busy_are_named() -> None:
+    made = tables(5, planted=False)
+    busy = np.random.default_rng(1).random(made.jobs.height) < 0.4
+    suffers = pl.Series(busy) & (pl.col("application") == "code2")
+    jobs = made.jobs.with_columns(
+        others_rate=pl.Series(np.where(busy, 5e9, 1e9)),
+        held_up=pl.when(suffers).then(2.5 * pl.col("held_up")).otherwise("held_up"),
+    )
+
+    (event,) = site_events(jobs, made.causes, made.targets, made.hosts)
+
+    assert days(event) == ("busy-servers", "code2")
+    assert event.evidence["factor"] == pytest.approx(2.5, rel=0.2)
+    assert event.evidence["others_rate_busy"] == 5e9
+    assert site_events(jobs.drop("others_rate"), made.causes, made.targets, made.hosts) == []
 
 
 def test_a_healthy_centre_has_no_events() -> None:

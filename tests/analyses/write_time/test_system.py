@@ -57,7 +57,7 @@ def test_every_node_uses_the_closest_component() -> None:
         (LUSTRE + 'map = "list"\ngroups = ["0-9"]', "unknown or repeated nodes"),
         (LUSTRE + 'map = "tree"', "'tree', not one of block, list, closest"),
         (LUSTRE + 'count = 2\nmap = "closest"\npositions = [1]', "must be 2 numbers"),
-        (PLAIN + "[sampling]\nconfidence = 2", "confidence must lie"),
+        (PLAIN + "[sampling]\nconfidence = 2", "confidence must be between"),
     ],
 )
 def test_a_broken_description_is_refused_with_the_reason(text: str, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.analyses.write_time.middleware import hints
+from ioprism.analyses.write_time.tuning import hints
 from ioprism.analyses.write_time.underestimation import underestimation
 from ioprism.analyses.write_time.variability import variability
 from ioprism.model.samples import Sample, WritePattern

@@ -75,5 +75,5 @@ def test_clocks_that_run_backwards_are_said_with_names(
     (outcome,) = ingest([raw], tmp_path / "store", options=ReadingOptions())
 
     (said,) = [text for text in outcome.warnings if "backwards" in text]
-    assert said.startswith(f"time runs backwards in the records of {servers} servers")
+    assert said.startswith(f"time goes backwards in the records of {servers} servers")
     assert said.endswith(named)

@@ -62,7 +62,7 @@ JOB = Job(
 )
 
 # Random values are no counts, and the reader says so.
-CONTRADICTION = "records contradict themselves"
+CONTRADICTION = "inconsistent"
 
 every_byte_order = pytest.mark.parametrize("byte_order", BYTE_ORDERS)
 every_compression = pytest.mark.parametrize("compression", COMPRESSIONS)

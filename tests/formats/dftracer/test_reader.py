@@ -19,6 +19,7 @@ from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
+from ioprism.units import format_counted
 from tests.conftest import ROOT
 from tests.formats.dftracer.slow_parser import slow_totals
 
@@ -131,7 +132,7 @@ def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
     trace = read_trace(path)
 
     assert trace.events().height == read_trace(DATA / "v2.2.0-md1-plain.pfw").events().height
-    assert f"a.pfw: {len(sums)} lines hold sums" in " ".join(trace.completeness.warnings)
+    assert f"a.pfw: {len(sums)} lines with sums" in " ".join(trace.completeness.warnings)
 
 
 def event(name: str, **arguments: Any) -> dict[str, Any]:
@@ -231,7 +232,7 @@ def test_a_bomb_is_given_up(tmp_path: Path) -> None:
     trace = read_trace(path)
 
     assert trace.events().height == 1
-    assert any("longer than any real one" in warning for warning in trace.completeness.warnings)
+    assert any("implausibly long" in warning for warning in trace.completeness.warnings)
 
 
 def test_a_trace_without_calls_is_an_error(tmp_path: Path) -> None:
@@ -256,7 +257,7 @@ def test_lines_that_were_lost_are_noticed_by_their_numbers(
     trace = read_trace(tmp_path / "a.pfw")
     missing = sum(line.startswith(b'{"id"') for line in gone)
 
-    assert f"a.pfw: {missing} lines are missing, as their numbers tell" in (
+    assert f"a.pfw: {format_counted(missing, 'line')} missing by number" in (
         trace.completeness.warnings
     )
 

@@ -104,7 +104,7 @@ def test_a_signature_with_an_enormous_number_takes_no_memory() -> None:
     found = read_signatures(table, ("open",), wide=False, warn=said.append)
 
     assert list(found) == [0]
-    assert said == ["1 call signatures are damaged and left out"]
+    assert said == ["1 damaged call signature left out"]
 
 
 def test_a_table_of_signatures_that_is_cut_off_is_said() -> None:
@@ -125,7 +125,7 @@ def test_a_call_whose_signature_is_missing_is_said(copied: Path) -> None:
     trace = read_trace(copied)
     trace.events()
 
-    assert any("damaged calls left out" in warning for warning in _said(trace))
+    assert any("damaged call" in warning for warning in _said(trace))
 
 
 @pytest.mark.parametrize("missing", [0, 1])
@@ -178,7 +178,7 @@ def test_impossible_times_in_parquet_are_counted(tmp_path: Path) -> None:
 
     assert _said(trace) == (
         "all.parquet: 2 calls with impossible times left out",
-        "all.parquet: 1 calls have a size that cannot be true; it is left out",
+        "all.parquet: 1 call with an impossible size, which is left out",
     )
 
 
@@ -223,7 +223,7 @@ def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
     (folder / "1.mt").write_bytes(b"")
     trace = read_trace(folder)
 
-    assert "rank 1 does not say when it began" in _said(trace)
+    assert "rank 1 does not say when it started" in _said(trace)
 
 
 def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:
@@ -242,4 +242,4 @@ def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:
     trace = read_trace(folder)
     trace.events()
 
-    assert any("calls of rank 2 are there" in warning for warning in _said(trace))
+    assert any("calls of rank 2 could be read" in warning for warning in _said(trace))

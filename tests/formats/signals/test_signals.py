@@ -139,7 +139,7 @@ def test_impossible_intervals_are_left_out_and_counted(tmp_path: Path) -> None:
     trace = read_trace(path)
 
     assert trace.events().height == 1
-    assert "3 intervals are left out" in trace.completeness.warnings[0]
+    assert "3 intervals left out" in trace.completeness.warnings[0]
 
 
 def test_gekkofs_json_and_msgpack_tell_the_same(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def test_a_wrong_description_is_one_clear_error(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nothing", "finds nothing"),
+        ("nothing", "matches nothing"),
         (TEXT.replace("[10 20]", "[10]"), "not equally long"),
-        (TEXT.replace("[10 20]", "[10 exec]"), "no number"),
+        (TEXT.replace("[10 20]", "[10 exec]"), "not a number"),
     ],
 )
 def test_a_text_that_does_not_fit_is_one_clear_error(

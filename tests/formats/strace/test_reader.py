@@ -92,7 +92,7 @@ def test_interrupted_calls_are_put_together(tmp_path: Path) -> None:
     assert events.filter(function="pread64").select("start", "end").row(0) == pytest.approx(
         (1.0, 3.0)
     )
-    assert any("never returned" in warning for warning in trace.completeness.warnings)
+    assert any("unfinished call" in warning for warning in trace.completeness.warnings)
 
 
 def test_threads_share_the_files_and_the_rank_of_their_process(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_compressed_block_of_short_lines_is_read(
     trace = read(tmp_path / "t.csv.gz")
 
     assert trace.events()["start"].to_list() == [0.0, 2.0]
-    assert trace.completeness.warnings == ("t.csv.gz: 1 calls with impossible times left out",)
+    assert trace.completeness.warnings == ("t.csv.gz: 1 call with impossible times left out",)
 
 
 def test_compressed_lines_of_json_say_the_same_as_plain_ones(

@@ -79,9 +79,9 @@ def test_a_description_names_columns_units_and_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('time_unit = "ms"', 'time_unit = "weeks"', "is none of s, ms"),
-        ('R = "read"', 'R = "reading"', "'reading' is none of read"),
-        ('file = "name"', 'fiel = "name"', "'fiel' is none of start"),
+        ('time_unit = "ms"', 'time_unit = "weeks"', "is not one of s, ms"),
+        ('R = "read"', 'R = "reading"', "'reading' is not one of read"),
+        ('file = "name"', 'fiel = "name"', "'fiel' is not one of start"),
         ('path = "data.csv"', 'path = "other.csv"', "does not exist"),
         ('start = "t0"', 'start = "t1"', "it has only the columns"),
     ],
@@ -103,7 +103,7 @@ def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
     assert events["operation"].to_list() == ["read", "write"]
     assert trace.completeness.warnings == (
         "a.csv: 2 calls with impossible times left out",
-        "a.csv: 1 calls have a size that cannot be true; it is left out",
+        "a.csv: 1 call with an impossible size, which is left out",
     )
 
 

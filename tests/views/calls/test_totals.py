@@ -9,8 +9,7 @@ import pytest
 
 from ioprism.model.schema import EVENTS
 from ioprism.model.sizes import SIZE_BINS
-from ioprism.views.calls.sizes import size_bin
-from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.calls.totals import RequestSizes, Totals, size_bin
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def _possible_views(main: pl.DataFrame, trace: Trace, views: tuple[str, ...]) ->
         raise NotEnoughDetailError(
             needed="single calls",
             has="counters only",
-            hint="look at it with --views process,file; record with DXT enabled next time.",
+            hint="use --views process,file, or record with DXT enabled next time.",
         )
     if possible != views:
         left_out = ", ".join(view for view in views if view in TIMED)

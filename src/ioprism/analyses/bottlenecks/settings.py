@@ -98,4 +98,4 @@ class Settings:
 
 def _check(sound: bool, what: str, value: float | None, allowed: str) -> None:
     if not sound:
-        raise UsageError(f"{what} cannot be {value}.\nHint: it goes from {allowed}.")
+        raise UsageError(f"{what} cannot be {value}.\nHint: it may be {allowed}.")

@@ -21,6 +21,7 @@ from ioprism.analyses.job_metrics.totals import JobTotals
 from ioprism.analyses.job_metrics.windows import lay_out
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
+from ioprism.units import format_counted
 
 # About 250 MB of windows; a job with more than the second number is not believed.
 WINDOWS_AT_ONCE = 1_500_000
@@ -62,7 +63,8 @@ def job_metrics(
     missing = int(table["missing"].sum())
     if missing:
         warnings.append(
-            f"{missing} jobs name servers without counters; say --server-map if the names differ"
+            f"{format_counted(missing, 'job')} on servers without counters; "
+            "give --server-map if the names differ"
         )
     return JobMetrics(table, settings, tuple(warnings), split_of(jobs, settings))
 
@@ -82,15 +84,16 @@ def _choose(
     windows = (runtime // settings.interval_us + 2).alias("windows")
     ordered = jobs.with_columns(windows)
     reasons = {
-        "run less than --min-runtime": runtime >= settings.min_runtime * SECOND,
-        "run implausibly long": pl.col("windows") <= MOST_WINDOWS,
-        "name no server": (pl.col("servers").list.len() > 0) | has_own,
+        "shorter than --min-runtime": runtime >= settings.min_runtime * SECOND,
+        "implausibly long run time": pl.col("windows") <= MOST_WINDOWS,
+        "no server named": (pl.col("servers").list.len() > 0) | has_own,
     }
     chosen, warnings = ordered, []
     for reason, fits in reasons.items():
         kept = chosen.filter(fits)
         if kept.height < chosen.height:
-            warnings.append(f"{chosen.height - kept.height} jobs are left out: they {reason}")
+            left_out = format_counted(chosen.height - kept.height, "job")
+            warnings.append(f"{left_out} left out: {reason}")
         chosen = kept
     if not chosen.height:
         raise NotEnoughDetailError(

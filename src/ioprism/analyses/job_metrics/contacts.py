@@ -1,4 +1,4 @@
-"""Whom to talk to: users whose jobs could do better, with the hours that are at stake."""
+"""Whom to contact: users whose jobs could do better, with the hours that are at stake."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def contacts(
         moved=pl.sum_horizontal(f"{d}_bytes" for d in DIRECTIONS),
     )
     busy = table.filter((pl.col("busy") >= BUSY) & (pl.col("attribution") != "marked"))
-    found = [
+    rows = [
         *_by_user(busy.filter(_small()), "small_requests"),
         *_by_user(busy.filter(_one_at_a_time(lowest)), "one_server_at_a_time"),
         *_disturbers(disturbances),
     ]
-    return tuple(sorted(found, key=lambda contact: -contact.hours_at_stake)[:top])
+    return tuple(sorted(rows, key=lambda contact: -contact.hours_at_stake)[:top])
 
 
 def _small() -> pl.Expr:

@@ -30,11 +30,11 @@ def interference(
     jobs, applications = _applications(load.jobs)
     if len(applications) < 1:
         return ()
-    found = [
+    pairs = [
         *by_bandwidth(source, load, jobs, applications, settings),
         *by_run_time(jobs, applications),
     ]
-    return tuple(sorted(corrected(found), key=lambda pair: (pair.adjusted, -pair.slowdown)))
+    return tuple(sorted(corrected(pairs), key=lambda pair: (pair.adjusted, -pair.slowdown)))
 
 
 def _applications(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Application]]:

@@ -31,13 +31,13 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame], *, per_job: bool = Fals
         table.sort("time_us").select(pl.col("time_us").diff().over(*SERIES_KEY)).to_series()
         for table in tables
     ]
-    found = pl.concat(steps).drop_nulls() if steps else pl.Series(dtype=pl.Int64)
-    positive = found.filter(found > 0).to_numpy()
+    intervals = pl.concat(steps).drop_nulls() if steps else pl.Series(dtype=pl.Int64)
+    positive = intervals.filter(intervals > 0).to_numpy()
     if not len(positive):
         raise NotEnoughDetailError(
             needed="at least two samples of a server",
             has="none",
-            hint="ingest more raw files, or say --interval SECONDS.",
+            hint="ingest more raw files, or use --interval SECONDS.",
         )
     usual = _most_frequent(positive) if per_job else positive
     seconds = float(np.median(usual)) / SECOND

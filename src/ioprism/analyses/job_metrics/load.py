@@ -180,18 +180,18 @@ class _Account:
         return np.asarray(moved.sum(axis=1))
 
     def _add_uses(self, series: Series, occupancy: Occupancy) -> Parts:
-        found = parts(series, occupancy, np.arange(len(occupancy.jobs)))
-        self._of_jobs[0][:, occupancy.jobs] += found.attributed
+        uses = parts(series, occupancy, np.arange(len(occupancy.jobs)))
+        self._of_jobs[0][:, occupancy.jobs] += uses.attributed
         if self._settings.shared == "split":
-            self._of_jobs[1][:, occupancy.jobs] += found.shared
-        return found
+            self._of_jobs[1][:, occupancy.jobs] += uses.shared
+        return uses
 
-    def _divide(self, number: int, measured: Floats, found: Parts | None) -> None:
+    def _divide(self, number: int, measured: Floats, parts: Parts | None) -> None:
         """Make the three parts add up, also where a server and its counts by job disagree."""
         moved = self._moved[:, number]
         none = np.zeros((2, 1))
-        alone = (found.attributed if found else none).sum(axis=1)
-        together = (found.shared if found else none).sum(axis=1)
+        alone = (parts.attributed if parts else none).sum(axis=1)
+        together = (parts.shared if parts else none).sum(axis=1)
         attributed = np.minimum(measured + alone, moved)
         shared = np.minimum(together, moved - attributed)
         self._measured += np.minimum(measured, moved)

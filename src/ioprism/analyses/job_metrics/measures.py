@@ -49,16 +49,16 @@ def measure(
         total = np.where(total > 0, runtimes * 1e6 / settings.interval_us, 0.0)
     joins = _joins(activity.job, known)
     shape = (2, len(settings.thresholds), jobs)
-    found = np.full((4, *shape), np.nan)
+    values = np.full((4, *shape), np.nan)
     for direction, threshold in np.ndindex(shape[:2]):
         active = activity.active[direction, threshold][known]
-        found[:, direction, threshold] = _one(active, job, weights, joins, total, servers)
+        values[:, direction, threshold] = _one(active, job, weights, joins, total, servers)
     few = np.ceil(runtimes * 1e6 / settings.interval_us) < FEWEST_WINDOWS
     return Measures(
-        intensity=found[0],
-        burstiness=np.where(few, np.nan, found[1]),
-        parallel_intensity=found[2],
-        has_io=found[3] > 0,
+        intensity=values[0],
+        burstiness=np.where(few, np.nan, values[1]),
+        parallel_intensity=values[2],
+        has_io=values[3] > 0,
         max_bandwidth=_highest(activity.bandwidth, activity.job, jobs),
         max_server_bandwidth=_highest(activity.server_bandwidth, activity.job, jobs),
         max_operation_rate=_highest(activity.operation_rate, activity.job, jobs),

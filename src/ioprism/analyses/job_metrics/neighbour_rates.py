@@ -137,16 +137,16 @@ def _of_server(
     """Return bytes and active jobs of each application in each bin; the last row is the rest."""
     bins = len(edges) - 1
     sums, counts = np.zeros((2, applications + 1, bins))
-    found = own_counters(samples, jobs.with_columns(row=pl.col("number")), settings)
-    if found is None:
+    own = own_counters(samples, jobs.with_columns(row=pl.col("number")), settings)
+    if own is None:
         return sums, counts
-    numbers = found.placed.jobs
+    numbers = own.placed.jobs
     first, last = _bins_of(jobs, numbers, edges)
     points = ranges(first, last - first + 1)
     owner = np.repeat(np.arange(len(numbers)), last - first + 1)
-    place = locate(found.series, edges[points] + found.placed.shifts[owner])
+    place = locate(own.series, edges[points] + own.placed.shifts[owner])
     left = np.flatnonzero(owner[1:] == owner[:-1])
-    moved = place.between(found.series.totals[BYTE_ROWS].sum(axis=0), left, left + 1)
+    moved = place.between(own.series.totals[BYTE_ROWS].sum(axis=0), left, left + 1)
     of = jobs["application"].fill_null(applications).to_numpy()[numbers][owner[left]]
     np.add.at(sums, (of, points[left]), moved)
     np.add.at(counts, (of, points[left]), moved > 0)

@@ -68,18 +68,18 @@ def trend(load: MachineLoad, timezone: str = "UTC", *, top: int = 10) -> Trend:
     """Return the load of each month, and whose changed."""
     names = np.array([f"{moment:%Y-%m}" for moment in _local(load, timezone)])
     seconds = _seconds(load)
-    found: list[Month] = []
+    months: list[Month] = []
     for name in np.unique(names):
         here = names == name
         days = float(seconds[here].sum()) / DAY
         moved = dict(zip(DIRECTIONS, load.half_hours[:, here].sum(axis=1).tolist(), strict=True))
-        found.append(Month(str(name), days, moved, _changes(found, days, moved)))
-    long = [month for month in found if month.days >= FEWEST_DAYS]
+        months.append(Month(str(name), days, moved, _changes(months, days, moved)))
+    long = [month for month in months if month.days >= FEWEST_DAYS]
     if len(long) < 2:
-        return Trend(tuple(found), None, ())
+        return Trend(tuple(months), None, ())
     before, after = long[-2:]
     return Trend(
-        tuple(found), (before.month, after.month), _accounts(load, before, after, timezone, top)
+        tuple(months), (before.month, after.month), _accounts(load, before, after, timezone, top)
     )
 
 

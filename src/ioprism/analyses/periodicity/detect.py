@@ -63,7 +63,7 @@ class Options:
         if not 0.0 < self.max_false_alarm <= 1.0:
             raise UsageError(
                 f"a false-alarm probability of {self.max_false_alarm} makes no sense: "
-                "it lies between 0 and 1."
+                "it must be between 0 and 1."
             )
 
 

@@ -77,7 +77,7 @@ class Ranked:
         place = int(np.argmax(score))
         return Split(place + 1, float(score[place]))
 
-    def chance_of(self, found: Split) -> float:
+    def chance_of(self, split: Split) -> float:
         """How likely values in random order have such a split somewhere."""
         chance = np.random.default_rng(len(self.ranks))
         places = np.argsort(self.alike, kind="stable")
@@ -88,7 +88,7 @@ class Ranked:
             shuffled[places] = self.ranks[order]
             other = self.split(shuffled)
             scores.append(0.0 if other is None else other.score)
-        return _probability(found.score, scores)
+        return _probability(split.score, scores)
 
 
 def low_stretch(low: Flags, *, usual: float) -> Stretch | None:

@@ -1,4 +1,4 @@
-"""What happened to a centre: sick targets and nodes, applications that changed, neighbours.
+"""What happened to a centre: sick targets and nodes, applications that changed, bad company.
 
 Each question is asked of many targets, nodes and applications, so a probability counts only
 after it is multiplied by how many were asked (Bonferroni).
@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ioprism.analyses.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
+from ioprism.analyses.site.company import busy_servers, noisy_neighbours
+from ioprism.analyses.site.event import CERTAIN, SiteEvent
 
-CERTAIN = 0.001  # probability of chance, after correction
 SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
 RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
 CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
 CHANGED_SHARE = 0.2  # and a share, where it moved by so much
-SUFFERS = 1.3  # jobs beside a noisy neighbour are held up so many times as long
 DAY = 86400.0
 TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
 SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
@@ -34,42 +33,18 @@ HABITS = (
 COSTS = ("held_up_share", "rate")
 
 
-@dataclass(frozen=True, slots=True)
-class SiteEvent:
-    """Something that began, and perhaps ended, at a time."""
-
-    kind: str  # slow-target, slow-node, changed-application, noisy-neighbour
-    subject: str
-    start: float  # seconds since 1970
-    end: float | None
-    evidence: dict[str, Any] = field(default_factory=dict)
-    probability: float = 0.0  # that chance alone looks like this
-    node_hours: float = 0.0  # that jobs lost to it
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "kind": self.kind,
-            "subject": self.subject,
-            "from": self.start,
-            "to": self.end,
-            "evidence": self.evidence,
-            "probability": self.probability,
-            "node_hours": self.node_hours,
-        }
-
-
 def site_events(
     jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
-    found = [
+    events = [
         *_slow_parts(targets, "target", "slow-target", jobs, causes),
         *_slow_parts(hosts, "host", "slow-node", jobs, causes),
         *_changed_applications(jobs),
-        *_noisy_neighbours(jobs),
+        *noisy_neighbours(jobs),
+        *busy_servers(jobs),
     ]
-    return sorted(found, key=lambda event: (-event.node_hours, event.start))
+    return sorted(events, key=lambda event: (-event.node_hours, event.start))
 
 
 def _slow_parts(
@@ -128,28 +103,49 @@ def _changed_applications(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
 
 
 def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent]:
-    """The change of an application's habits: the surest number, with those that moved with it."""
-    if rows.height < 2 * FEWEST:
+    """Every change of an application's habits, each between the one before and the one after it."""
+    places = sorted(_change_places(rows, 0, rows.height, tried=tried))
+    edges = [0, *(place for place, _, _ in places), rows.height]
+    for number, (place, probability, columns) in enumerate(places):
+        first, end = edges[number], edges[number + 2]
+        yield _changed(name, rows[first:end], place - first, probability, columns)
+
+
+def _change_places(
+    rows: pl.DataFrame, first: int, end: int, *, tried: int
+) -> Iterator[tuple[int, float, tuple[str, ...]]]:
+    """The place of the surest change, the numbers that moved then; then on either side of it."""
+    part = rows[first:end]
+    if part.height < 2 * FEWEST:
         return
-    found = [
+    certain = [
         (change, column)
         for column, is_share in HABITS
-        if (change := _change(rows, column, is_share=is_share, tried=tried)) is not None
+        if (change := _change(part, column, is_share=is_share, tried=tried)) is not None
     ]
-    if not found:
+    if not certain:
         return
-    (probability, place), _ = min(found)
-    times = rows["start"].to_numpy()
+    (probability, place), _ = min(certain)
+    times = part["start"].to_numpy()
     together = [
-        column for (_, other), column in found if abs(times[other] - times[place]) <= 3 * DAY
+        column for (_, other), column in certain if abs(times[other] - times[place]) <= 3 * DAY
     ]
+    yield first + place, probability, tuple(together)
+    yield from _change_places(rows, first, first + place, tried=tried)
+    yield from _change_places(rows, first + place, end, tried=tried)
+
+
+def _changed(
+    name: str, rows: pl.DataFrame, place: int, probability: float, columns: tuple[str, ...]
+) -> SiteEvent:
     evidence: dict[str, Any] = {}
-    for column in (*together, *COSTS):
+    for column in (*columns, *COSTS):
         before, after = _medians(rows[column].cast(pl.Float64).to_numpy(), place)
         evidence[column] = {"before": before, "after": after}
     old, new = (evidence["held_up_share"][key] or 0.0 for key in ("before", "after"))
     hours = float(rows["node_hours"][place:].sum())
-    yield SiteEvent(
+    times = rows["start"].to_numpy()
+    return SiteEvent(
         "changed-application",
         name,
         float(times[place]),
@@ -214,76 +210,3 @@ def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None
     known = [part[~np.isnan(part)] for part in parts]
     before, after = (float(np.median(part)) if len(part) else None for part in known)
     return before, after
-
-
-def _noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
-    """Applications beside whose jobs others are held up longer than usual.
-
-    Each job is compared with the median of its own application, so that only the company of
-    the neighbour differs.
-    """
-    known = jobs.drop_nulls(["start", "application"]).filter(
-        (pl.col("runtime") > 0) & (pl.col("held_up") > 0)
-    )
-    if known.height < 4 * FEWEST:
-        return
-    share = pl.col("held_up") / pl.col("runtime")
-    usual = share.median().over("application")
-    known = known.with_columns(slower=share / usual).sort("start")
-    start, end = known["start"].to_numpy(), (known["start"] + known["runtime"]).to_numpy()
-    slower, names = known["slower"].to_numpy(), known["application"].to_list()
-    applications = sorted(set(names))
-    own = np.array([applications.index(name) for name in names])
-    for number, name in enumerate(applications):
-        theirs = np.flatnonzero(own == number)
-        beside = _overlaps(start, end, theirs)
-        beside &= own != number
-        others = ~beside & (own != number)
-        event = _suffering(beside, others, slower, known, name, tried=len(applications))
-        if event is not None:
-            yield event
-
-
-def _overlaps(start: np.ndarray, end: np.ndarray, of: np.ndarray) -> np.ndarray:
-    """Whether each job runs at the same time as one of these."""
-    begins, ends = np.sort(start[of]), np.sort(end[of])
-    begun = np.searchsorted(begins, end, side="left")
-    ended = np.searchsorted(ends, start, side="right")
-    running: np.ndarray = begun > ended
-    return running
-
-
-def _suffering(
-    beside: np.ndarray,
-    others: np.ndarray,
-    slower: np.ndarray,
-    jobs: pl.DataFrame,
-    name: str,
-    *,
-    tried: int,
-) -> SiteEvent | None:
-    if beside.sum() < 2 * FEWEST or others.sum() < 2 * FEWEST:
-        return None
-    factor = float(np.median(slower[beside]) / np.median(slower[others]))
-    probability = min(1.0, _rank_sum(slower[beside], slower[others]) * tried)
-    if factor < SUFFERS or probability > CERTAIN:
-        return None
-    held_up = float(jobs.filter(pl.Series(beside))["held_up_node_hours"].sum())
-    times = jobs["start"].to_numpy()[beside]
-    evidence = {"factor": factor, "jobs_beside": int(beside.sum()), "jobs_apart": int(others.sum())}
-    return SiteEvent(
-        "noisy-neighbour", name, float(times.min()), float(times.max()), evidence, probability,
-        held_up * (1 - 1 / factor),
-    )  # fmt: skip
-
-
-def _rank_sum(first: np.ndarray, second: np.ndarray) -> float:
-    """How likely chance makes the first values this much larger (Mann-Whitney, one-sided)."""
-    joined = np.concatenate([first, second])
-    order = np.argsort(joined, kind="stable")
-    ranks = np.empty(len(joined))
-    ranks[order] = np.arange(1, len(joined) + 1)
-    n, m = len(first), len(second)
-    excess = ranks[:n].sum() - n * (n + m + 1) / 2
-    deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return 0.5 * math.erfc(excess / deviation / math.sqrt(2))

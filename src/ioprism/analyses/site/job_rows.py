@@ -35,9 +35,9 @@ class JobFacts:
 
 def job_rows(trace: Trace, diagnosis: Diagnosis, engine: Engine, facts: JobFacts) -> Rows:
     """Return the rows of every table."""
-    found = characterise(trace, engine)
+    characteristics = characterise(trace, engine)
     ranks = trace.population.ranks or 1
-    nodes = found.hosts or -(-ranks // facts.cores_per_node)
+    nodes = characteristics.hosts or -(-ranks // facts.cores_per_node)
     runtime = trace.job.runtime or diagnosis.runtime
     hours = nodes * runtime / HOUR
     per_second = nodes / HOUR
@@ -56,10 +56,10 @@ def job_rows(trace: Trace, diagnosis: Diagnosis, engine: Engine, facts: JobFacts
                 "first_cause": diagnosis.causes[0].code if diagnosis.causes else None,
                 "saving": _saving(diagnosis),
                 "saving_node_hours": _saving(diagnosis) * per_second,
-                **_amounts(found),
+                **_amounts(characteristics),
                 "collective": _collective(trace),
-                "layers": "+".join(found.by_layer),
-                "files": found.files,
+                "layers": "+".join(characteristics.by_layer),
+                "files": characteristics.files,
                 "stripe_count": trace.files["stripe_count"].mean(),
                 "warnings": len(trace.completeness.warnings),
             }
@@ -86,8 +86,10 @@ def _saving(diagnosis: Diagnosis) -> float:
     return min(diagnosis.held_up.seconds, sum(c.saving.seconds for c in diagnosis.causes))
 
 
-def _amounts(found: Characteristics) -> dict[str, Any]:
-    read, write, other = (found.by_operation[kind] for kind in ("read", "write", "metadata"))
+def _amounts(characteristics: Characteristics) -> dict[str, Any]:
+    read, write, other = (
+        characteristics.by_operation[kind] for kind in ("read", "write", "metadata")
+    )
     calls, moved = read.operations + write.operations, read.bytes + write.bytes
     seconds = read.time + write.time
     return {

@@ -8,8 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.site.events import SiteEvent, site_events
+from ioprism.analyses.site.event import SiteEvent
+from ioprism.analyses.site.events import site_events
 from ioprism.model.result import Result
+from ioprism.units import format_counted
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
 MOST_ADVICE = 10
@@ -114,10 +116,10 @@ def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
         else (tables.causes)
     )
     sums = joined.group_by(key, "code").agg(pl.col("node_hours").sum())
-    found: dict[Any, dict[str, float]] = {}
+    savings: dict[Any, dict[str, float]] = {}
     for name, code, hours in sums.sort("node_hours", descending=True).iter_rows():
-        found.setdefault(name, {})[code] = hours
-    return found
+        savings.setdefault(name, {})[code] = hours
+    return savings
 
 
 def _jobs(tables: SiteTables) -> list[dict[str, Any]]:
@@ -224,7 +226,8 @@ class SiteStory(Result):
     def summary(self) -> str:
         """Return the answer in one line."""
         return (
-            f"{self.totals['jobs']:,} jobs, {self.totals['node_hours']:,.0f} node-hours, "
+            f"{format_counted(self.totals['jobs'], 'job')}, "
+            f"{self.totals['node_hours']:,.0f} node-hours, "
             f"{self.totals['saving_node_hours']:,.0f} of them could be saved"
         )
 

@@ -34,7 +34,9 @@ from ioprism.analyses.write_time.stage_model import Shape, StageFit, fit_stages
 CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
 BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOOSTING))
 TIE = 0.05
+HARDLY = 0.01  # errors that differ by less do not tell whether files are created before
 EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
+MEETING = (1.5, 1.0)  # of files being created and data; where nothing tells, the middle
 USUAL = 3.0  # the exponent where no forward check is possible
 PENALTY = 0.03
 
@@ -65,20 +67,26 @@ class Blend:
 
     def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds."""
-        found = [np.log(np.maximum(m.predict(table, loads), 1e-9)) for m in self.members]
-        seconds: FloatArray = np.exp(np.mean(found, axis=0))
+        logarithms = [np.log(np.maximum(m.predict(table, loads), 1e-9)) for m in self.members]
+        seconds: FloatArray = np.exp(np.mean(logarithms, axis=0))
         return seconds
 
 
 def choose_shape(data: TrainingData, metadata: tuple[int, ...]) -> Shape:
-    """Choose by forward checks how far stages overlap; files are created before data flows."""
-    shapes = {f"{exponent:g}": Shape(exponent, PENALTY, metadata) for exponent in EXPONENTS}
+    """Choose by forward checks how far stages overlap, and whether files are created before."""
     if not forward_splits(data):
-        return shapes[f"{USUAL:g}"]
+        return Shape(USUAL, PENALTY, metadata, MEETING[0])
     errors = {
-        name: forward_error(forward_checks(data, _stages(shape))) for name, shape in shapes.items()
+        (exponent, meeting): forward_error(
+            forward_checks(data, _stages(Shape(exponent, PENALTY, metadata, meeting)))
+        )
+        for exponent in EXPONENTS
+        for meeting in MEETING
     }
-    return shapes[best(errors, tie=TIE)]
+    by_exponent = {x: min(errors[x, meeting] for meeting in MEETING) for x in EXPONENTS}
+    exponent = best(by_exponent, tie=TIE)
+    meeting = best({m: errors[exponent, m] for m in MEETING}, tie=HARDLY)
+    return Shape(exponent, PENALTY, metadata, meeting)
 
 
 def check(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
@@ -90,12 +98,12 @@ def check(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
 
 def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
     """Check every candidate that was fitted, and the blends of them, in order of preference."""
-    found = {name: check(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
+    checks = {name: check(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
     for members in BLENDS:
-        if all(member in found for member in members):
+        if all(member in checks for member in members):
             name = Blend(tuple(fits[member] for member in members)).kind
-            found[name] = blended([found[member] for member in members])
-    return found
+            checks[name] = blended([checks[member] for member in members])
+    return checks
 
 
 def choose_kind(checks: Mapping[str, Checks]) -> str:

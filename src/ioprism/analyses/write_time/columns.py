@@ -59,12 +59,12 @@ def moving_together(
     positive = [number for number in range(len(names)) if (table[:, number] > 0).all()]
     logarithms = np.log(table[:, positive])
     correlations = np.corrcoef(logarithms, rowvar=False) if len(positive) > 1 else np.eye(1)
-    found: list[Together] = []
+    pairs: list[Together] = []
     for row, first in enumerate(positive):
         for column, second in enumerate(positive[:row]):
             involved = first in active or second in active
             if involved and correlations[row, column] > NEARLY_COLLINEAR:
                 ratios = table[:, first] / table[:, second]
                 low, high = float(ratios.min()), float(ratios.max())
-                found.append(Together(names[first], names[second], low, high))
-    return tuple(found)
+                pairs.append(Together(names[first], names[second], low, high))
+    return tuple(pairs)

@@ -123,18 +123,18 @@ def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> I
     yield from _range_warnings(values, model)
     yield from _collinearity_warnings(pattern, model)
     if pattern.stripe_count is not None and model.system.filesystem != "lustre":
-        yield f"a stripe count means nothing on {model.system.filesystem}: it is ignored"
+        yield f"a stripe count has no meaning on {model.system.filesystem}: it is ignored"
     if pattern.node_list is None and model.system.stages:
-        yield "no node list was given: the nodes are taken as the first ones in a row"
+        yield "no node list was given: the nodes are assumed to be the first ones"
     if model.facts.unknown_placement and model.system.stages:
         yield (
             f"{model.facts.unknown_placement} of {model.facts.samples} training samples had no "
             "node list: the effect of placement is uncertain"
         )
     if seconds < model.facts.shortest:
-        yield f"this is shorter than any sample of training ({model.facts.shortest:.3g} s)"
+        yield f"this is shorter than any training sample ({model.facts.shortest:.3g} s)"
     if seconds <= 0.1 * model.facts.shortest:
-        yield "the model went to zero or below here: the time is a lower bound, not a prediction"
+        yield "the model predicts zero or less here: the time is a lower bound, not a prediction"
 
 
 def _scale_warning(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
@@ -169,6 +169,6 @@ def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iter
         inside = pair.ratio_low / RATIO_MARGIN <= ratio <= pair.ratio_high * RATIO_MARGIN
         if not (inside and np.isfinite(ratio)):
             yield (
-                f"{pair.first} and {pair.second} moved together in training but not here: the "
+                f"{pair.first} and {pair.second} changed together in training but not here: the "
                 "model cannot know which of them matters"
             )

@@ -92,22 +92,22 @@ class Evaluation(Result):
         return pl.concat(
             pl.DataFrame(
                 {
-                    "set": [found.name] * len(found.measured),
-                    "measured": found.measured,
-                    "predicted": found.predicted,
-                    "low": found.low,
-                    "high": found.high,
+                    "set": [sample_set.name] * len(sample_set.measured),
+                    "measured": sample_set.measured,
+                    "predicted": sample_set.predicted,
+                    "low": sample_set.low,
+                    "high": sample_set.high,
                 }
             )
-            for found in self.sets
+            for sample_set in self.sets
         )
 
     def summary(self) -> str:
         """Return the answer in one line."""
         scores = (
-            f"{found.name} {found.within(0.2) or 0.0:.0%}"
-            for found in self.sets
-            if len(found.measured)
+            f"{sample_set.name} {sample_set.within(0.2) or 0.0:.0%}"
+            for sample_set in self.sets
+            if len(sample_set.measured)
         )
         return f"predicted within 20 %: {', '.join(scores)}"
 
@@ -139,8 +139,8 @@ def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System
 def _groups(
     samples: Sequence[Sample], system: System, model: WriteTimeModel
 ) -> dict[str, list[Sample]]:
-    found = sort_samples(samples, system)
-    beyond = [s for s in found.converged if s.pattern.nodes > model.facts.max_nodes]
+    sorted_samples = sort_samples(samples, system)
+    beyond = [s for s in sorted_samples.converged if s.pattern.nodes > model.facts.max_nodes]
     groups = {
         "small": [s for s in beyond if SMALL[0] <= s.pattern.nodes <= SMALL[1]],
         "medium": [s for s in beyond if MEDIUM[0] <= s.pattern.nodes <= MEDIUM[1]],
@@ -149,8 +149,10 @@ def _groups(
     rest = [s for s in beyond if id(s) not in named]
     others = {
         **{f"{n} nodes": [s for s in rest if s.pattern.nodes == n] for n in _scales(rest)},
-        UNCONVERGED: list(found.unconverged),
-        "training scales": [s for s in found.converged if s.pattern.nodes <= model.facts.max_nodes],
+        UNCONVERGED: list(sorted_samples.unconverged),
+        "training scales": [
+            s for s in sorted_samples.converged if s.pattern.nodes <= model.facts.max_nodes
+        ],
     }
     always = ("small", "medium", UNCONVERGED)
     return {n: members for n, members in (groups | others).items() if members or n in always}

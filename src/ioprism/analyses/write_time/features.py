@@ -57,8 +57,8 @@ def features(system: System, *, variant: str = "full") -> tuple[Feature, ...]:
         raise UsageError(
             f"no feature set is called {variant!r}.\nHint: there are full, paper and strict41."
         )
-    found = FAMILIES[system.filesystem]
-    return tuple(f for f in found if variant == "full" or f not in BEYOND_PAPER)
+    family = FAMILIES[system.filesystem]
+    return tuple(f for f in family if variant == "full" or f not in BEYOND_PAPER)
 
 
 def feature_table(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ FEWEST_SCALES = 3  # that a check trains on
 
 Predicts = Callable[[TrainingData], FloatArray]
 Recipe = Callable[[TrainingData], Predicts]  # fits samples with everything else already chosen
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def forward_error(checks: Checks) -> float:
     return float(np.mean([np.mean(np.abs(cell.logarithms)) for cell in checks]))
 
 
-def best(errors: Mapping[str, float], *, tie: float) -> str:
+def best(errors: Mapping[Name, float], *, tie: float) -> Name:
     """The first name whose error is within `tie` of the least: names are in order of preference."""
     limit = (1.0 + tie) * min(errors.values())
     return next(name for name, error in errors.items() if error <= limit)

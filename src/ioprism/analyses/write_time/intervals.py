@@ -56,10 +56,10 @@ class Calibration:
     def _at(self, distance: float, ends: Sequence[float]) -> float:
         places = [step.doublings for step in self.steps]
         safety = 1.0 + distance * (SAFETY if self.measured_ahead else UNKNOWN_SAFETY)
-        found = float(np.interp(distance, places, ends))
+        bound = float(np.interp(distance, places, ends))
         if distance > places[-1] > 0:
-            found += (ends[-1] - ends[0]) / places[-1] * (distance - places[-1])
-        return safety * found
+            bound += (ends[-1] - ends[0]) / places[-1] * (distance - places[-1])
+        return safety * bound
 
 
 def calibrate(

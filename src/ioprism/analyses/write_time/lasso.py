@@ -41,12 +41,12 @@ def solve_path(problems: Problems, penalties: FloatArray) -> FloatArray:
     Returns:
         Coefficients, step x problem x feature.
     """
-    found = np.zeros_like(penalties)
+    path = np.zeros_like(penalties)
     current = np.zeros_like(problems.targets)
     for step, penalty in enumerate(penalties):
         current = _solve(problems, penalty, current)
-        found[step] = current
-    return found
+        path[step] = current
+    return path
 
 
 def _solve(problems: Problems, penalty: FloatArray, start: FloatArray) -> FloatArray:

@@ -85,17 +85,19 @@ class WriteTimeModel:
     ) -> tuple[FloatArray, FloatArray]:
         """Return the two ends around each prediction, in seconds.
 
-        Beyond the training scales a stage may begin to matter that no sample shows. The upper
-        end allows for it, as far as the samples do.
+        Beyond the training scales a stage may begin to matter that no sample shows, and creating
+        files may or may not overlap with writing. Both ends allow for it, as far as samples do.
         """
         predicted = self.predict(patterns)
         factors = [self.calibration.factors(self.doublings(p.nodes), noisy=noisy) for p in patterns]
         low, high = np.array(factors).reshape(-1, 2).T
         loads = stage_loads(patterns, system=self.system)
-        unseen = self.stages.slowest(loads) / self.stages.predict(loads, loads)
+        usual = self.stages.predict(loads, loads)
+        least, most = self.stages.fastest(loads) / usual, self.stages.slowest(loads) / usual
         beyond = np.array([p.nodes > self.facts.scales[-1][0] for p in patterns])
-        nearest = self.calibration.factors(0.0, noisy=noisy)[1]
-        high = np.where(beyond, np.maximum(high, unseen * nearest), high)
+        nearest = self.calibration.factors(0.0, noisy=noisy)
+        low = np.where(beyond, np.minimum(low, least * nearest[0]), low)
+        high = np.where(beyond, np.maximum(high, most * nearest[1]), high)
         return predicted * low, predicted * high
 
     def doublings(self, nodes: int) -> float:

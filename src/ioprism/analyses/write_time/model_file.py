@@ -81,7 +81,7 @@ def _model(content: Mapping[str, Any], source: str) -> WriteTimeModel:
     names = [feature["name"] for feature in content["features"]]
     stages = _fit_from_dict(content["stages"], names)
     if not isinstance(stages, StageFit):
-        raise TypeError("stages are of another kind")
+        raise TypeError("the stages are of another kind")
     return WriteTimeModel(
         system=system,
         features=tuple(known[name] for name in names),
@@ -153,7 +153,12 @@ def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predicto
 def _stage_fit(content: Mapping[str, Any]) -> StageFit:
     shape = content["shape"]
     return StageFit(
-        shape=Shape(float(shape["exponent"]), float(shape["penalty"]), tuple(shape["before"])),
+        shape=Shape(
+            float(shape["exponent"]),
+            float(shape["penalty"]),
+            tuple(shape["creating"] if "creating" in shape else shape["before"]),  # older files
+            float(shape.get("meeting", 1.0)),
+        ),
         start=float(content["start"]),
         straggling=float(content["straggling"]),
         costs=_finite(content["costs"]),
@@ -163,7 +168,7 @@ def _stage_fit(content: Mapping[str, Any]) -> StageFit:
 
 
 def _finite(values: Sequence[float]) -> FloatArray:
-    found = np.array(values, dtype=np.float64)
-    if not np.isfinite(found).all():
+    numbers = np.array(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
         raise ValueError("a coefficient is not finite")
-    return found
+    return numbers

@@ -53,8 +53,8 @@ def check_pattern(pattern: WritePattern, system: System) -> None:
         )
     if pattern.burst_bytes > LARGEST_BURST:
         raise AnalysisError(
-            f"a burst of {pattern.burst_bytes} bytes is more than the {LARGEST_BURST} a process "
-            "can be asked about.\nHint: check the unit; sizes are bytes unless you say 512MB."
+            f"a burst of {pattern.burst_bytes} bytes is more than the {LARGEST_BURST} that "
+            "are supported.\nHint: check the unit; sizes are in bytes unless given as 512MB."
         )
     if pattern.cores_per_node > system.cores_per_node:
         raise AnalysisError(

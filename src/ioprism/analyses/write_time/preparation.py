@@ -83,46 +83,50 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
     Raises:
         AnalysisError: too few samples, a single scale, or nothing that varies.
     """
-    found = sort_samples(samples, system)
-    inside = [s for s in found.converged if s.pattern.nodes <= settings.max_nodes]
-    _check(inside, found, settings)
+    samples_by_use = sort_samples(samples, system)
+    inside = [s for s in samples_by_use.converged if s.pattern.nodes <= settings.max_nodes]
+    _check(inside, samples_by_use, settings)
     offered = features(system, variant=settings.variant)
     table = feature_table([s.pattern for s in inside], system=system, chosen=offered)
     columns = informative(table, offered)
     if not columns.kept:
         raise AnalysisError(
-            f"every feature is constant over the {len(inside)} samples, nothing can be learned.\n"
+            f"every feature is constant over the {len(inside)} samples; nothing can be learned.\n"
             "Hint: sample different node counts, cores and burst sizes."
         )
     kept = tuple(offered[number] for number in columns.kept)
-    leaked = _leaked(found.converged, settings)
+    leaked = _leaked(samples_by_use.converged, settings)
     data = _data(inside, system, kept, settings, hold_out=not leaked)
     validation = data.part(data.held_out)
     if leaked:
         validation = _data(leaked, system, kept, settings, hold_out=False)
-    noisy = [s for s in found.unconverged if s.pattern.nodes <= settings.max_nodes]
+    noisy = [s for s in samples_by_use.unconverged if s.pattern.nodes <= settings.max_nodes]
     unconverged = _data(noisy, system, kept, settings, hold_out=False) if noisy else NO_DATA
-    facts = _facts(inside, leaked, found, columns, settings, held_out=len(validation.seconds))
+    facts = _facts(
+        inside, leaked, samples_by_use, columns, settings, held_out=len(validation.seconds)
+    )
     patterns = tuple(s.pattern for s in inside)
     return Prepared(kept, data, validation, unconverged, patterns, facts)
 
 
-def _check(inside: Sequence[Sample], found: SortedSamples, settings: TrainingSettings) -> None:
+def _check(
+    inside: Sequence[Sample], sorted_samples: SortedSamples, settings: TrainingSettings
+) -> None:
     if len(inside) < FEWEST_SAMPLES:
         raise AnalysisError(
             f"only {len(inside)} converged samples of at most {settings.max_nodes} nodes, at least "
-            f"{FEWEST_SAMPLES} are needed ({len(found.unconverged)} did not converge, "
-            f"{len(found.too_short)} are too short, "
-            f"{len(found.converged) - len(inside)} have more nodes).\n"
+            f"{FEWEST_SAMPLES} are needed ({len(sorted_samples.unconverged)} did not converge, "
+            f"{len(sorted_samples.too_short)} are too short, "
+            f"{len(sorted_samples.converged) - len(inside)} have more nodes).\n"
             "Hint: take more samples with `ioprism write-time sample`, or raise --max-nodes; the "
             "system's [sampling] table says when a sample has converged."
         )
     scales = {s.pattern.nodes for s in inside}
     if len(scales) == 1 and not settings.one_scale:
         raise AnalysisError(
-            f"all {len(inside)} samples have {scales.pop()} node(s): one scale cannot tell how "
+            f"all {len(inside)} samples have {scales.pop()} node(s): one scale does not show how "
             "time grows with the number of nodes.\n"
-            "Hint: sample other node counts, or say --one-scale for a model of this one only."
+            "Hint: sample other node counts, or use --one-scale for a model of this one only."
         )
 
 
@@ -160,7 +164,7 @@ def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]
     if not beyond:
         raise AnalysisError(
             f"there are no samples of more than {settings.max_nodes} nodes to validate on.\n"
-            f"Hint: say --validation {HONEST}, which is also the honest rule."
+            f"Hint: use --validation {HONEST}, which also gives honest scores."
         )
     order = np.random.default_rng(settings.seed).permutation(len(beyond))
     return [beyond[number] for number in order[: max(1, round(HELD_OUT * len(beyond)))]]
@@ -169,7 +173,7 @@ def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]
 def _facts(
     inside: Sequence[Sample],
     leaked: Sequence[Sample],
-    found: SortedSamples,
+    sorted_samples: SortedSamples,
     columns: Columns,
     settings: TrainingSettings,
     *,
@@ -184,8 +188,8 @@ def _facts(
         validation=settings.validation,
         validation_samples=tuple(fingerprint(s.pattern) for s in leaked),
         max_nodes=settings.max_nodes,
-        unconverged=len(found.unconverged),
-        too_short=len(found.too_short),
+        unconverged=len(sorted_samples.unconverged),
+        too_short=len(sorted_samples.too_short),
         shortest=min(s.seconds for s in inside),
         seed=settings.seed,
         variant=settings.variant,

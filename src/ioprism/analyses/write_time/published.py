@@ -58,7 +58,7 @@ STEPS = {
 NOISE = 2.5  # most unconverged samples of the paper were off by more than 30 %
 NOTES = (
     "this is the model of the paper, from measurements of 2017 to 2020: it says nothing about "
-    "a changed file system, and which coefficient belongs to which feature is likely, not certain",
+    "a changed file system, and the assignment of coefficients to features is likely, not certain",
 )
 
 

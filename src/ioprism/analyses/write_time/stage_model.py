@@ -1,11 +1,12 @@
 """A model of the write path itself: stages that work at the same time, each at its own speed.
 
     busy = (sum over stages of (load * cost)^p)^(1/p)
-    seconds = (start + metadata + busy) * (1 + straggling * ln(files))
+    seconds = (start + (metadata^q + busy^q)^(1/q)) * (1 + straggling * ln(files))
 
 Stages form a pipeline, so their times neither add up (p = 1) nor does only the slowest count
-(p = infinity); p is between. Files are created before data flows, so metadata may come on top
-instead of overlapping. Every process more may be the slowest one, which the last factor says. All
+(p = infinity); p is between. Files are created before data flows, or while others write already:
+q is 1 for the first, and between both where the sampled scales cannot tell. Every process more may
+be the slowest one, which the last factor says. All
 terms are positive, so every second belongs to a stage.
 
 A stage that the samples do not show gets no cost: its load is penalised, because a speed that the
@@ -19,10 +20,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from ioprism.analyses.write_time.lasso import BoolArray, FloatArray
+from ioprism.analyses.write_time.lasso import FloatArray
 
 STEPS = 80
+TOGETHER = 3.0  # exponent of creating files and writing where both happen at the same time
+TINY = float(np.finfo(float).tiny)
 SAME = 1e-9  # relative difference below which two loads are one
 LEAST = -14.0  # logarithm of the smallest cost that is told from none, relative to the largest
 SHARPNESS = 1.3  # residuals beyond this many deviations count linearly, not squared
@@ -39,7 +43,8 @@ class Shape:
 
     exponent: float
     penalty: float
-    before: tuple[int, ...] = ()  # loads that are worked off before the others
+    creating: tuple[int, ...] = ()  # loads of creating files
+    meeting: float = 1.0  # exponent of creating files and writing: 1 is one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +70,62 @@ class StageFit:
 
         All are non-negative and add up to the prediction.
         """
-        times = loads * self.costs
-        powers = times**self.shape.exponent
-        powers[list(self.shape.before)] = 0.0
-        total = float(powers.sum())
-        busy = total ** (1.0 / self.shape.exponent)
-        by_load = powers * (busy / total) if total else powers
-        for number in self.shape.before:
-            by_load[number] = times[number]
+        by_load = self._busy(loads[None, :] * self.costs)[1][0]
         waiting = self.straggling * float(np.log(max(loads[0], 1.0)))
         return self.start, by_load, (self.start + float(by_load.sum())) * waiting
 
     def slowest(self, loads: FloatArray) -> FloatArray:
-        """Return seconds if the stage that matters most were as slow as the samples allow."""
-        found = self._seconds(loads, self.costs)
+        """Return seconds if the stage that matters most were as slow as the samples allow.
+
+        Files are created before data flows then.
+        """
+        strict = self._with(1.0)
+        longest = strict._seconds(loads, self.costs)
         for number, bound in enumerate(self.bounds):
             if bound > self.costs[number]:
                 costs = self.costs.copy()
                 costs[number] = bound
-                found = np.maximum(found, self._seconds(loads, costs))
-        return found
+                longest = np.maximum(longest, strict._seconds(loads, costs))
+        return longest
+
+    def fastest(self, loads: FloatArray) -> FloatArray:
+        """Return seconds if files are created while others write."""
+        return self._with(max(self.shape.meeting, TOGETHER)).predict(loads, loads)
+
+    def _with(self, meeting: float) -> StageFit:
+        return replace(self, shape=replace(self.shape, meeting=meeting))
 
     def _seconds(self, loads: FloatArray, costs: FloatArray) -> FloatArray:
-        times = loads * costs
-        before = times[:, list(self.shape.before)].sum(axis=1)
-        times[:, list(self.shape.before)] = 0.0
-        busy = before + (times**self.shape.exponent).sum(axis=1) ** (1.0 / self.shape.exponent)
         waiting = self.straggling * np.log(np.maximum(loads[:, 0], 1.0))
-        seconds: FloatArray = (self.start + busy) * (1.0 + waiting)
+        seconds: FloatArray = (self.start + self._busy(loads * costs)[0]) * (1.0 + waiting)
         return seconds
+
+    def _busy(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return busy_time(times, self.shape, np.arange(times.shape[1]))
+
+
+def busy_time(
+    times: FloatArray, shape: Shape, stages: npt.NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray]:
+    """Return how long stages are busy together, and each stage's part of it.
+
+    Args:
+        times: of every stage alone, a row for each write.
+        shape: how they work together.
+        stages: the number of each stage that has a column.
+    """
+    creating, exponent, meeting = np.isin(stages, shape.creating), shape.exponent, shape.meeting
+    powers = np.where(creating, 0.0, times) ** exponent
+    total = np.maximum(powers.sum(axis=1), TINY)
+    data, first = total ** (1.0 / exponent), np.where(creating, times, 0.0).sum(axis=1)
+    both = np.maximum(data**meeting + first**meeting, TINY)
+    busy = both ** (1.0 / meeting)
+    parts = np.where(
+        creating,
+        times * (first ** (meeting - 1.0))[:, None],
+        powers * (data**meeting / total)[:, None],
+    )
+    return busy, parts * (busy / both)[:, None]
 
 
 def fit_stages(
@@ -106,9 +138,8 @@ def fit_stages(
         loads[:, kept] * largest,
         np.log(seconds),
         np.log(loads[:, 0]),
-        np.isin(kept, shape.before),
-        shape.exponent,
-        shape.penalty,
+        np.array(kept),
+        shape,
     )
     logarithms = _minimise(problem, float(seconds.min()))
     costs, bounds = np.zeros(loads.shape[1]), np.zeros(loads.shape[1])
@@ -155,20 +186,16 @@ class _Problem:
     loads: FloatArray  # scaled by the largest costs
     logarithms: FloatArray  # of the seconds
     files: FloatArray  # their logarithm
-    before: BoolArray  # which loads do not overlap with others
-    exponent: float
-    penalty: float
+    stages: npt.NDArray[np.int64]  # the number of each load
+    shape: Shape
 
     def residuals(self, unknowns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log(measured / predicted), and the derivatives of log(predicted)."""
         start, straggling = np.exp(unknowns[:2])
         times = self.loads * np.exp(unknowns[2:])
-        powers = np.where(self.before, 0.0, times) ** self.exponent
-        total = np.maximum(powers.sum(axis=1), np.finfo(float).tiny)
-        overlapped = total ** (1.0 / self.exponent)
-        busy = start + overlapped + times[:, self.before].sum(axis=1)
+        together, added = busy_time(times, self.shape, self.stages)
+        busy = start + together
         waiting = straggling * self.files
-        added = np.where(self.before, times, powers * (overlapped / total)[:, None])
         derivatives = np.column_stack(
             [start / busy, waiting / (1.0 + waiting), added / busy[:, None]]
         )
@@ -182,7 +209,7 @@ class _Problem:
 
     def penalised(self, unknowns: FloatArray) -> FloatArray:
         """Return the penalty of each unknown."""
-        penalties = self.penalty * len(self.files) * np.exp(unknowns)
+        penalties = self.shape.penalty * len(self.files) * np.exp(unknowns)
         penalties[:2] = 0.0
         return penalties
 
@@ -230,18 +257,18 @@ def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
     """Raise one cost at a time until the samples contradict it; return the last ones allowed."""
     residuals, _ = problem.residuals(unknowns)
     deviation = _deviation(residuals)
-    free = replace(problem, penalty=0.0)
+    free = replace(problem, shape=replace(problem.shape, penalty=0.0))
     limit = free.loss(residuals, unknowns, deviation) + max(
         LEAST_EVIDENCE, EVIDENCE * len(residuals)
     )
-    found = np.exp(unknowns[2:])
-    for number in range(len(found)):
+    bounds = np.exp(unknowns[2:])
+    for number in range(len(bounds)):
         for logarithm in np.arange(0.0, LEAST / 2, -0.1):
             if logarithm <= unknowns[2 + number]:
                 break
             raised = unknowns.copy()
             raised[2 + number] = logarithm
             if free.loss(free.residuals(raised)[0], raised, deviation) <= limit:
-                found[number] = np.exp(logarithm)
+                bounds[number] = np.exp(logarithm)
                 break
-    return found
+    return bounds

@@ -219,5 +219,5 @@ def _sampling(raw: Mapping[str, Any]) -> SamplingRule:
         minimum_seconds=float(raw.get("minimum_seconds", 0.0)),
     )
     if not (0 < rule.confidence < 1 and rule.relative_error > 0 and rule.minimum_runs >= 2):
-        raise ValueError("sampling: confidence must lie in 0 to 1, with 2 runs or more")
+        raise ValueError("sampling: confidence must be between 0 and 1, with at least 2 runs")
     return rule

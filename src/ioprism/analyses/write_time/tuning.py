@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
-from ioprism.analyses.write_time.middleware import Hint, hints
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
@@ -85,9 +84,11 @@ def checkpoint_advice(
         UsageError: a share outside 0 to 1, or a time that is not positive.
     """
     if mean_time_between_failures is not None and not mean_time_between_failures > 0:
-        raise UsageError("the time between failures must be positive.\nHint: say 86400 for a day.")
+        raise UsageError("the time between failures must be positive.\nHint: give 86400 for a day.")
     if io_share is not None and not 0 < io_share < 1:
-        raise UsageError("the share of time for I/O lies between 0 and 1.\nHint: say 0.05.")
+        raise UsageError(
+            "the share of time for I/O must be between 0 and 1.\nHint: give 0.05, for example."
+        )
     young = daly = least = None
     if mean_time_between_failures is not None:
         young = math.sqrt(2 * write_seconds * mean_time_between_failures)
@@ -151,11 +152,60 @@ def _configuration(pattern: WritePattern) -> tuple[int, int, int | None]:
 
 
 def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Choice:
-    found = estimate(candidate, model=model)
+    estimated = estimate(candidate, model=model)
     return Choice(
-        estimate=found,
-        speedup=now.seconds / found.seconds,
-        clear=found.high < now.low or found.low > now.high,
+        estimate=estimated,
+        speedup=now.seconds / estimated.seconds,
+        clear=estimated.high < now.low or estimated.low > now.high,
         data_moves=candidate.files < now.pattern.files,
         hints=hints(now.pattern, candidate),
     )
+
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Settings of one middleware."""
+
+    middleware: str
+    where: str  # where the settings go
+    settings: Mapping[str, str]
+
+
+def hints(now: WritePattern, better: WritePattern) -> tuple[Hint, ...]:
+    """Return settings that turn one configuration into the other.
+
+    Fewer writers are aggregators: other processes send them their data. More writers than now
+    cannot be had from middleware.
+    """
+    listed: list[Hint] = []
+    stripes = better.stripe_count if better.stripe_count != now.stripe_count else None
+    if better.files < now.files:
+        listed += [_mpi_io(better), _adios(better)]
+    if stripes is not None:
+        command = {"lfs setstripe": f"-c {stripes} FOLDER"}
+        listed.append(Hint("Lustre", "before the files are created", command))
+    return tuple(listed)
+
+
+def _mpi_io(better: WritePattern) -> Hint:
+    settings = {
+        "romio_cb_write": "enable",
+        "cb_nodes": str(better.files),
+        "cb_config_list": f"*:{better.cores_per_node}",
+        "cb_buffer_size": str(min(64 * MIB, max(MIB, better.burst_bytes))),
+    }
+    if better.stripe_count is not None:
+        settings |= {"striping_factor": str(better.stripe_count)}
+    return Hint("MPI-IO", "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names", settings)
+
+
+def _adios(better: WritePattern) -> Hint:
+    settings = {
+        "AggregationType": "TwoLevelShm",
+        "NumAggregators": str(better.files),
+        "NumSubFiles": str(better.files),
+    }
+    return Hint("ADIOS2", "parameters of the engine BP5", settings)

@@ -59,8 +59,8 @@ def underestimation(
         for threshold in np.unique(np.quantile(value, SPLITS, method="higher"))
         for at_least in (True, False)
     ]
-    found = [s for s in splits if min(s.inside[1], s.outside[1]) >= FEWEST]
-    return max(found, key=_difference, default=nothing)
+    candidates = [s for s in splits if min(s.inside[1], s.outside[1]) >= FEWEST]
+    return max(candidates, key=_difference, default=nothing)
 
 
 def _split(

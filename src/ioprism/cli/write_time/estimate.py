@@ -20,17 +20,19 @@ from ioprism.reports.to_terminal import write_time as terminal_form
 
 @click.command()
 @inputs.model
-@click.option("--nodes", type=click.IntRange(1), help="Nodes that write.")
-@click.option("--cores", type=click.IntRange(1), help="Writing cores on each.")
-@click.option("--burst", type=inputs.Size(), metavar="SIZE", help="What each core writes: 512MB.")
-@click.option("--stripe-count", type=click.IntRange(1), help="Lustre stripes of each file.")
+@click.option("--nodes", type=click.IntRange(1), help="Number of nodes that write.")
+@click.option("--cores", type=click.IntRange(1), help="Number of cores that write on each node.")
+@click.option(
+    "--burst", type=inputs.Size(), metavar="SIZE", help="Bytes each core writes, such as 512MB."
+)
+@click.option("--stripe-count", type=click.IntRange(1), help="Stripe count of each file (Lustre).")
 @click.option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
 @click.option(
     "--trace",
     "trace_path",
     metavar="TRACE",
     type=click.Path(path_type=Path),
-    help="Take nodes, cores and bursts from a trace's write phases, and compare.",
+    help="Take nodes, cores and bursts from the write phases of a trace, and compare.",
 )
 @click.option(
     "--gap",
@@ -53,7 +55,7 @@ def estimate(
     format_name: str | None,
     as_json: bool,
 ) -> None:
-    """Predict the time of a write, with an interval and what decides it.
+    """Predict how long a write takes, with an interval and the stages that dominate.
 
     Example: ioprism write-time estimate --model model.json --nodes 256 --cores 16 --burst 512MB
     """
@@ -61,7 +63,7 @@ def estimate(
     if trace_path is not None:
         if cores is not None or burst is not None:
             raise UsageError(
-                "--trace takes cores and bursts itself.\nHint: leave --cores and --burst out."
+                "--trace determines cores and bursts itself.\nHint: leave --cores and --burst out."
             )
         trace = read_trace(trace_path, format_name=format_name)
         compared = write_time.compare(
@@ -77,7 +79,7 @@ def estimate(
     nodes = nodes or (len(placed) if placed else None)
     if nodes is None or cores is None or burst is None:
         raise UsageError("--nodes, --cores and --burst are needed.\nHint: or give --trace.")
-    found = write_time.estimate(
+    result = write_time.estimate(
         write_time.load_model(model_path),
         nodes=nodes,
         cores=cores,
@@ -86,21 +88,21 @@ def estimate(
         node_list=placed,
     )
     if as_json:
-        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(json_form.document(result.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_estimate(found, output.console())
-    inputs.show_warnings(found.warnings)
+    terminal_form.show_estimate(result, output.console())
+    inputs.show_warnings(result.warnings)
 
 
-def _show(trace: Trace, found: tuple[Comparison, ...], *, as_json: bool) -> None:
-    warnings = dict.fromkeys(text for c in found for text in c.estimate.warnings)
+def _show(trace: Trace, comparisons: tuple[Comparison, ...], *, as_json: bool) -> None:
+    warnings = dict.fromkeys(text for c in comparisons for text in c.estimate.warnings)
     if as_json:
-        body = json_form.comparisons(found)
+        body = json_form.comparisons(comparisons)
         every = [*trace.completeness.warnings, *warnings]
         click.echo(
             json_form.document(body, paths=trace.paths, format_name=trace.format, warnings=every)
         )
         return
-    terminal_form.show_comparisons(found, output.console())
+    terminal_form.show_comparisons(comparisons, output.console())
     output.show_warnings(trace)
     inputs.show_warnings(tuple(warnings))

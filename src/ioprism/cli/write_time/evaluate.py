@@ -35,12 +35,12 @@ def evaluate(
 
     Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
     """
-    found = write_time.evaluate(store_path, write_time.load_model(model_path))
+    evaluation = write_time.evaluate(store_path, write_time.load_model(model_path))
     if target is not None:
         with atomic_write(target, replace=force) as aside:
-            aside.write_text(html_form.page(found), "utf-8")
+            aside.write_text(html_form.page(evaluation), "utf-8")
     if as_json:
         paths = [store_path, model_path]
-        click.echo(json_form.document(found.to_dict(), paths=paths, format_name="store"))
+        click.echo(json_form.document(evaluation.to_dict(), paths=paths, format_name="store"))
     else:
-        terminal_form.show_evaluation(found, output.console())
+        terminal_form.show_evaluation(evaluation, output.console())

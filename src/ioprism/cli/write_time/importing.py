@@ -14,9 +14,9 @@ from ioprism.reports.to_json import write_time as json_form
 
 @click.command("import")
 @click.argument("path", metavar="RUNS", type=click.Path(path_type=Path))
-@click.option("--system", "system_name", metavar="NAME|FILE.toml", help="Where they ran.")
+@click.option("--system", "system_name", metavar="NAME|FILE.toml", help="System the runs are from.")
 @inputs.store
-@click.option("--skip-bad", is_flag=True, help="Leave bad rows out instead of refusing all.")
+@click.option("--skip-bad", is_flag=True, help="Skip bad rows instead of rejecting the file.")
 @options.as_json
 @options.quiet
 def import_(
@@ -27,18 +27,24 @@ def import_(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Add runs from a CSV table, or from IOR's results as JSON or text.
+    """Add runs from a CSV table, or from IOR results as JSON or text.
 
-    All runs of the file are added, or none. A new store needs --system.
+    Either all runs of the file are added or none. A new store needs --system.
 
     Example: ioprism write-time import runs.csv --system titan --store runs.db
     """
-    found = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
-    runs, samples, warnings = len(found.file.runs), found.samples_in_store, found.file.warnings
+    imported = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
+    runs, samples, warnings = (
+        len(imported.file.runs),
+        imported.samples_in_store,
+        imported.file.warnings,
+    )
     if as_json:
         body = {"imported": {"runs": runs, "samples_in_store": samples}}
         click.echo(
-            json_form.document(body, paths=[path], format_name=found.file.format, warnings=warnings)
+            json_form.document(
+                body, paths=[path], format_name=imported.file.format, warnings=warnings
+            )
         )
         return
     inputs.show_warnings(warnings)

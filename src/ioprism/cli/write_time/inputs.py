@@ -34,7 +34,7 @@ store: Decorator = click.option(
     metavar="S.db",
     required=True,
     type=click.Path(path_type=Path),
-    help="The file that keeps the runs.",
+    help="Database file of the runs.",
 )
 model: Decorator = click.option(
     "--model",
@@ -42,7 +42,7 @@ model: Decorator = click.option(
     metavar="MODEL.json",
     required=True,
     type=click.Path(path_type=Path),
-    help="The trained model, or cetus or titan for the paper's own.",
+    help="The trained model, or cetus or titan for the models of the paper.",
 )
 
 

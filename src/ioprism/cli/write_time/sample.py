@@ -29,17 +29,39 @@ def sample() -> None:
 
 
 @sample.command("plan")
-@click.option("--system", "system_name", metavar="NAME|FILE.toml", help="For a new store.")
+@click.option(
+    "--system",
+    "system_name",
+    metavar="NAME|FILE.toml",
+    help="System to sample; needed for a new store.",
+)
 @inputs.store
-@click.option("--scales", default=",".join(map(str, SCALES)), show_default=True, help="Nodes.")
-@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst.")
-@click.option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of one run.")
-@click.option("--rounds", default=1, show_default=True, type=click.IntRange(1, 100))
-@click.option("--rate", type=inputs.Size(), metavar="SIZE", help="Bytes per second of one node.")
-@click.option("--placements", is_flag=True, help="Draw node lists; else the scheduler decides.")
-@click.option("--seed", default=1, show_default=True)
-@click.option("--skip-short", is_flag=True, help="Leave out writes too short to count.")
-@click.option("--dry-run", is_flag=True, help="Only tell the cost.")
+@click.option(
+    "--scales", default=",".join(map(str, SCALES)), show_default=True, help="Node counts."
+)
+@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst of a process.")
+@click.option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of a run.")
+@click.option(
+    "--rounds",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    help="Times to go through the templates.",
+)
+@click.option(
+    "--rate",
+    type=inputs.Size(),
+    metavar="SIZE",
+    help="Expected write rate of a node, in bytes per second.",
+)
+@click.option(
+    "--placements",
+    is_flag=True,
+    help="Choose the nodes of each run; by default the scheduler does.",
+)
+@click.option("--seed", default=1, show_default=True, help="Seed of the random numbers.")
+@click.option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
+@click.option("--dry-run", is_flag=True, help="Only show the cost.")
 @options.as_json
 def plan_(
     system_name: str | None,
@@ -55,7 +77,7 @@ def plan_(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Choose patterns after the paper's templates, and tell what they will cost.
+    """Choose write patterns from the paper's templates, and show what they will cost.
 
     Example: ioprism write-time sample plan --system machine.toml --store runs.db --max-burst 1GB
     """
@@ -67,7 +89,7 @@ def plan_(
         placements=placements,
         seed=seed,
     )
-    found = write_time.plan(
+    planned = write_time.plan(
         store_path,
         settings,
         system=system_name,
@@ -75,14 +97,14 @@ def plan_(
         skip_short=skip_short,
         dry_run=dry_run,
     )
-    warnings = terminal_form.plan_warnings(found)
+    warnings = terminal_form.plan_warnings(planned)
     if as_json:
-        body = json_form.plan(found)
+        body = json_form.plan(planned)
         click.echo(
             json_form.document(body, paths=[store_path], format_name="plan", warnings=warnings)
         )
         return
-    terminal_form.show_plan(found, output.console())
+    terminal_form.show_plan(planned, output.console())
     inputs.show_warnings(warnings)
 
 
@@ -92,7 +114,7 @@ def _scales(text: str) -> tuple[int, ...]:
     except ValueError:
         scales = ()
     if not scales or min(scales) < 1:
-        raise UsageError(f"{text!r} is no list of node counts.\nHint: write for example 1,2,4.")
+        raise UsageError(f"{text!r} is not a list of node counts.\nHint: write for example 1,2,4.")
     return scales
 
 
@@ -102,27 +124,27 @@ def _scales(text: str) -> tuple[int, ...]:
     "--directory",
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where to write; on the file system to measure.",
+    help="Folder to write to, on the file system to measure.",
 )
 @click.option(
     "--launcher",
     default="auto",
     show_default=True,
     type=click.Choice(LAUNCHERS),
-    help="What starts IOR; builtin writes from this node's own cores.",
+    help="How to start IOR; builtin writes from the cores of this node, without IOR.",
 )
-@click.option("--max-runs", type=click.IntRange(1), help="Stop after so many runs.")
+@click.option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Start no run after so many seconds.",
+    help="Start no run after this many seconds.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="End a run that takes longer; by default 20 times what is expected, at least 600.",
+    help="Stop a run that takes longer; default: 20 times what is expected, at least 600.",
 )
 @click.option(
     "--pause",
@@ -130,12 +152,12 @@ def _scales(text: str) -> tuple[int, ...]:
     show_default=True,
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Wait after a round in which every run failed.",
+    help="Seconds to wait after a round in which every run failed.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["waiting"]),
-    help="Exit with 3 when another session would get further; job scripts use it.",
+    help="Exit with code 3 if another session would make progress; for job scripts.",
 )
 @options.as_json
 @options.quiet
@@ -153,10 +175,10 @@ def run(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Run what is planned until every mean has converged; goes on where it was stopped.
+    """Run the planned writes until every mean has converged; resumes where it stopped.
 
     Every run writes files of its own into a folder of its own, and removes them. A run that is
-    refused, hangs or tells nothing is noted, and its pattern tried again later.
+    refused, hangs or gives no result is noted, and its pattern is tried again later.
 
     Example: ioprism write-time sample run --store runs.db --directory /scratch/me
     """
@@ -186,11 +208,22 @@ def run(
     "--directory",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to write; on the file system to measure.",
+    help="Folder to write to, on the file system to measure.",
 )
-@click.option("--scheduler", required=True, type=click.Choice(list(SCHEDULERS)))
-@click.option("--nodes", required=True, type=click.IntRange(1), help="Nodes of each job.")
-@click.option("--minutes", default=60, show_default=True, type=click.IntRange(10))
+@click.option(
+    "--scheduler",
+    required=True,
+    type=click.Choice(list(SCHEDULERS)),
+    help="Batch system of the script.",
+)
+@click.option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes of each job.")
+@click.option(
+    "--minutes",
+    default=60,
+    show_default=True,
+    type=click.IntRange(10),
+    help="Time limit of each job.",
+)
 @click.option("--account", help="Account, project or bank.")
 @click.option("--queue", help="Queue or partition.")
 @click.option(
@@ -200,7 +233,7 @@ def run(
     metavar="JOB.sh",
     required=True,
     type=click.Path(path_type=Path),
-    help="The script's file.",
+    help="File to write the script to.",
 )
 @click.option("--force", is_flag=True, help="Replace the script if it exists.")
 def script(
@@ -214,7 +247,7 @@ def script(
     target: Path,
     force: bool,
 ) -> None:
-    """Write a job script that samples, and submits itself again while something is left.
+    """Write a job script that samples, and resubmits itself until everything is done.
 
     Example: ioprism write-time sample script --store runs.db --directory /scratch/me
     --scheduler slurm --nodes 128 -o sample.sh

@@ -36,25 +36,31 @@ def list_systems(as_json: bool) -> None:
         body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
         click.echo(json_form.document(body, paths=(), format_name="system"))
         return
-    for found in known:
-        click.echo(f"{found.name}: {found.title}, {found.nodes} nodes")
+    for system in known:
+        click.echo(f"{system.name}: {system.title}, {system.nodes} nodes")
 
 
 @system.command()
 @click.argument("name", metavar="NAME|FILE.toml")
-@click.option("--features", "with_features", is_flag=True, help="List its features instead.")
-@click.option("--variant", default="full", show_default=True, help="full, paper or strict41.")
+@click.option("--features", "with_features", is_flag=True, help="List the features instead.")
+@click.option(
+    "--variant", default="full", show_default=True, help="Feature set: full, paper or strict41."
+)
 @options.as_json
 def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
     """Print a description, or the features that a model of it may use.
 
     Example: ioprism write-time system show titan --features
     """
-    found = write_time.load_system(name)
-    chosen = features(found, variant=variant)
+    description = write_time.load_system(name)
+    chosen = features(description, variant=variant)
     if as_json:
         body = {
-            "system": {"name": found.name, "title": found.title, "description": found.text},
+            "system": {
+                "name": description.name,
+                "title": description.title,
+                "description": description.text,
+            },
             "features": [
                 {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind} for f in chosen
             ],
@@ -62,24 +68,31 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
         click.echo(json_form.document(body, paths=(), format_name="system"))
     elif with_features:
         console = output.console()
-        heading(console, f"{len(chosen)} features of {found.title}, set {variant}")
+        heading(console, f"{len(chosen)} features of {description.title}, set {variant}")
         rows = [(f.name, f.unit, f.stage, f.kind) for f in chosen]
         table(console, ("feature", "unit", "stage", "kind"), rows)
     else:
-        click.echo(found.text, nl=False)
+        click.echo(description.text, nl=False)
 
 
 @system.command()
-@click.option("-o", "--output", "target", metavar="FILE.toml", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE.toml",
+    type=click.Path(path_type=Path),
+    help="File to write; by default standard output.",
+)
 @click.option(
     "--directory",
     default=".",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder on the file system to describe.",
+    help="Folder on the file system to describe.",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(target: Path | None, directory: Path, force: bool) -> None:
-    """Draft a description of this machine, asking Slurm, Lustre and GPFS tools where present.
+    """Draft a description of this machine, using Slurm, Lustre and GPFS tools if present.
 
     Example: ioprism write-time system init --directory /scratch -o machine.toml
     """

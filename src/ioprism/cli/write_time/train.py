@@ -18,7 +18,13 @@ from ioprism.storage.atomic import atomic_write
 
 @click.command()
 @inputs.store
-@click.option("--max-nodes", default=128, show_default=True, type=click.IntRange(1))
+@click.option(
+    "--max-nodes",
+    default=128,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Largest node count to train on.",
+)
 @click.option(
     "-o",
     "--output",
@@ -26,7 +32,7 @@ from ioprism.storage.atomic import atomic_write
     metavar="MODEL.json",
     required=True,
     type=click.Path(path_type=Path),
-    help="The model's file.",
+    help="File to write the model to.",
 )
 @click.option(
     "--model",
@@ -34,14 +40,14 @@ from ioprism.storage.atomic import atomic_write
     default="auto",
     show_default=True,
     type=click.Choice(["auto", STAGES, *KINDS, BOOSTING]),
-    help="auto takes what predicts larger training scales best from smaller ones.",
+    help="auto takes the one that best predicts larger training scales from smaller ones.",
 )
 @click.option(
     "--validation",
     default=HONEST,
     show_default=True,
     type=click.Choice([HONEST, LEAKING]),
-    help=f"{LEAKING} is the rule of the 2019 paper: its scores leak.",
+    help=f"{LEAKING} is the rule of the 2019 paper, whose scores are too good (leakage).",
 )
 @click.option(
     "--features",
@@ -49,10 +55,25 @@ from ioprism.storage.atomic import atomic_write
     default="full",
     show_default=True,
     type=click.Choice(["full", "paper", "strict41"]),
+    help="Feature set.",
 )
-@click.option("--level", default=0.9, show_default=True, type=click.FloatRange(0.5, 0.99))
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0))
-@click.option("--one-scale", is_flag=True, help="Allow runs of one node count only.")
+@click.option(
+    "--level",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0.5, 0.99),
+    help="Confidence level of the intervals.",
+)
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the random numbers.",
+)
+@click.option(
+    "--one-scale", is_flag=True, help="Allow training runs that all have the same node count."
+)
 @click.option("--force", is_flag=True, help="Replace the model's file if it exists.")
 @options.as_json
 def train(
@@ -70,7 +91,7 @@ def train(
 ) -> None:
     """Search training sets and penalties for the model that predicts best.
 
-    Only converged samples of at most --max-nodes are used; a fifth of them is held out to choose.
+    Only converged samples of at most --max-nodes are used; a fifth is held out for validation.
 
     Example: ioprism write-time train --store runs.db --max-nodes 128 -o model.json
     """

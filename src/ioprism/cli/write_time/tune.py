@@ -19,18 +19,51 @@ from ioprism.reports.to_terminal import write_time as terminal_form
 
 @click.command()
 @inputs.model
-@click.option("--nodes", required=True, type=click.IntRange(1), help="Nodes that write now.")
-@click.option("--cores", required=True, type=click.IntRange(1), help="Writing cores on each.")
-@click.option("--burst", required=True, type=inputs.Size(), metavar="SIZE", help="Of each core.")
-@click.option("--stripe-count", type=click.IntRange(1), help="Lustre stripes of each file now.")
+@click.option(
+    "--nodes", required=True, type=click.IntRange(1), help="Number of nodes that write now."
+)
+@click.option(
+    "--cores",
+    required=True,
+    type=click.IntRange(1),
+    help="Number of cores that write on each node.",
+)
+@click.option(
+    "--burst",
+    required=True,
+    type=inputs.Size(),
+    metavar="SIZE",
+    help="Bytes each core writes, such as 512MB.",
+)
+@click.option(
+    "--stripe-count", type=click.IntRange(1), help="Present stripe count of each file (Lustre)."
+)
 @click.option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
-@click.option("--vary-cores", metavar="LOW-HIGH", help="Writing cores per node; all by default.")
-@click.option("--vary-nodes", metavar="LOW-HIGH", help="Writing nodes; as now by default.")
-@click.option("--vary-stripes", metavar="LOW-HIGH", help="Stripe counts; as now by default.")
-@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Most a process can hold.")
-@click.option("--top", default=10, show_default=True, type=click.IntRange(1))
-@click.option("--mtbf", type=click.FloatRange(0, min_open=True), help="Seconds between failures.")
-@click.option("--io-share", type=click.FloatRange(0, 1, min_open=True, max_open=True))
+@click.option(
+    "--vary-cores", metavar="LOW-HIGH", help="Range of writing cores per node; default: all."
+)
+@click.option("--vary-nodes", metavar="LOW-HIGH", help="Range of writing nodes; default: as now.")
+@click.option("--vary-stripes", metavar="LOW-HIGH", help="Range of stripe counts; default: as now.")
+@click.option(
+    "--max-burst", type=inputs.Size(), metavar="SIZE", help="Most bytes a process can hold."
+)
+@click.option(
+    "--top",
+    default=10,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Number of configurations to show.",
+)
+@click.option(
+    "--mtbf",
+    type=click.FloatRange(0, min_open=True),
+    help="Mean time between failures, in seconds.",
+)
+@click.option(
+    "--io-share",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Largest share of the time that I/O may take.",
+)
 @options.as_json
 def tune(
     model_path: Path,
@@ -61,7 +94,7 @@ def tune(
         stripe_counts=_limits(vary_stripes, model.system.storage.targets),
         burst_bytes=max_burst,
     )
-    found = write_time.tune(
+    tuning = write_time.tune(
         model,
         nodes=nodes,
         cores=cores,
@@ -72,12 +105,12 @@ def tune(
         mean_time_between_failures=mtbf,
         io_share=io_share,
     )
-    found = replace(found, choices=found.choices[:top])
+    tuning = replace(tuning, choices=tuning.choices[:top])
     if as_json:
-        click.echo(json_form.document(found.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(json_form.document(tuning.to_dict(), paths=[model_path], format_name="model"))
         return
-    terminal_form.show_tuning(found, output.console())
-    inputs.show_warnings(found.now.warnings)
+    terminal_form.show_tuning(tuning, output.console())
+    inputs.show_warnings(tuning.now.warnings)
 
 
 def _limits(text: str | None, most: int) -> tuple[int, int] | None:
@@ -85,8 +118,10 @@ def _limits(text: str | None, most: int) -> tuple[int, int] | None:
         return None
     low, _, high = text.partition("-")
     if not (low.isdecimal() and (high or low).isdecimal()):
-        raise UsageError(f"{text!r} are no limits.\nHint: write for example 1-16.")
+        raise UsageError(f"{text!r} is not a range.\nHint: write for example 1-16.")
     limits = int(low), int(high or low)
     if not 1 <= limits[0] <= limits[1] <= most:
-        raise UsageError(f"the limits {text} must ascend and lie in 1 to {most}.\nHint: 1-{most}.")
+        raise UsageError(
+            f"the limits {text} must ascend and be between 1 and {most}.\nHint: 1-{most}."
+        )
     return limits

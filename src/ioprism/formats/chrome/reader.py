@@ -20,6 +20,7 @@ from ioprism.formats.text import head
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.units import format_counted
 
 HEAD = 4096
 OURS = "ioprism"  # key of `otherData` under which ioprism keeps what events cannot say
@@ -94,9 +95,10 @@ class ChromeFile:
         if damage.cut:
             warn(f"{name}: the JSON is cut short or damaged; the events behind it are missing")
         if damage.objects + events.damaged:
-            warn(f"{name}: {damage.objects + events.damaged} damaged events left out")
+            damaged = format_counted(damage.objects + events.damaged, "damaged event")
+            warn(f"{name}: {damaged} left out")
         if events.unfinished:
-            warn(f"{name}: {events.unfinished} events never ended and are left out")
+            warn(f"{name}: {format_counted(events.unfinished, 'unfinished event')} left out")
 
 
 def _own(source: Path) -> Mapping[str, Any]:

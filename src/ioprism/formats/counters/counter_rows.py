@@ -86,7 +86,7 @@ def _note_clocks(table: pl.DataFrame, tally: Tally) -> None:
     servers = table.filter(step_back)["server"].unique().sort().to_list()
     if servers:
         named = ", ".join(servers[:3]) + (" …" if len(servers) > 3 else "")
-        tally.note(f"time runs backwards in the records of {len(servers)} servers ({named})")
+        tally.note(f"time goes backwards in the records of {len(servers)} servers ({named})")
 
 
 def microseconds(text: str) -> int:
@@ -99,5 +99,5 @@ def microseconds(text: str) -> int:
     sign = -1 if whole.startswith("-") else 1
     digits = (fraction + "000000")[:6]
     if not (whole.lstrip("-") + digits).isdecimal() or len(whole) > 15:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     return int(whole) * SECOND + sign * int(digits)

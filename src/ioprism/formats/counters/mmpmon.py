@@ -143,5 +143,5 @@ def _add_pairs(words: list[str], rows: Rows, tally: Tally) -> None:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 19:
-        raise ValueError(f"{text!r} is no counter")
+        raise ValueError(f"{text!r} is not a counter")
     return int(text)

@@ -79,12 +79,12 @@ def _take(
         tally.leave_out(DAMAGED)
         return
     if value > EXACT:
-        tally.note("Prometheus keeps counters above 2^53 inexactly")
+        tally.note("Prometheus counters above 2^53 are inexact")
     time_us = int(sample[4]) * 1000 if sample[4] else options.time_us
     if time_us is None:
         raise BrokenTraceError(
             "a scrape does not say when it was taken.\n"
-            "Hint: say it yourself with --time SECONDS (since 1970).",
+            "Hint: give it with --time SECONDS (since 1970).",
             source=source,
         )
     values = entries.setdefault((labels["target"], labels.get("jobid"), time_us), {})

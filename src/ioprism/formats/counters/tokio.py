@@ -85,7 +85,7 @@ def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFr
         return
     step = int(np.median(np.diff(starts)))
     if step <= 0 or np.any(np.diff(starts) <= 0):
-        raise _broken(source, f"the timestamps of {group.name} do not grow")
+        raise _broken(source, f"the timestamps of {group.name} do not increase")
     columns = [_text(name) for name in group[present[0]].attrs["columns"]]
     at_once = max(1, CELLS_AT_ONCE // len(starts))
     for first in range(0, len(columns), at_once):
@@ -143,7 +143,7 @@ def _text(name: Any) -> str:  # noqa: ANN401 - bytes or str, as the file was wri
 
 def _broken(source: Path, why: str) -> BrokenTraceError:
     return BrokenTraceError(
-        f"this is no TOKIO time series that can be read: {why}.\n"
+        f"this TOKIO time series cannot be read: {why}.\n"
         "Hint: version 1 of the format is read; older .h5lmt files are not.",
         source=source,
     )

@@ -103,8 +103,9 @@ class Counters:
         unknown = [name for name in self.table.columns if name not in known or name == PADDING]
         if unknown or not {"id", "rank"} <= set(self.table.columns):
             raise UsageError(
-                f"a table of {self.name} records needs the columns id and rank and knows no "
-                f"{', '.join(unknown) or 'others'}.\nHint: see `ioprism.formats.darshan.records`."
+                f"a table of {self.name} records needs the columns id and rank and may not "
+                f"have {', '.join(unknown) or 'others'}.\n"
+                "Hint: see `ioprism.formats.darshan.records`."
             )
         return versions[self.version]
 

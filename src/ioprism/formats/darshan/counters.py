@@ -14,6 +14,7 @@ from ioprism.formats.darshan.integrity import contradictions
 from ioprism.formats.darshan.log import ByteOrder, Log, Region, pieces
 from ioprism.formats.darshan.records import FIXED, PADDING, Layout
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 Words = npt.NDArray[np.uint64]
 TABLE_BYTES = 4 * 2**30  # a table beyond this is damage, or needs another machine
@@ -67,7 +68,8 @@ def read_counters(
         sound = block if plausible.all() else block[plausible]
         tables.append(_table(sound, layout, codes, log.byte_order))
     if dropped:
-        warn(f"{log.path.name}: {dropped} damaged {region.name} records are left out")
+        damaged = format_counted(dropped, f"damaged {region.name} record")
+        warn(f"{log.path.name}: {damaged} left out")
     if not tables:
         nothing = np.empty((0, layout.words), np.uint64)
         tables = [_table(nothing, layout, codes, log.byte_order)]
@@ -75,11 +77,12 @@ def read_counters(
     table = _finite(_modernise(table, region.name, newest), log, region, warn)
     if wrong := contradictions(table, region.name):
         warn(
-            f"{log.path.name}: {wrong} {region.name} records contradict themselves; "
-            "they are damaged, and numbers made from them can be wrong"
+            f"{log.path.name}: {format_counted(wrong, f'inconsistent {region.name} record')}; "
+            "numbers derived from damaged records may be wrong"
         )
     if nameless := table["file"].null_count():
-        warn(f"{log.path.name}: {nameless} {region.name} records belong to files without a name")
+        records = format_counted(nameless, f"{region.name} record")
+        warn(f"{log.path.name}: {records} of files without a name")
     return table
 
 
@@ -94,7 +97,10 @@ def record_blocks(log: Log, region: Region, words: int, warn: Warn) -> Iterator[
         rest = data[whole:]
         total += whole
         if total > TABLE_BYTES:
-            warn(f"{log.path.name}: the {region.name} records are implausibly many; read in part")
+            warn(
+                f"{log.path.name}: there are implausibly many {region.name} records; "
+                "only part of them is read"
+            )
             return
         if whole:
             raw = np.frombuffer(data, dtype=f"{log.byte_order}u8", count=whole // 8)
@@ -161,7 +167,8 @@ def _finite(table: pl.DataFrame, log: Log, region: Region, warn: Warn) -> pl.Dat
     broken = table.select(pl.any_horizontal(pl.col(floats).is_finite().not_()).sum()).item()
     if not broken:
         return table
-    warn(f"{log.path.name}: {broken} {region.name} records have times that are not numbers")
+    records = format_counted(broken, f"{region.name} record")
+    warn(f"{log.path.name}: {records} with times that are not numbers")
     return table.with_columns(
         pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats
     )

@@ -21,6 +21,7 @@ from ioprism.formats.darshan.records import (
 )
 from ioprism.model.schema import EVENTS, Layer, Operation
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8
 MAX_SEGMENTS = 2**40
@@ -75,7 +76,8 @@ def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[
         rest = data[position:]
     missing = sum(cursor.left)
     if missing:
-        warn(f"{log.path.name}: {missing} {region.name} segments are missing at the end")
+        segments = format_counted(missing, f"{region.name} segment")
+        warn(f"{log.path.name}: {segments} missing at the end")
     elif rest:
         warn(f"{log.path.name}: the last {region.name} record is cut off")
 
@@ -150,7 +152,7 @@ class DxtPartition:
     region: Region
     codes: FileCodes
     ranks: int
-    threads: pl.DataFrame | None = None  # rank, tid, process: where threads are told apart
+    threads: pl.DataFrame | None = None  # rank, tid, process: where the trace distinguishes threads
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events block by block; segments that run backwards are dropped."""
@@ -161,7 +163,8 @@ class DxtPartition:
             dropped += frame.height - sound.height
             yield sound.lazy()
         if dropped:
-            warn(f"{self.log.path.name}: {dropped} damaged {self.region.name} segments left out")
+            damaged = format_counted(dropped, f"damaged {self.region.name} segment")
+            warn(f"{self.log.path.name}: {damaged} left out")
 
     def _events(self, block: Block) -> pl.DataFrame:
         run_of = np.repeat(np.arange(len(block.runs)), block.counts)

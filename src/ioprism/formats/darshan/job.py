@@ -35,7 +35,7 @@ def read_job(log: Log, warn: Warn) -> Job:
     layout = f"{log.byte_order}{7 if has_nanoseconds else 5}q"
     size = struct.calcsize(layout)
     if len(data) < size:
-        warn(f"{log.path.name}: the job's facts (ranks, times, program) cannot be read")
+        warn(f"{log.path.name}: the job record (ranks, times, program) cannot be read")
         return Job()
     fields = struct.unpack_from(layout, data)
     user, start, start_ns, end, end_ns, ranks, job_id = (

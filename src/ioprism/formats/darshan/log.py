@@ -83,7 +83,7 @@ def read_log(path: Path) -> Log:
     version_match = VERSION.match(head)
     if byte_order is None or version_match is None:
         raise BrokenTraceError(
-            "not a Darshan log: its first bytes are damaged.\n"
+            "this is not a Darshan log, or its first bytes are damaged.\n"
             "Hint: copy the log again, or look for the job's other logs.",
             source=path,
         )
@@ -217,7 +217,7 @@ def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iter
             stream = _decompressor(log.compression)
             fed, check, before = False, NO_BYTES, b""
     if fed:
-        warn(f"{log.path.name}: the {region.name} data end in the middle; records are missing")
+        warn(f"{log.path.name}: the {region.name} data end early; records are missing")
 
 
 def _behind(unused: bytes, fed: bytes, check: int) -> bytes:
@@ -257,6 +257,9 @@ def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
     for piece in pieces(log, region, warn):
         held += piece
         if len(held) > limit:
-            warn(f"{log.path.name}: the {region.name} data are implausibly large; read in part")
+            warn(
+                f"{log.path.name}: the {region.name} data are implausibly large; "
+                "only part of them is read"
+            )
             break
     return bytes(held[:limit])

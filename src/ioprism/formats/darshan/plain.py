@@ -25,6 +25,7 @@ from ioprism.formats.darshan.records import (
 from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, RankLoad, Striping, is_data
+from ioprism.units import format_counted
 
 MODULE_BYTES = 4 * 2**30
 NATIVE = "<" if sys.byteorder == "little" else ">"
@@ -128,7 +129,8 @@ class PlainLog:
         if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
             return native
         good = [number for number, rank in enumerate(ranks) if EVERYONE <= rank < limit]
-        self._warn(f"{len(ranks) - len(good)} damaged {region.name} records are left out")
+        damaged = format_counted(len(ranks) - len(good), f"damaged {region.name} record")
+        self._warn(f"{damaged} left out")
         kept = b"".join(native[size * number : size * (number + 1)] for number in good)
         return memoryview(kept)
 

@@ -21,6 +21,7 @@ from ioprism.formats.dftracer.parse import parse_sums
 from ioprism.model.schema import Layer
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 MOST_SECONDS = 10_000_000
 UNKNOWN = -1  # as Darshan writes what it does not know
@@ -70,7 +71,7 @@ class Aggregates:
             if found is not None:
                 yield found
         if damaged:
-            self.warn(f"{path.name}: {damaged} damaged sums left out")
+            self.warn(f"{path.name}: {format_counted(damaged, 'damaged sum')} left out")
 
     def _aggregate(self, row: Mapping[str, Any]) -> Aggregate | None:
         pid, ts, count = row["pid"], row["ts"], row["dft_cnt"]

@@ -26,6 +26,7 @@ from ioprism.formats.file_pointer import (
 )
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
+from ioprism.units import format_counted
 
 WORKERS = max(1, min(8, (os.cpu_count() or 1) - 1))  # beside what is done with the calls
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
@@ -240,18 +241,16 @@ def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
 
 def _report(name: str, damage: _Damage, warn: Warn) -> None:
     if damage.lines:
-        warn(f"{name}: {damage.lines} damaged lines left out")
+        warn(f"{name}: {format_counted(damage.lines, 'damaged line')} left out")
     if damage.calls:
-        warn(f"{name}: {damage.calls} calls with impossible times left out")
+        warn(f"{name}: {format_counted(damage.calls, 'call')} with impossible times left out")
     if damage.unnamed:
-        warn(f"{name}: {damage.unnamed} calls name a file by a hash that is nowhere defined")
+        warn(f"{name}: {format_counted(damage.unnamed, 'call')} with an undefined file hash")
     if damage.sums:
-        warn(f"{name}: {damage.sums} lines hold sums instead of calls and are left out")
+        warn(f"{name}: {format_counted(damage.sums, 'line')} with sums instead of calls left out")
     if damage.bare:
-        warn(
-            f"{name}: {damage.bare} reads and writes have neither file nor size; "
-            "record with DFTRACER_INC_METADATA=1"
-        )
+        bare = format_counted(damage.bare, "read or write", "reads and writes")
+        warn(f"{name}: {bare} without file and size; record with DFTRACER_INC_METADATA=1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

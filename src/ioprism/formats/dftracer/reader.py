@@ -27,6 +27,7 @@ from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
+from ioprism.units import format_counted
 
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
@@ -117,9 +118,9 @@ class _Content:
             if one.trouble.cut:
                 noted.warn(f"{name}: the compressed data are cut short or damaged")
             if one.trouble.endless:
-                noted.warn(f"{name}: a line is longer than any real one; the rest is left out")
+                noted.warn(f"{name}: a line is implausibly long; the rest is left out")
             if one.missing_lines:
-                noted.warn(f"{name}: {one.missing_lines} lines are missing, as their numbers tell")
+                noted.warn(f"{name}: {format_counted(one.missing_lines, 'line')} missing by number")
             if one.begun and not one.ended:
                 noted.warn(
                     f"{name}: the end mark is missing: the program was killed, or the rest is lost"
@@ -133,7 +134,7 @@ class _Content:
         total = sum(one.collisions for one in found)
         if total:
             files = found[0].path.name if len(found) == 1 else f"{len(found)} files"
-            noted.warn(f"{files}: {total} names share the hash of another name")
+            noted.warn(f"{files}: {format_counted(total, 'name')} with another name's hash")
 
     def trace(self) -> Trace:
         with_calls = [one for one in self.surveys if one.has_calls and one.processes]
@@ -163,7 +164,8 @@ class _Content:
         if beside_calls:
             names = ", ".join(one.path.name for one in counted[:3])
             self.completeness.warn(
-                f"{len(counted)} files hold sums instead of calls ({names}) and are left out"
+                f"{format_counted(len(counted), 'file')} with sums instead of calls "
+                f"left out ({names})"
             )
             return {}
         first = counted[0]

@@ -62,7 +62,7 @@ def _numbers(ranges: str) -> list[str]:
     for one in ranges.split(","):
         match = RANGE.fullmatch(one.strip())
         if match is None:
-            raise HostlistError(f"{one[:80]!r} is no range of numbers")
+            raise HostlistError(f"{one[:80]!r} is not a range of numbers")
         first, last = match[1], match[2] or match[1]
         _limit(int(last) - int(first) + 1)
         if int(last) < int(first):
@@ -75,4 +75,4 @@ def _numbers(ranges: str) -> list[str]:
 
 def _limit(count: int) -> None:
     if count > MOST_HOSTS:
-        raise HostlistError(f"it names {count} hosts, more than {MOST_HOSTS} are not believed")
+        raise HostlistError(f"it names {count} hosts; more than {MOST_HOSTS} are implausible")

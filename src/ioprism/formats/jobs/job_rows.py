@@ -11,7 +11,7 @@ import polars as pl
 from ioprism.model.counters import JOBS, Tally
 
 NOT_OVER = "job without a start or end"
-NO_TIME = "job that ends when it starts, or before"
+NO_TIME = "job that does not end after its start"
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ def read_server_map(source: Path) -> pl.DataFrame:
         raise NoSuchTraceError(source)
     rows = list(csv.reader(text_lines(source, Tally())))
     if not rows or [word.strip() for word in rows[0]][:2] != ["node", "server"]:
-        raise BrokenTraceError(f"this is no map from nodes to servers.\n{HINT}", source=source)
+        raise BrokenTraceError(f"this is not a map from nodes to servers.\n{HINT}", source=source)
     try:
         pairs = [
             (node, row[1].strip())

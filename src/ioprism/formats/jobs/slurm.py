@@ -98,5 +98,5 @@ def _moment(text: str, zone: ZoneInfo, tally: Tally) -> int | None:
     if text in ABSENT:
         return None
     if "T" in text and zone.key == "UTC" and "+" not in text and "Z" not in text:
-        tally.note("Slurm's local times are taken as UTC; say --timezone if they are not")
+        tally.note("Slurm's local times are taken as UTC; set --timezone if they are not")
     return epoch_us(text, zone)

@@ -84,7 +84,7 @@ def read_old_rank(layout: Layout, rank: int, warn: Warn) -> tuple[Stream, dict[i
     records = read_records(read_section(Section(folder / f"{rank}.itf")), layout.functions, warn)
     told = _told_records(layout, rank)
     if told is not None and len(records) < told:
-        warn(f"{len(records)} of {told} calls of rank {rank} are there; the others are missing")
+        warn(f"{len(records)} of {told} calls of rank {rank} could be read; the others are missing")
     numbers: dict[Signature, int] = {}
     paths = dict(STREAMS)
     terminals = [numbers.setdefault(resolved(record, paths), len(numbers)) for record in records]

@@ -20,6 +20,7 @@ from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_st
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 BATCH = 250_000  # events yielded at once, more or less
 
@@ -166,7 +167,7 @@ def events(
     inside[inside] &= words.known[stream.signatures[inside]]
     inside &= stream.end >= stream.start
     if not inside.all():
-        warn(f"rank {rank}: {int((~inside).sum())} damaged calls left out")
+        warn(f"rank {rank}: {format_counted(int((~inside).sum()), 'damaged call')} left out")
     numbers = stream.signatures[inside]
     file = _files(numbers, words)
     offset = _offsets(numbers, words, file, rank, layout)

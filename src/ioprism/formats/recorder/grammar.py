@@ -51,7 +51,7 @@ def unfold(rules: dict[int, Numbers], *, limit: int) -> Numbers:
         sizes = [1 if s >= 0 else lengths[s] for s in body[:, 0].tolist()]
         lengths[rule] = sum(int(c) * size for c, size in zip(counts, sizes, strict=True))
         if lengths[rule] > limit:
-            raise DamagedGrammarError(f"it stands for more than the {limit} calls that are timed")
+            raise DamagedGrammarError(f"it expands to more than the {limit} calls that have times")
     if sum(lengths.values()) > 16 * limit + 2**20:
         raise DamagedGrammarError("its rules repeat each other too often")
     unfolded: dict[int, Numbers] = {}

@@ -90,7 +90,9 @@ def read_layout(folder: Path) -> Layout:
     except (struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise broken(folder, f"its header cannot be read ({error})") from error
     if not 0 < found.ranks <= MOST_RANKS or not 0 < found.resolution < 1:
-        raise broken(folder, f"its header names {found.ranks} ranks, {found.resolution} s a tick")
+        raise broken(
+            folder, f"its header names {found.ranks} ranks and a resolution of {found.resolution} s"
+        )
     return found
 
 

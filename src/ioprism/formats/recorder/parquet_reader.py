@@ -63,7 +63,7 @@ class RecorderParquetReader:
         try:
             parts = _parts(source)
             if not parts:
-                raise _broken(source, "none begins like Parquet")
+                raise _broken(source, "none of its files is Parquet")
             columns_of(parts)
             trace = _Content(source, parts).trace()
         except UNREADABLE as error:

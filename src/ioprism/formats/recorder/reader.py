@@ -136,7 +136,7 @@ class _Content:
             try:
                 start = read_old_start(self.layout, rank)
             except (OSError, struct.error):
-                self.completeness.warn(f"rank {rank} does not say when it began")
+                self.completeness.warn(f"rank {rank} does not say when it started")
                 continue
             if 0 < start < 2**40:
                 found[rank] = start

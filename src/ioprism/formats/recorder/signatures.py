@@ -13,6 +13,7 @@ import polars as pl
 
 from ioprism.formats.file_pointer import Integers
 from ioprism.model.trace import Warn
+from ioprism.units import format_counted
 
 USER_FUNCTION = 255  # its name is the second argument
 LONGEST_KEY = 2**24
@@ -94,7 +95,7 @@ def read_signatures(
                           functions)  # fmt: skip
     damaged = len(keys) - int(known.sum())
     if damaged:
-        warn(f"{damaged} call signatures are damaged and left out")
+        warn(f"{format_counted(damaged, 'damaged call signature')} left out")
     return found
 
 

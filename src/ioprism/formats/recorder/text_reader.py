@@ -21,6 +21,7 @@ from ioprism.formats.recorder.streams import Stream
 from ioprism.formats.text import head, lines
 from ioprism.model.files import file_table
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.units import format_counted
 
 HEAD = 4096
 _LINE = re.compile(
@@ -104,7 +105,7 @@ def read_text(path: Path, warn: Warn) -> tuple[Stream, dict[int, Signature]]:
         number = numbers.setdefault(signature, len(numbers))
         rows.append((number, float(found[1]), float(found[2])))
     if damaged:
-        warn(f"{path.name}: {damaged} damaged lines left out")
+        warn(f"{path.name}: {format_counted(damaged, 'damaged line')} left out")
     table = np.array(rows, np.float64).reshape(-1, 3)
     stream = Stream(table[:, 0].astype(np.int64), table[:, 1], table[:, 2])
     return stream, {number: signature for signature, number in numbers.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
-from ioprism.units import parse_bytes
+from ioprism.units import format_counted, parse_bytes
 
 SHARED = "a test writes one shared file: only file per process (-F) can be used"
 _OPTION = re.compile(r"^\s*([A-Za-z][\w /-]*?)\s*[:=]\s+(.*?)\s*$")
@@ -110,10 +110,10 @@ def _timed(
 ) -> list[Run]:
     good = [Run(pattern, seconds) for seconds in times if 0 < seconds < float("inf")]
     if len(good) < len(times):
-        message = f"{len(times) - len(good)} write times are missing or not positive"
+        message = f"{format_counted(len(times) - len(good), 'write time')} missing or not positive"
         if not skip_bad:
             raise BrokenTraceError(
-                f"{message}.\nHint: say --skip-bad to import the others.", source=source
+                f"{message}.\nHint: use --skip-bad to import the others.", source=source
             )
         warnings.append(f"skipped: {message}")
     return good

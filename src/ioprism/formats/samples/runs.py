@@ -55,7 +55,7 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
     runs, warnings = read(text, source, skip_bad)
     if not runs:
         raise TraceError(
-            "there are no runs in it.\nHint: IOR must have written one file per process (-F -w).",
+            "it contains no runs.\nHint: IOR must have written one file per process (-F -w).",
             source=source,
         )
     return RunFile(name, tuple(runs), tuple(warnings), content)
@@ -67,7 +67,7 @@ def _text(content: bytes, source: Path) -> str:
         return plain.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise BrokenTraceError(
-            f"the file is damaged or no text ({error}).\nHint: make it anew.", source=source
+            f"the file is damaged or not text ({error}).\nHint: create it again.", source=source
         ) from error
 
 

@@ -39,9 +39,9 @@ def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list
         bad.append(f"line {rows.line_num}: {error}")
     if bad and not skip_bad:
         raise BrokenTraceError(
-            f"{len(bad)} of {len(runs) + len(bad)} rows are bad, nothing was imported "
+            f"{len(bad)} of {len(runs) + len(bad)} rows are bad; nothing was imported "
             f"({'; '.join(bad[:SHOWN])}{'; …' if len(bad) > SHOWN else ''}).\n"
-            "Hint: correct them, or say --skip-bad to import the others.",
+            "Hint: correct them, or use --skip-bad to import the others.",
             source=source,
         )
     return runs, [f"skipped {entry}" for entry in bad]

@@ -13,6 +13,7 @@ import numpy as np
 from ioprism.errors import BrokenTraceError
 from ioprism.model.signal import FloatArray, StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +73,7 @@ class Content:
 
 
 def numbers(values: object) -> FloatArray:
-    """Return a list of numbers as an array; what is no number raises ValueError."""
+    """Return a list of numbers as an array; what is not a number raises ValueError."""
     if not isinstance(values, list | tuple):
         raise ValueError("expected a list of numbers")
     array = np.asarray(values, dtype=np.float64)
@@ -96,7 +97,7 @@ def steps(time: FloatArray, values: FloatArray) -> StepFunction:
     if not (np.isfinite(time).all() and np.isfinite(values).all()):
         raise ValueError("times and values must be finite")
     if (np.diff(time) < 0).any():
-        raise ValueError("times must ascend")
+        raise ValueError("times must be ascending")
     return StepFunction(time, values[:-1])
 
 
@@ -142,8 +143,8 @@ def _sound(
             yield Intervals(*arrays, part.operation, part.nonblocking)
     if dropped:
         completeness.warn(
-            f"{source.name}: {dropped} intervals are left out: they end before they begin, move "
-            "less than nothing, or are not numbers"
+            f"{source.name}: {format_counted(dropped, 'interval')} left out: end before start, "
+            "negative size, or not a number"
         )
 
 

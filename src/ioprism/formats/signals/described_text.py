@@ -114,12 +114,12 @@ def _numbers(text: str, name: str, field: Field, source: Path) -> FloatArray:
         values = np.array([float(word) for word in words], dtype=np.float64)
     except ValueError as error:
         raise BrokenTraceError(
-            f"the pattern of [{name}] finds something that is no number ({error}).\n"
-            "Hint: its first group should hold numbers alone.",
+            f"the pattern of [{name}] matches something that is not a number ({error}).\n"
+            "Hint: its first group should match only numbers.",
             source=source,
         ) from error
     if not len(values):
         raise BrokenTraceError(
-            f"the pattern of [{name}] finds nothing.\nHint: check the pattern.", source=source
+            f"the pattern of [{name}] matches nothing.\nHint: check the pattern.", source=source
         )
     return values * field.scale

@@ -10,6 +10,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.model.trace import Completeness
+from ioprism.units import format_counted
 
 HEAD = 64 * 1024
 END = object()  # after the last object
@@ -52,7 +53,7 @@ def json_lines(source: Path, completeness: Completeness) -> Iterator[Any]:
         completeness.warn(f"{source.name}: the last line is cut off and left out")
     elif damaged:
         completeness.warn(
-            f"{source.name}: {len(damaged)} lines are no JSON and left out, "
+            f"{source.name}: {format_counted(len(damaged), 'line')} left out as not JSON, "
             f"the first is line {damaged[0]}"
         )
 
@@ -95,7 +96,7 @@ def _next(unpacker: Iterator[Any]) -> Any:  # noqa: ANN401 - any msgpack object
 
 def broken(source: Path, why: str) -> BrokenTraceError:
     """Return the error for a file of a known format that cannot be read."""
-    return BrokenTraceError(f"{why}.\nHint: was the file copied whole?", source=source)
+    return BrokenTraceError(f"{why}.\nHint: was the file copied completely?", source=source)
 
 
 def _short(error: BaseException) -> str:

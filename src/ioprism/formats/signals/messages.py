@@ -94,7 +94,7 @@ def unpack(raw: bytes) -> Any:  # noqa: ANN401 - any msgpack value
     except msgpack.exceptions.ExtraData:
         return _several(raw)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
-        raise MalformedMessageError(f"it is no msgpack ({str(error)[:100]})") from error
+        raise MalformedMessageError(f"it is not msgpack ({str(error)[:100]})") from error
 
 
 class Several(list[Any]):
@@ -109,7 +109,7 @@ def _several(raw: bytes) -> Several:
     try:
         return Several(unpacker)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
-        raise MalformedMessageError(f"it is no msgpack ({str(error)[:100]})") from error
+        raise MalformedMessageError(f"it is not msgpack ({str(error)[:100]})") from error
 
 
 def _values(raw: bytes) -> list[Any]:
@@ -139,7 +139,7 @@ def _json(line: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise MalformedMessageError(f"it is no JSON ({str(error)[:100]})") from error
+        raise MalformedMessageError(f"it is not JSON ({str(error)[:100]})") from error
 
 
 def _reports(values: list[Any]) -> Iterator[list[Any]]:
@@ -174,7 +174,7 @@ def _pieces(value: object) -> Iterator[Piece]:
         yield from _of_content(parse_flush(value), None)
         return
     if not isinstance(value, dict):
-        raise ValueError(f"a {type(value).__name__} is no message")
+        raise ValueError(f"a {type(value).__name__} is not a message")
     job = _name(value.get("job"))
     if "start_t_micro" in value:
         yield _of_intervals(request_intervals(value), job, 1)
@@ -208,6 +208,6 @@ def _name(job: object) -> str | None:
     if job is None:
         return None
     if not isinstance(job, str | int):
-        raise ValueError("the name of a job is a text or a number")
+        raise ValueError("the name of a job must be text or a number")
     # JSON can hold halves of characters, which nothing else can.
     return str(job)[: MOST_NAME + 1].encode("utf-8", "replace").decode()

@@ -19,6 +19,7 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.model.usage import is_data
+from ioprism.units import format_counted
 
 HEAD = 16384  # bytes that show what a file is
 
@@ -75,9 +76,11 @@ class StraceFile:
         calls = Calls()
         yield from Replay().events(calls.read(lines(self.path, warn)))
         if calls.damaged:
-            warn(f"{self.path.name}: {calls.damaged} damaged lines left out")
+            warn(f"{self.path.name}: {format_counted(calls.damaged, 'damaged line')} left out")
         if calls.unfinished:
-            warn(f"{self.path.name}: {calls.unfinished} calls never returned and are left out")
+            warn(
+                f"{self.path.name}: {format_counted(calls.unfinished, 'unfinished call')} left out"
+            )
 
 
 def _job(source: Path, first: float, last: float, ranks: int, program: str | None) -> Job:

@@ -86,7 +86,7 @@ def read_mapping(path: Path) -> tuple[Path, TableMapping]:
         seconds=SECONDS.get(unit, 0.0),
     )
     if not mapping.seconds:
-        raise _wrong(path, f"time_unit {unit!r} is none of {', '.join(SECONDS)}")
+        raise _wrong(path, f"time_unit {unit!r} is not one of {', '.join(SECONDS)}")
     if not target.is_file():
         raise _wrong(path, f"the table {str(table['path'])!r} does not exist")
     return target, mapping
@@ -101,7 +101,7 @@ def _words(
     pairs = {str(key): str(value) for key, value in given.items()}
     unknown = [word for word in (pairs.values() if values else pairs) if word not in allowed]
     if unknown:
-        raise _wrong(path, f"{unknown[0]!r} is none of {', '.join(allowed)}")
+        raise _wrong(path, f"{unknown[0]!r} is not one of {', '.join(allowed)}")
     return pairs
 
 

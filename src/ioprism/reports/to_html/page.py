@@ -49,7 +49,7 @@ def page(
             f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
             body,
             f"<footer>Made by ioprism {html.escape(__version__)}.</footer>\n",
-            "<noscript>This page draws itself with a script that it carries.</noscript>\n",
+            "<noscript>This page needs JavaScript; the script is part of the page.</noscript>\n",
             f'<script type="application/json" id="data">{embedded(data)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
@@ -74,7 +74,7 @@ def fingerprint(text: str) -> str:
 
 
 def short(value: float, *, digits: int = 5) -> float | None:
-    """Round to what the eye can tell apart; None for what is no number."""
+    """Round to what the eye can tell apart; None for what is not a number."""
     if not math.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")

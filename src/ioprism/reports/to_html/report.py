@@ -15,6 +15,7 @@ from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
+from ioprism.model.quantities import label, quantity
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.pipeline.document import Document
@@ -25,9 +26,9 @@ from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
 from ioprism.reports.to_json.period import period_body
 from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
-from ioprism.reports.wording import job_facts, label, quantity, verdict
+from ioprism.reports.wording import job_facts, verdict
 from ioprism.text import printable
-from ioprism.units import format_seconds
+from ioprism.units import format_counted, format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.timeline import Timeline
 
@@ -199,7 +200,7 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         told["contrast"]["what"] = None
         told["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
     hidden = [
-        f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden behind "
+        f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden behind "
         "computing."
         for chance in found.opportunities
     ]
@@ -217,7 +218,7 @@ def _targets(document: Document) -> dict[str, Any]:
 
 
 def _hosts(document: Document) -> dict[str, Any]:
-    note = f"{document.by_host.height:,} nodes; the slowest first."
+    note = f"{format_counted(document.by_host.height, 'node')}; the slowest first."
     return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
 
 

@@ -150,7 +150,7 @@ def _limited(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[
     if table.height <= MOST_JOBS:
         return table, notes
     moved = pl.sum_horizontal(pl.col(f"{d}_bytes").fill_null(0) for d in DIRECTIONS)
-    notes.append(f"of {table.height} jobs the {MOST_JOBS} that moved most are on this page")
+    notes.append(f"this page shows the {MOST_JOBS} of {table.height} jobs that moved most")
     return table.top_k(MOST_JOBS, by=moved).sort("start_us"), notes
 
 

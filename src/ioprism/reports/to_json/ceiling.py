@@ -8,7 +8,7 @@ from typing import Any
 from ioprism.analyses.ceiling import Comparison
 
 
-def body(found: Sequence[Comparison]) -> dict[str, Any]:
+def body(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     """Return one entry per benchmark."""
     return {
         "ceilings": [
@@ -28,6 +28,6 @@ def body(found: Sequence[Comparison]) -> dict[str, Any]:
                     for relation in one.relations
                 ],
             }
-            for one in found
+            for one in comparisons
         ]
     }

@@ -9,10 +9,10 @@ from ioprism.model.trace import Trace
 from ioprism.reports import to_json
 
 
-def body(found: Comparison, before: Trace, after: Trace) -> dict[str, Any]:
+def body(comparison: Comparison, before: Trace, after: Trace) -> dict[str, Any]:
     """Return the keys of CLI.md for this command."""
     return {
         "before": to_json.source(before),
         "after": to_json.source(after),
-        **found.to_dict(),
+        **comparison.to_dict(),
     }

@@ -7,7 +7,7 @@ from typing import Any
 from ioprism.analyses.diagnosis.result import Diagnosis
 
 
-def body(found: Diagnosis, *, top: int | None = None) -> dict[str, Any]:
+def body(diagnosis: Diagnosis, *, top: int | None = None) -> dict[str, Any]:
     """Return the keys of CLI.md for this command; the ledger stays whole with `top`."""
-    whole = found.to_dict()
+    whole = diagnosis.to_dict()
     return {**whole, "causes": whole["causes"][:top]}

@@ -25,15 +25,15 @@ def document(
     return to_json.dump({**head, **body})
 
 
-def body(found: Insights, job: Job) -> dict[str, Any]:
+def body(insights: Insights, job: Job) -> dict[str, Any]:
     """Return the keys of CLI.md for this command."""
-    return {"job": job_facts(job), "levels": levels(found), **found.to_dict()}
+    return {"job": job_facts(job), "levels": levels(insights), **insights.to_dict()}
 
 
-def levels(found: Insights) -> dict[str, int]:
+def levels(insights: Insights) -> dict[str, int]:
     """Count the findings of each level."""
     counts = dict.fromkeys(("high", "warn", "info", "ok"), 0)
-    for finding in found.findings:
+    for finding in insights.findings:
         counts[finding.severity.value] += 1
     return counts
 
@@ -55,8 +55,8 @@ def jobs_body(
 ) -> dict[str, Any]:
     """Return many jobs: each with its findings, and in how many jobs each code comes up."""
     codes: dict[str, int] = {}
-    for _, _, _, found in jobs:
-        for finding in found.findings:
+    for _, _, _, insights in jobs:
+        for finding in insights.findings:
             codes[finding.code] = codes.get(finding.code, 0) + 1
     return {
         "codes": dict(sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))),
@@ -64,9 +64,9 @@ def jobs_body(
             {
                 "paths": [str(path) for path in paths],
                 "warnings": list(warnings),
-                **body(found, job),
+                **body(insights, job),
             }
-            for paths, warnings, job, found in jobs
+            for paths, warnings, job, insights in jobs
         ],
         "failures": list(failures),
     }

@@ -20,7 +20,7 @@ def body(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
         "window": list(prediction.window),
         "period": None if prediction.period is None else _period(prediction.period),
         "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
-        "probabilities": [_fields(found) for found in prediction.probabilities],
+        "probabilities": [_fields(probability) for probability in prediction.probabilities],
         "change": None if prediction.change is None else _fields(prediction.change),
     }
 

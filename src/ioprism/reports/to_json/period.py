@@ -10,9 +10,9 @@ from ioprism.analyses.periodicity.results import Component, NamedPeriod, Period,
 from ioprism.pipeline.period import JobRhythm, RhythmSettings
 
 
-def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
+def body(rhythm: Rhythm, *, direction: str) -> dict[str, Any]:
     """Return the keys of CLI.md for this command."""
-    signal = found.signal
+    signal = rhythm.signal
     return {
         "signal": {
             "samples": len(signal.values),
@@ -21,31 +21,31 @@ def body(found: Rhythm, *, direction: str) -> dict[str, Any]:
             "end": signal.end,
             "direction": direction,
         },
-        "period": period_body(found.period),
-        "rhythms": [named_body(one) for one in found.rhythms],
-        "takes_turns": found.takes_turns,
-        "candidates": [asdict(candidate) for candidate in found.candidates],
-        "components": _waves(found.components),
+        "period": period_body(rhythm.period),
+        "rhythms": [named_body(one) for one in rhythm.rhythms],
+        "takes_turns": rhythm.takes_turns,
+        "candidates": [asdict(candidate) for candidate in rhythm.candidates],
+        "components": _waves(rhythm.components),
         "fit": None
-        if found.fit is None
+        if rhythm.fit is None
         else {
-            "components": _waves(found.fit.components),
-            "mse_before": found.fit.mse_before,
-            "mse_after": found.fit.mse_after,
+            "components": _waves(rhythm.fit.components),
+            "mse_before": rhythm.fit.mse_before,
+            "mse_after": rhythm.fit.mse_after,
         },
-        "burst": None if found.burst is None else asdict(found.burst),
-        "next_phase": None if found.next_phase is None else asdict(found.next_phase),
+        "burst": None if rhythm.burst is None else asdict(rhythm.burst),
+        "next_phase": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
     }
 
 
-def job_body(found: JobRhythm, settings: RhythmSettings) -> dict[str, Any]:
+def job_body(job_rhythm: JobRhythm, settings: RhythmSettings) -> dict[str, Any]:
     """Return the whole document's own keys, those of parts included if they were asked for."""
-    whole = body(found.whole, direction=settings.direction)
+    whole = body(job_rhythm.whole, direction=settings.direction)
     if settings.by is None:
         return whole
     parts = [
         {"name": part.name, "bytes": part.bytes, "period": period_body(part.rhythm.period)}
-        for part in found.parts
+        for part in job_rhythm.parts
     ]
     return {**whole, "by": settings.by, "parts": parts}
 

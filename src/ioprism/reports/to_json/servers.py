@@ -109,37 +109,37 @@ def _direction(row: Mapping[str, Any], direction: str, thresholds: Sequence[int]
 
 def machine(store: Path, report: MachineReport) -> str:
     """Return the machine-wide numbers."""
-    found = report.fleet
+    fleet = report.fleet
     body = {
         "settings": settings(report.metrics.settings),
-        "machine": _machine(found),
+        "machine": _machine(fleet),
         "eighty_percent": [
             {"measure": row.measure, "threshold": row.threshold, **row.values}
-            for row in found.eighty
+            for row in fleet.eighty
         ],
-        "users": [_mover(mover) for mover in found.users],
-        "accounts": [_mover(mover) for mover in found.accounts],
+        "users": [_mover(mover) for mover in fleet.users],
+        "accounts": [_mover(mover) for mover in fleet.accounts],
         "servers": _servers(report.load),
         "profile": _profile(report.profile),
         "trend": _trend(report.trend),
         "interference": [_disturbance(pair) for pair in report.interference],
         "contacts": [asdict(contact) for contact in report.contacts],
-        "busiest": found.busiest["job"].to_list(),
-        "flagged": found.flagged["job"].to_list(),
+        "busiest": fleet.busiest["job"].to_list(),
+        "flagged": fleet.flagged["job"].to_list(),
     }
     return _document([store], report.warnings, body)
 
 
-def _machine(found: Fleet) -> dict[str, Any]:
+def _machine(fleet: Fleet) -> dict[str, Any]:
     return {
-        "jobs": found.jobs,
-        "listed_jobs": found.listed,
-        "start": found.start_us / SECOND,
-        "end": found.end_us / SECOND,
-        "flags": found.flags,
-        "attribution": {"jobs": found.attributions, "shared_bytes": found.split},
-        "dominance": {"write_share": found.write_share, "sentence": dominance(found)},
-        **{direction: _totals(totals) for direction, totals in found.totals.items()},
+        "jobs": fleet.jobs,
+        "listed_jobs": fleet.listed,
+        "start": fleet.start_us / SECOND,
+        "end": fleet.end_us / SECOND,
+        "flags": fleet.flags,
+        "attribution": {"jobs": fleet.attributions, "shared_bytes": fleet.split},
+        "dominance": {"write_share": fleet.write_share, "sentence": dominance(fleet)},
+        **{direction: _totals(totals) for direction, totals in fleet.totals.items()},
     }
 
 
@@ -187,27 +187,27 @@ def _servers(load: MachineLoad) -> list[dict[str, Any]]:
     ]
 
 
-def _profile(found: Profile) -> dict[str, Any]:
+def _profile(profile: Profile) -> dict[str, Any]:
     """Return bytes per second: seven weekdays from Monday, 24 hours each."""
     return {
-        "timezone": found.timezone,
+        "timezone": profile.timezone,
         **{
             direction: [
                 [None if math.isnan(rate) else rate for rate in day] for day in table.tolist()
             ]
-            for direction, table in zip(DIRECTIONS, found.rates, strict=True)
+            for direction, table in zip(DIRECTIONS, profile.rates, strict=True)
         },
     }
 
 
-def _trend(found: Trend) -> dict[str, Any]:
+def _trend(monthly: Trend) -> dict[str, Any]:
     return {
         "months": [
             {"month": month.month, "days": month.days, **month.bytes, "change": month.change}
-            for month in found.months
+            for month in monthly.months
         ],
-        "compared": found.compared,
-        "accounts": [asdict(change) for change in found.accounts],
+        "compared": monthly.compared,
+        "accounts": [asdict(change) for change in monthly.accounts],
     }
 
 
@@ -228,10 +228,10 @@ def _disturbance(pair: Disturbance) -> dict[str, Any]:
     }
 
 
-def validation(found: Validation) -> str:
+def validation(checked: Validation) -> str:
     """Return how measured and true values compare."""
-    checks = [{**asdict(check), "passed": check.passed} for check in found.checks]
-    return _document([], [], {"passed": found.passed, "jobs": found.jobs, "checks": checks})
+    checks = [{**asdict(check), "passed": check.passed} for check in checked.checks]
+    return _document([], [], {"passed": checked.passed, "jobs": checked.jobs, "checks": checks})
 
 
 def benchmark(checked: Checked) -> str:

@@ -139,20 +139,20 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def plan(found: Planned) -> dict[str, Any]:
+def plan(planned: Planned) -> dict[str, Any]:
     """Return what a plan takes."""
-    cost = found.cost
+    cost = planned.cost
     return {
         "plan": {
             "patterns": cost.patterns,
-            "added": found.added,
+            "added": planned.added,
             "largest_run_bytes": cost.largest_run_bytes,
             "bytes": {"fewest": cost.fewest_bytes, "most": cost.most_bytes},
             "seconds": {"fewest": cost.fewest_seconds, "most": cost.most_seconds},
             "node_hours": cost.node_hours,
             "too_short": {"patterns": cost.too_short, "seconds": cost.shortest},
-            "assumed_rate_per_node": found.rate,
-            "rate_is": found.rate_known_from,
+            "assumed_rate_per_node": planned.rate,
+            "rate_is": planned.rate_known_from,
         }
     }
 

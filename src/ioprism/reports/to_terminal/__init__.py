@@ -16,11 +16,6 @@ def name(text: str | None, *, style: str = "") -> Text:
     return Text("unknown" if text is None else printable(text), style=style, overflow="fold")
 
 
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return `1 host`, `2 hosts`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def heading(console: Console, title: str) -> None:
     """Print a section's title."""
     console.print()

@@ -10,9 +10,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, ViewSummary
-from ioprism.reports.to_terminal import counted, facts, heading
+from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 from ioprism.views.calls.call_class import SIZE_NAMES
 from ioprism.views.perspectives.fields import BINS
 
@@ -22,37 +22,39 @@ BAR = 20
 Totals = Mapping[str, float | None]
 
 
-def show(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+def show(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
     """Print the characteristics panel and the bottlenecks of every view."""
     heading(console, "I/O")
-    facts(console, _characteristics(found))
-    if not found.totals["operations"]:
+    facts(console, _characteristics(bottlenecks))
+    if not bottlenecks.totals["operations"]:
         console.print("\n  No I/O was recorded.")
         return
-    if found.settings.get("method") == "excess":
-        _one_list(found, console, page=page, top=top)
+    if bottlenecks.settings.get("method") == "excess":
+        _one_list(bottlenecks, console, page=page, top=top)
         return
-    for view in found.views:
-        told = [b for b in found.bottlenecks if b.view == view.view]
+    for view in bottlenecks.views:
+        told = [b for b in bottlenecks.bottlenecks if b.view == view.view]
         if view.bottlenecks:
             heading(console, _view_title(view))
             console.print(_tree(view, told, page=page, top=top))
     heading(console, "In all")
-    facts(console, _summary(found))
+    facts(console, _summary(bottlenecks))
 
 
-def _one_list(found: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+def _one_list(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
     """Print what costs more than its peers, most seconds first."""
-    views = ", ".join(view.view[0] for view in found.views)
-    if not found.bottlenecks:
+    views = ", ".join(view.view[0] for view in bottlenecks.views)
+    if not bottlenecks.bottlenecks:
         console.print(f"\n  Nothing costs noticeably more than its peers (seen by {views}).")
         return
     heading(console, f"What costs more than its peers (seen by {views})")
-    for bottleneck in found.bottlenecks:
+    for bottleneck in bottlenecks.bottlenecks:
         console.print(Padding(_sentence(bottleneck), (0, 0, 0, 2)))
         for reason in bottleneck.reasons[1:]:
             console.print(Padding(Text(printable(reason.message), "dim"), (0, 0, 0, 7)))
-    left = found.found - (page - 1) * (top or found.found) - len(found.bottlenecks)
+    left = (
+        bottlenecks.found - (page - 1) * (top or bottlenecks.found) - len(bottlenecks.bottlenecks)
+    )
     if left > 0:
         console.print(Text(f"  {left:,} more: --page {page + 1}, or a larger --top", "dim"))
 
@@ -66,18 +68,13 @@ def _sentence(bottleneck: Bottleneck) -> Text:
     )
 
 
-def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
-    totals = found.totals
+def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
+    totals = bottlenecks.totals
     whole = totals["io_time_sum"] or 0.0
     yield "ran for", format_seconds(totals["runtime"])
-    yield (
-        "time in I/O",
-        (
-            f"{format_seconds(totals['io_time'])} "
-            f"({'slowest process' if found.settings.get('across') == 'max' else 'all processes'}), "
-            f"{format_seconds(whole)} summed over processes"
-        ),
-    )
+    of = "slowest process" if bottlenecks.settings.get("across") == "max" else "all processes"
+    summed = f"{format_seconds(whole)} summed over processes"
+    yield "time in I/O", f"{format_seconds(totals['io_time'])} ({of}), {summed}"
     for kind in ("read", "write", "metadata"):
         yield f"  {kind}", _kind(totals, kind, whole)
     yield "files", format_count(totals["files"])
@@ -88,12 +85,15 @@ def _characteristics(found: Bottlenecks) -> Iterator[tuple[str, str]]:
         share = (totals["sequential_count"] or 0.0) / moved
         yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
     if totals["calls_without_io"]:
-        yield "set aside", f"{counted(int(totals['calls_without_io']), 'call')} that are no I/O"
+        yield (
+            "set aside",
+            f"{format_counted(int(totals['calls_without_io']), 'call')} that are not I/O",
+        )
 
 
 def _kind(totals: Totals, kind: str, whole: float) -> str:
     time = totals[f"{kind}_time"] or 0.0
-    calls = counted(round(totals[f"{kind}_count"] or 0), "call")
+    calls = format_counted(round(totals[f"{kind}_count"] or 0), "call")
     size = totals.get(f"{kind}_size")
     amount = f", {format_bytes(size)}" if size else ""
     share = f" ({time / whole:.1%})" if whole else ""
@@ -104,7 +104,7 @@ def _processes(totals: Totals) -> str:
     names = (("processes", "process", "processes"), ("hosts", "node", None),
              ("applications", "application", None))  # fmt: skip
     known = [(int(totals[key] or 0), one, many) for key, one, many in names]
-    return ", ".join(counted(number, one, many) for number, one, many in known if number)
+    return ", ".join(format_counted(number, one, many) for number, one, many in known if number)
 
 
 def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
@@ -119,13 +119,13 @@ def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
 
 
 def _view_title(view: ViewSummary) -> str:
-    return f"{' → '.join(view.view)}: {counted(view.records, 'record')}"
+    return f"{' → '.join(view.view)}: {format_counted(view.records, 'record')}"
 
 
 def _tree(view: ViewSummary, told: list[Bottleneck], *, page: int, top: int | None) -> Tree:
     above = view.bottlenecks - view.below_floor
     labels = ", ".join(f"{count:,} {label}" for label, count in view.labels.items())
-    title = f"  {counted(view.bottlenecks, 'bottleneck')} ({labels})"
+    title = f"  {format_counted(view.bottlenecks, 'bottleneck')} ({labels})"
     if view.below_floor:
         title += f", {view.below_floor:,} too small to matter"
     tree = Tree(Text(title), guide_style="dim")
@@ -145,7 +145,7 @@ def _add(tree: Tree, bottleneck: Bottleneck) -> None:
         (
             f"  {bottleneck.severity:.1f}° {bottleneck.label}, "
             f"{format_seconds(bottleneck.time)} ({bottleneck.job_share:.1%} of I/O time), "
-            f"{format_count(bottleneck.operations)} calls",
+            f"{format_counted(round(bottleneck.operations), 'call')}",
             "dim",
         ),
     )
@@ -153,7 +153,7 @@ def _add(tree: Tree, bottleneck: Bottleneck) -> None:
     for reason in bottleneck.reasons:
         branch.add(Text(printable(reason.message)))
     if not bottleneck.reasons:
-        branch.add(Text("no reason found, investigation needed", "yellow"))
+        branch.add(Text("no reason found", "yellow"))
 
 
 def record_name(record: Mapping[str, Name]) -> str:
@@ -169,9 +169,12 @@ def record_name(record: Mapping[str, Name]) -> str:
     return ", ".join(parts)
 
 
-def _summary(found: Bottlenecks) -> Iterator[tuple[str, str]]:
-    views = found.views
+def _summary(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
+    views = bottlenecks.views
     yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
-    yield "worth telling", format_count(found.found)
-    if found.coverage is not None:
-        yield "explained", f"{found.coverage:.1%} ({found.unexplained:,} without a reason)"
+    yield "worth reporting", format_count(bottlenecks.found)
+    if bottlenecks.coverage is not None:
+        yield (
+            "explained",
+            f"{bottlenecks.coverage:.1%} ({bottlenecks.unexplained:,} without a reason)",
+        )

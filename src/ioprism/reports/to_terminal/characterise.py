@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.analyses.ceiling import Comparison, Relation
 from ioprism.analyses.characterise import Amount, Characteristics, SizeCount
 from ioprism.model.trace import Job
-from ioprism.reports.to_terminal import counted, facts, heading, name, table
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 BAR = 24
 
 
-def show(found: Characteristics, console: Console) -> None:
+def show(characteristics: Characteristics, console: Console) -> None:
     """Print the job's facts, its totals, its interfaces and its request sizes."""
     heading(console, "Job")
-    facts(console, _job_facts(found))
-    if not found.total.operations:
+    facts(console, _job_facts(characteristics))
+    if not characteristics.total.operations:
         console.print("\n  No I/O was recorded.")
         return
     heading(console, "What it did")
     table(
         console,
         ("", "calls", "bytes", "time", "rate in calls"),
-        [_row(kind, amount) for kind, amount in found.by_operation.items()],
+        [_row(kind, amount) for kind, amount in characteristics.by_operation.items()],
     )
     heading(console, "Through which interface")
     table(
@@ -35,25 +36,25 @@ def show(found: Characteristics, console: Console) -> None:
         ("", "reads", "read", "writes", "written", "metadata", "time"),
         [
             _layer_row(layer, amounts)
-            for layer, amounts in found.by_layer.items()
+            for layer, amounts in characteristics.by_layer.items()
             if any(amounts[kind].operations for kind in ("read", "write", "metadata"))
         ],
     )
-    for direction, sizes in found.request_sizes.items():
+    for direction, sizes in characteristics.request_sizes.items():
         if any(size.count for size in sizes):
             heading(console, f"Sizes of {direction} requests")
             table(console, ("", "requests", "share", ""), _size_rows(sizes))
 
 
-def _job_facts(found: Characteristics) -> list[tuple[str, str | Text]]:
-    job = found.job
+def _job_facts(characteristics: Characteristics) -> list[tuple[str, str | Text]]:
+    job = characteristics.job
     rows: list[tuple[str, str | Text]] = [
         ("program", name(job.executable)),
         ("started", _moment(job.start_time)),
         ("ran for", format_seconds(job.runtime)),
-        ("ranks", _ranks(found)),
-        ("files", format_count(found.files)),
-        ("time in I/O", _io_share(found.io_time, job)),
+        ("ranks", _ranks(characteristics)),
+        ("files", format_count(characteristics.files)),
+        ("time in I/O", _io_share(characteristics.io_time, job)),
     ]
     return rows
 
@@ -67,9 +68,13 @@ def _moment(seconds: float | None) -> str:
         return "unknown"
 
 
-def _ranks(found: Characteristics) -> str:
-    hosts = "" if found.hosts is None else f" on {counted(found.hosts, 'host')}"
-    return f"{format_count(found.job.ranks)}{hosts}"
+def _ranks(characteristics: Characteristics) -> str:
+    hosts = (
+        ""
+        if characteristics.hosts is None
+        else f" on {format_counted(characteristics.hosts, 'host')}"
+    )
+    return f"{format_count(characteristics.job.ranks)}{hosts}"
 
 
 def _io_share(seconds: float, job: Job) -> str:
@@ -115,3 +120,30 @@ def _size_rows(sizes: tuple[SizeCount, ...]) -> list[tuple[str, ...]]:
         for size in sizes
         if size.count
     ]
+
+
+def show_ceilings(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print the rates of the job next to those of each benchmark."""
+    for one in comparisons:
+        ceiling = one.ceiling
+        of = "" if ceiling.processes is None else f", {format_counted(ceiling.processes, 'task')}"
+        size = (
+            ""
+            if ceiling.request_size is None
+            else f", requests of {format_bytes(ceiling.request_size)}"
+        )
+        heading(console, f"Compared with {ceiling.tool}{of}{size}")
+        if not one.relations:
+            console.print("  The job and the benchmark have no rate in common.")
+            continue
+        rows = [_relation_row(relation) for relation in one.relations]
+        table(console, ("", "job, while in calls", "benchmark", "share"), rows)
+
+
+def _relation_row(relation: Relation) -> tuple[str, ...]:
+    bytes_moved = relation.measure == "bandwidth"
+    job, best = (
+        format_rate(rate) if bytes_moved else f"{format_count(rate)} calls/s"
+        for rate in (relation.job, relation.ceiling)
+    )
+    return relation.operation, job, best, f"{relation.share:.0%}"

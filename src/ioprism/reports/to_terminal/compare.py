@@ -17,22 +17,22 @@ from ioprism.text import printable
 from ioprism.units import format_seconds
 
 
-def show(found: Comparison, console: Console) -> None:
+def show(comparison: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
-    heading(console, verdict(found))
-    if found.promised is not None and found.delivered is not None:
-        longer = found.delivered < 0
+    heading(console, verdict(comparison))
+    if comparison.promised is not None and comparison.delivered is not None:
+        longer = comparison.delivered < 0
         console.print(
-            f"  The diagnosis of BEFORE promised {format_seconds(found.promised)}; AFTER is "
-            f"{format_seconds(abs(found.delivered))} {'longer' if longer else 'shorter'}."
+            f"  The diagnosis of BEFORE promised {format_seconds(comparison.promised)}; AFTER is "
+            f"{format_seconds(abs(comparison.delivered))} {'longer' if longer else 'shorter'}."
         )
     heading(console, "Numbers")
-    table(console, ("", "before", "after", "change"), [_row(m) for m in found.metrics])
-    _list(console, "Findings that are gone", found.gone)
-    _list(console, "New findings", found.new)
-    if found.kept:
+    table(console, ("", "before", "after", "change"), [_row(m) for m in comparison.metrics])
+    _list(console, "Findings that are gone", comparison.gone)
+    _list(console, "New findings", comparison.new)
+    if comparison.kept:
         heading(console, "Findings that stay")
-        for pair in found.kept:
+        for pair in comparison.kept:
             console.print(Padding(_stays(pair), (0, 0, 0, 2)))
 
 

@@ -14,11 +14,11 @@ from ioprism.units import format_bytes, format_count, format_rate, format_second
 LITTLE = 0.01  # of the run time
 MOST_EPOCHS = 8  # shown
 HOW = {
-    "phases": "as long as anyone is in a call, in phases that ranks leave together",
-    "ranks": "by the rank with most I/O: ranks do not wait for each other",
-    "counters": "by the counters of the slowest rank",
-    "uncovered": "by I/O that computing does not cover",
-    "nothing": "no I/O is recorded",
+    "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
+    "ranks": "on the rank with most I/O: ranks do not wait for each other",
+    "counters": "from the counters of the slowest rank",
+    "uncovered": "as the I/O that does not overlap with computing",
+    "nothing": "not at all: no I/O is recorded",
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
@@ -26,30 +26,32 @@ LEDGER = {
 }
 
 
-def show(found: Diagnosis, console: Console, *, top: int | None = None) -> None:
+def show(diagnosis: Diagnosis, console: Console, *, top: int | None = None) -> None:
     """Print the answer in one line, then each cause, the ledger, and what was not checked."""
-    console.print(Text(answer(found), style="bold"))
-    console.print(Text(f"Measured {HOW.get(found.held_up.how, found.held_up.how)}.", style="dim"))
-    for number, cause in enumerate(found.causes[:top], start=1):
+    console.print(Text(answer(diagnosis), style="bold"))
+    console.print(
+        Text(f"Measured {HOW.get(diagnosis.held_up.how, diagnosis.held_up.how)}.", style="dim")
+    )
+    for number, cause in enumerate(diagnosis.causes[:top], start=1):
         _show_cause(cause, number, console)
-    _show_stages(found, console)
-    _show_ledger(found, console)
-    for chance in found.opportunities:
+    _show_stages(diagnosis, console)
+    _show_ledger(diagnosis, console)
+    for chance in diagnosis.opportunities:
         console.print(
-            f"At most {format_seconds(chance.seconds)} of I/O that goes well could be hidden "
+            f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden "
             "behind computing: asynchronous writes, or staging on the node."
         )
-    if found.not_checked:
+    if diagnosis.not_checked:
         heading(console, "Not checked")
-        for needs in dict.fromkeys(missing.needs for missing in found.not_checked):
-            codes = [missing.code for missing in found.not_checked if missing.needs == needs]
+        for needs in dict.fromkeys(missing.needs for missing in diagnosis.not_checked):
+            codes = [missing.code for missing in diagnosis.not_checked if missing.needs == needs]
             line = f"{', '.join(codes)}: needs {needs}"
             console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
-def _show_stages(found: Diagnosis, console: Console) -> None:
+def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
     """What the application says it did, and how much of it no computing covers."""
-    if not found.stages:
+    if not diagnosis.stages:
         return
     heading(console, "What the program did")
     rows = [
@@ -60,23 +62,22 @@ def _show_stages(found: Diagnosis, console: Console) -> None:
             f"{stage.share:.0%}",
             " ".join(f"{epoch.share:.0%}" for epoch in stage.epochs[:MOST_EPOCHS]),
         )
-        for stage in found.stages
+        for stage in diagnosis.stages
     ]
     columns = ("stage", "time", "without computing", "of the run", "of each epoch")
     table(console, columns, rows)
 
 
-def answer(found: Diagnosis) -> str:
+def answer(diagnosis: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
-    held = found.held_up
-    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
+    held = diagnosis.held_up
+    of_run = f" of {format_seconds(diagnosis.runtime)}" if diagnosis.runtime > 0 else ""
     first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
-    if not found.causes:
+    if not diagnosis.causes:
         little = held.share < LITTLE
-        return (
-            f"{first} {'Nothing worth doing.' if little else 'Nothing worth changing was found.'}"
-        )
-    cause = found.causes[0]
+        verdict = "Nothing is worth changing." if little else "No cause was found."
+        return f"{first} {verdict}"
+    cause = diagnosis.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
     return (
         f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({_span(cause)})."
@@ -117,12 +118,15 @@ def _row(name: str, group: CallGroup) -> tuple[str, ...]:
     )
 
 
-def _show_ledger(found: Diagnosis, console: Console) -> None:
-    if not found.ledger or not found.held_up.seconds:
+def _show_ledger(diagnosis: Diagnosis, console: Console) -> None:
+    if not diagnosis.ledger or not diagnosis.held_up.seconds:
         return
     heading(console, "Where the held-up time goes")
     table(
         console,
         ("", "time"),
-        [(LEDGER.get(line.what, line.what), format_seconds(line.seconds)) for line in found.ledger],
+        [
+            (LEDGER.get(line.what, line.what), format_seconds(line.seconds))
+            for line in diagnosis.ledger
+        ],
     )

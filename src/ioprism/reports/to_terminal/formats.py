@@ -20,6 +20,8 @@ def show(known: Sequence[Reader | Unavailable], console: Console) -> None:
             heading(console, f"{reader.name}: {reader.title}")
             told = [fact for fact in FACTS if fact in reader.tells]
             missing = [fact for fact in FACTS if fact not in reader.tells]
-            facts(console, [("tells", ", ".join(told)), ("cannot tell", ", ".join(missing) or "-")])
-    heading(console, "What these words mean")
+            facts(
+                console, [("tells", ", ".join(told)), ("not recorded", ", ".join(missing) or "-")]
+            )
+    heading(console, "What these terms mean")
     facts(console, FACTS.items())

@@ -10,12 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding, Severity
+from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
-from ioprism.reports.to_terminal import counted, facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.wording import held_up
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_count, format_counted, format_seconds
 
 STYLES = {
     Severity.HIGH: "bold red",
@@ -25,20 +26,17 @@ STYLES = {
 }
 SERIOUS = (Severity.HIGH, Severity.WARN)
 DETAILS = 3  # worst files or ranks of each finding; all with --all
-_BYTES = ("bytes", "mean_bytes", "most_bytes")
-_SECONDS = ("time", "mean", "middle", "start", "end")
-_SHARES = ("share", "imbalance")
 
 
-def show(found: Insights, job: Job, console: Console, *, everything: bool) -> None:
+def show(insights: Insights, job: Job, console: Console, *, everything: bool) -> None:
     """Print what is wrong with what to do about it, then what else is worth knowing."""
-    if (opening := held_up(found.slowest, job.runtime)) is not None:
+    if (opening := held_up(insights.slowest, job.runtime)) is not None:
         console.print(Text(f"{opening}.", "bold"))
     heading(console, "Job")
     facts(console, _job_facts(job))
-    serious = [f for f in found.findings if f.severity in SERIOUS]
-    others = [f for f in found.findings if f.severity not in SERIOUS]
-    heading(console, "What to look at" if serious else "Nothing to look at")
+    serious = [f for f in insights.findings if f.severity in SERIOUS]
+    others = [f for f in insights.findings if f.severity not in SERIOUS]
+    heading(console, "Findings" if serious else "No findings")
     for finding in serious:
         _show_finding(finding, console, everything=everything)
     if others:
@@ -48,7 +46,7 @@ def show(found: Insights, job: Job, console: Console, *, everything: bool) -> No
                 _show_finding(finding, console, everything=True)
             else:
                 console.print(Padding(_headline(finding), (0, 0, 0, 2)))
-    _show_unchecked(found.not_checked, console, everything=everything)
+    _show_unchecked(insights.not_checked, console, everything=everything)
 
 
 def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
@@ -89,22 +87,10 @@ def _show_finding(finding: Finding, console: Console, *, everything: bool) -> No
 
 def detail(row: Mapping[str, object]) -> Text:
     """Return what a finding says of one file, rank or phase."""
-    parts = [f"{key} {_shown(key, value)}" for key, value in row.items() if value is not None]
+    parts = [
+        f"{label(key)} {quantity(key, value)}" for key, value in row.items() if value is not None
+    ]
     return Text(", ".join(parts), style="dim", overflow="fold")
-
-
-def _shown(key: str, value: object) -> str:
-    if isinstance(value, str):
-        return printable(value)
-    if not isinstance(value, int | float):
-        return str(value)
-    if key in _SHARES:
-        return f"{value:.0%}"
-    if key in _SECONDS:
-        return format_seconds(value)
-    if key in _BYTES:
-        return format_bytes(value)
-    return str(value) if key in ("rank", "target") else format_count(value)
 
 
 def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:
@@ -113,7 +99,7 @@ def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everyt
     by_need: dict[str, list[str]] = {}
     for one in unchecked:
         by_need.setdefault(one.needs, []).append(one.code)
-    heading(console, f"Not checked: {counted(len(unchecked), 'rule')}")
+    heading(console, f"Not checked: {format_counted(len(unchecked), 'rule')}")
     for needs, codes in by_need.items():
         shown = codes if everything else codes[:3]
         more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
@@ -126,11 +112,11 @@ def show_jobs(
     """Print a table of jobs and codes: which findings come up where, and how seriously."""
     listed = list(jobs)
     tally: dict[str, dict[Severity, int]] = {}
-    for _, _, found in listed:
-        for finding in found.findings:
+    for _, _, insights in listed:
+        for finding in insights.findings:
             counts = tally.setdefault(finding.code, {})
             counts[finding.severity] = counts.get(finding.severity, 0) + 1
-    heading(console, f"{counted(len(listed), 'job')}")
+    heading(console, f"{format_counted(len(listed), 'job')}")
     codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
     columns = ("code", *(level.value for level in Severity))
     rows = [
@@ -145,9 +131,9 @@ def show_jobs(
 def _job_rows(
     jobs: Sequence[tuple[Sequence[Path], Job, Insights]], everything: bool
 ) -> Iterable[Sequence[str | Text]]:
-    for paths, job, found in jobs:
-        high = [f.code for f in found.findings if f.severity is Severity.HIGH]
-        warn = [f.code for f in found.findings if f.severity is Severity.WARN]
+    for paths, job, insights in jobs:
+        high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
+        warn = [f.code for f in insights.findings if f.severity is Severity.WARN]
         if not (high or everything):
             continue
         yield (

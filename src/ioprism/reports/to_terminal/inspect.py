@@ -11,6 +11,7 @@ from rich.text import Text
 from ioprism.analyses.bottlenecks.inspection import Inspection
 from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.model.finding import Finding
+from ioprism.model.quantities import label, quantity
 from ioprism.pipeline.finding_inspection import FindingInspection
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
@@ -19,21 +20,21 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 
-def show(found: Inspection | FindingInspection, console: Console) -> None:
+def show(inspection: Inspection | FindingInspection, console: Console) -> None:
     """Print the bottleneck or finding, its parts from other perspectives, and its longest calls."""
-    if isinstance(found, Inspection):
-        heading(console, f"{found.bottleneck.id}: {' → '.join(found.bottleneck.view)}")
-        facts(console, _bottleneck_facts(found.bottleneck))
+    if isinstance(inspection, Inspection):
+        heading(console, f"{inspection.bottleneck.id}: {' → '.join(inspection.bottleneck.view)}")
+        facts(console, _bottleneck_facts(inspection.bottleneck))
     else:
-        heading(console, f"{found.finding.code}: {printable(found.finding.title)}")
-        facts(console, _finding_facts(found.finding))
-    for perspective, parts in found.parts.items():
+        heading(console, f"{inspection.finding.code}: {printable(inspection.finding.title)}")
+        facts(console, _finding_facts(inspection.finding))
+    for perspective, parts in inspection.parts.items():
         if parts.height > 1 or perspective == "function":
             heading(console, f"By {perspective}")
             table(console, ("", "time", "calls", "bytes"), _part_rows(perspective, parts))
-    if found.calls.height:
+    if inspection.calls.height:
         heading(console, "Longest calls")
-        table(console, ("call", "took", "at", "bytes", ""), _call_rows(found.calls))
+        table(console, ("call", "took", "at", "bytes", ""), _call_rows(inspection.calls))
 
 
 def _finding_facts(finding: Finding) -> Iterator[tuple[str, str | Text]]:
@@ -43,9 +44,9 @@ def _finding_facts(finding: Finding) -> Iterator[tuple[str, str | Text]]:
     if finding.seconds_at_stake is not None:
         yield "at stake", format_seconds(finding.seconds_at_stake)
     for evidence, value in finding.evidence.items():
-        yield evidence.replace("_", " "), f"{value:,.6g}"
+        yield label(evidence), quantity(evidence, value)
     for number, (limit_of, value) in enumerate(finding.threshold.items()):
-        yield "" if number else "limits", f"{limit_of.replace('_', ' ')} {value:,.6g}"
+        yield "" if number else "limits", f"{label(limit_of)} {quantity(limit_of, value)}"
     for number, row in enumerate(finding.details):
         yield "" if number else "worst", detail(row)
     for number, advice in enumerate(finding.recommendations):
@@ -61,12 +62,12 @@ def _bottleneck_facts(bottleneck: Bottleneck) -> Iterator[tuple[str, str | Text]
     for number, reason in enumerate(bottleneck.reasons):
         yield "" if number else "because", Text(printable(reason.message))
     if not bottleneck.reasons:
-        yield "because", "no reason found, investigation needed"
+        yield "because", "no reason found"
 
 
 def _part_rows(perspective: str, parts: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
-    for label, time, calls, size in parts.iter_rows():
-        shown = f"from {label:g} s" if perspective == "time" and label is not None else label
+    for part, time, calls, size in parts.iter_rows():
+        shown = f"from {part:g} s" if perspective == "time" and part is not None else part
         yield (
             name(None if shown is None else str(shown)),
             format_seconds(time),

@@ -13,7 +13,7 @@ from ioprism.model.signal import Signal
 from ioprism.reports.to_terminal import name
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_seconds
+from ioprism.units import format_bytes, format_counted, format_seconds
 
 WIDTH, ROWS = 72, 6
 MOST_JOBS = 20
@@ -48,7 +48,7 @@ def view(
     for job, prediction in jobs[:MOST_JOBS]:
         grid.add_row(name(job), *_cells(prediction))
     more = len(jobs) - MOST_JOBS
-    footer = f"{received:,} messages, {dropped:,} pieces dropped"
+    footer = f"{format_counted(received, 'message')}, {format_counted(dropped, 'record')} dropped"
     footer += f", {more:,} more jobs" if more > 0 else ""
     picture = [] if signal is None else [Text(row, style="cyan") for row in _picture(signal)]
     return Group(*picture, grid, Text(footer, style="dim"))

@@ -19,15 +19,15 @@ MOST_RANGES = 5
 MOST_RHYTHMS = 20
 
 
-def show(found: Rhythm, console: Console, *, direction: str) -> None:
+def show(rhythm: Rhythm, console: Console, *, direction: str) -> None:
     """Print the verdict, a small picture, and the numbers behind it."""
-    heading(console, _verdict(found, direction))
-    _picture(found, console)
-    if found.period is not None:
-        facts(console, _facts(found.period, found))
-    _others(found, console)
-    _candidates(found, console)
-    _components(found, console)
+    heading(console, _verdict(rhythm, direction))
+    _picture(rhythm, console)
+    if rhythm.period is not None:
+        facts(console, _facts(rhythm.period, rhythm))
+    _others(rhythm, console)
+    _candidates(rhythm, console)
+    _components(rhythm, console)
 
 
 def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:
@@ -45,23 +45,23 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def _verdict(found: Rhythm, direction: str) -> str:
-    period = found.period
+def _verdict(rhythm: Rhythm, direction: str) -> str:
+    period = rhythm.period
     what = {"both": "I/O"}.get(direction, f"{direction} phases")
     verb = "repeats" if direction == "both" else "repeat"
     if period is None:
-        return f"No period: the {what} may as well come by chance"
+        return f"No period: the {what} may be irregular"
     every = format_seconds(period.seconds)
-    if found.takes_turns:
+    if rhythm.takes_turns:
         return f"Reads and writes take turns; each repeats every {every}"
     if period.certainty == "maybe":
-        return f"Maybe the {what} {verb} every {every}"
+        return f"The {what} possibly {verb} every {every}"
     return f"The {what} {verb} every {every}"
 
 
-def _others(found: Rhythm, console: Console) -> None:
+def _others(rhythm: Rhythm, console: Console) -> None:
     """All rhythms, where there are several."""
-    if len(found.rhythms) < 2:
+    if len(rhythm.rhythms) < 2:
         return
     heading(console, "All rhythms")
     rows = [
@@ -72,18 +72,18 @@ def _others(found: Rhythm, console: Console) -> None:
             _percent(one.period),
             f"{one.period.confidence:.0%}",
         )
-        for one in found.rhythms[:MOST_RHYTHMS]
+        for one in rhythm.rhythms[:MOST_RHYTHMS]
     ]
     table(console, ("period", "of", "holds in", "by chance", "confidence"), rows)
 
 
-def _picture(found: Rhythm, console: Console) -> None:
-    signal = found.signal
+def _picture(rhythm: Rhythm, console: Console) -> None:
+    signal = rhythm.signal
     heights = columns(signal, width=WIDTH)
     for row in bars(heights, rows=ROWS):
         console.print(Text(f"  {row}", style="cyan"))
-    if found.period is not None:
-        console.print(Text(f"  {_range_line(found.signal, found.period)}", style="green"))
+    if rhythm.period is not None:
+        console.print(Text(f"  {_range_line(rhythm.signal, rhythm.period)}", style="green"))
     left, right = (f"{moment:.4g} s" for moment in (signal.start, signal.end))
     console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
     console.print(Text(f"  highest {format_rate(float(heights.max()))}", style="dim"))
@@ -98,16 +98,16 @@ def _range_line(signal: Signal, period: Period) -> str:
     )
 
 
-def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
+def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
-        ("by chance", f"a signal without rhythm looks like this in {_percent(period)} of cases"),
+        ("by chance", f"a signal without a rhythm looks like this in {_percent(period)} of cases"),
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
-    if found.burst is not None:
-        burst = found.burst
+    if rhythm.burst is not None:
+        burst = rhythm.burst
         rows.append(
             (
                 "each phase",
@@ -115,8 +115,8 @@ def _facts(period: Period, found: Rhythm) -> list[tuple[str, str | Text]]:
                 f"{format_bytes(burst.bytes)}",
             )
         )
-    if found.next_phase is not None:
-        rows.append(("next phase", _next(found.next_phase)))
+    if rhythm.next_phase is not None:
+        rows.append(("next phase", _next(rhythm.next_phase)))
     return rows
 
 
@@ -124,8 +124,8 @@ def _why_maybe(period: Period) -> str:
     if period.certainty == "sure":
         return ""
     if period.repetitions < 3:
-        return ", maybe: only two repetitions"
-    return ", maybe: equal phases speak for a loop, their distances jitter strongly"
+        return ", uncertain: only two repetitions"
+    return ", uncertain: the phases are alike, but their distances vary strongly"
 
 
 def _percent(period: Period) -> str:
@@ -143,10 +143,10 @@ def _next(phase: NextPhase) -> str:
     return f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
 
 
-def _candidates(found: Rhythm, console: Console) -> None:
-    if not found.candidates:
+def _candidates(rhythm: Rhythm, console: Console) -> None:
+    if not rhythm.candidates:
         return
-    heading(console, "Frequencies that stand out of the spectrum")
+    heading(console, "Frequencies that stand out in the spectrum")
     table(
         console,
         ("frequency", "period", "power", "score", "confidence"),
@@ -158,20 +158,20 @@ def _candidates(found: Rhythm, console: Console) -> None:
                 f"{c.score:.1f}",
                 f"{c.confidence:.0%}",
             )
-            for c in found.candidates
+            for c in rhythm.candidates
         ],
     )
 
 
-def _components(found: Rhythm, console: Console) -> None:
-    waves = found.fit.components if found.fit else found.components
+def _components(rhythm: Rhythm, console: Console) -> None:
+    waves = rhythm.fit.components if rhythm.fit else rhythm.components
     if not waves:
         return
-    heading(console, "The signal as cosine waves" + (", fitted" if found.fit else ""))
+    heading(console, "The signal as cosine waves" + (", fitted" if rhythm.fit else ""))
     rows = [
         (f"{w.frequency:.6g} Hz", format_rate(w.amplitude), f"{w.phase:+.3f} rad") for w in waves
     ]
     table(console, ("frequency", "amplitude", "phase"), rows)
-    if found.fit:
-        gain = 1 - found.fit.mse_after / found.fit.mse_before if found.fit.mse_before else 0.0
+    if rhythm.fit:
+        gain = 1 - rhythm.fit.mse_after / rhythm.fit.mse_before if rhythm.fit.mse_before else 0.0
         console.print(f"  fitting lowered the mean square error by {gain:.1%}")

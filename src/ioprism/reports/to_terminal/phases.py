@@ -5,18 +5,18 @@ from __future__ import annotations
 from rich.console import Console
 
 from ioprism.analyses.phases import LayerPhases, Phase, Phases, RankTime
-from ioprism.reports.to_terminal import counted, heading, table
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.reports.to_terminal import heading, table
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 SHOWN = 40  # phases of a layer; the rest is in the JSON
 
 
-def show(found: Phases, console: Console) -> None:
+def show(segmented: Phases, console: Console) -> None:
     """Print the phases of each layer."""
-    if not found.layers:
+    if not segmented.layers:
         console.print("\n  No I/O was recorded.")
-    for layer, phases in found.layers.items():
-        heading(console, f"{layer}: {counted(len(phases.phases), 'phase')}{_border(phases)}")
+    for layer, phases in segmented.layers.items():
+        heading(console, f"{layer}: {format_counted(len(phases.phases), 'phase')}{_border(phases)}")
         columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
                    "slowest rank")  # fmt: skip
         table(console, columns, [_row(phase) for phase in phases.phases[:SHOWN]])
@@ -28,7 +28,7 @@ def _border(phases: LayerPhases) -> str:
     if phases.resolution is not None:
         return f", from a heat map with bins of {format_seconds(phases.resolution)}"
     if phases.bursts:
-        return ", bursts of a stream that never rests"
+        return ", bursts of a continuous stream"
     if len(phases.phases) == 1:
         return ""
     return f", separated by gaps of at least {format_seconds(phases.gap_threshold)}"

@@ -8,14 +8,15 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.model.finding import Finding
+from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
 from ioprism.pipeline.document import SERIOUS, Document
-from ioprism.reports.to_terminal import counted, facts, heading, name
+from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.insights import STYLES
 from ioprism.reports.to_terminal.plot import bars
-from ioprism.reports.wording import job_facts, label, quantity, verdict
+from ioprism.reports.wording import job_facts, verdict
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_seconds
+from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.picture.timeline import Timeline
 
 WIDTH, ROWS = 72, 4
@@ -51,7 +52,7 @@ def _findings(document: Document, console: Console) -> None:
     others = len(document.findings) - min(len(serious), MOST_FINDINGS)
     if others:
         console.print()
-        console.print(Text(f"  {counted(others, 'finding')} more on the page", "dim"))
+        console.print(Text(f"  {format_counted(others, 'finding')} more on the page", "dim"))
 
 
 def _finding(finding: Finding, console: Console) -> None:

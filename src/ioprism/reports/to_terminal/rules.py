@@ -34,7 +34,7 @@ def show_thresholds(console: Console) -> None:
     """Print every threshold with its default."""
     heading(console, "Thresholds (change them with `ioprism insights --thresholds FILE.toml`)")
     rows = [
-        (limit.name, f"{limit.default:g} {limit.metadata['unit']}", limit.metadata["meaning"])
+        (limit.name, f"{limit.default:.12g} {limit.metadata['unit']}", limit.metadata["meaning"])
         for limit in fields(Thresholds)
     ]
     table(console, ("name", "default", "meaning"), rows)

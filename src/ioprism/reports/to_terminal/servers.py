@@ -136,33 +136,33 @@ def _show_questions(report: MachineReport, console: Console) -> None:
     for pair in report.interference[:SLOWED]:
         console.print(name(f"  {wording.disturbance(pair)}"))
     if report.contacts:
-        heading(console, "Whom to talk to")
+        heading(console, "Whom to contact")
         columns = ("user", "why", "jobs", "job-hours", "hours at stake")
         table(console, columns, [_contact(one) for one in report.contacts[:8]])
 
 
-def _contact(found: Contact) -> tuple[str | Text, ...]:
-    hours = (f"{found.job_hours:,.1f}", f"{found.hours_at_stake:,.1f}")
-    return (name(found.user), wording.contact(found), format_count(found.jobs), *hours)
+def _contact(person: Contact) -> tuple[str | Text, ...]:
+    hours = (f"{person.job_hours:,.1f}", f"{person.hours_at_stake:,.1f}")
+    return (name(person.user), wording.contact(person), format_count(person.jobs), *hours)
 
 
-def _busiest(found: Profile, number: int) -> str:
-    rates = np.nan_to_num(found.rates[number])
+def _busiest(profile: Profile, number: int) -> str:
+    rates = np.nan_to_num(profile.rates[number])
     if not rates.any():
         return "nothing moved"
     day, hour = divmod(int(np.argmax(rates)), 24)
-    ratio = rates.max() / np.nanmean(found.rates[number])
+    ratio = rates.max() / np.nanmean(profile.rates[number])
     rate = format_rate(float(rates.max()))
-    return f"{DAYS[day]} {hour:02d}:00 {found.timezone}, {rate}, {ratio:.1f} times the mean"
+    return f"{DAYS[day]} {hour:02d}:00 {profile.timezone}, {rate}, {ratio:.1f} times the mean"
 
 
-def _machine_facts(found: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
+def _machine_facts(fleet: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
     rows = [
-        ("from", f"{_moment(found.start_us)} to {_moment(found.end_us)}"),
-        ("jobs", format_count(found.jobs)),
+        ("from", f"{_moment(fleet.start_us)} to {_moment(fleet.end_us)}"),
+        ("jobs", format_count(fleet.jobs)),
         ("sampled every", format_seconds(metrics.settings.interval_us / SECOND)),
     ]
-    for direction, totals in found.totals.items():
+    for direction, totals in fleet.totals.items():
         share = (
             "" if totals.top_share is None else f", {totals.top_share:.1%} by the top 20 % of jobs"
         )
@@ -175,10 +175,10 @@ def _machine_facts(found: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
     return rows
 
 
-def _eighty_rows(found: Fleet, thresholds: Sequence[int]) -> list[tuple[str, ...]]:
+def _eighty_rows(fleet: Fleet, thresholds: Sequence[int]) -> list[tuple[str, ...]]:
     cells = {
         (row.measure, row.threshold): " / ".join(_share(row.values[d]) for d in DIRECTIONS)
-        for row in found.eighty
+        for row in fleet.eighty
     }
     return [
         (title, *(cells[measure, threshold] for threshold in thresholds))
@@ -195,9 +195,9 @@ def _moment(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / SECOND, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def show_validation(found: Validation, console: Console) -> None:
+def show_validation(checked: Validation, console: Console) -> None:
     """Print how measured and true values compare."""
-    heading(console, f"{format_count(found.jobs)} simulated jobs: measured against true")
+    heading(console, f"{format_count(checked.jobs)} simulated jobs: measured against true")
     rows = [
         (
             check.name,
@@ -207,7 +207,7 @@ def show_validation(found: Validation, console: Console) -> None:
             f"{check.low:g} to {check.high:g}",
             "within" if check.passed else "OUTSIDE",
         )
-        for check in found.checks
+        for check in checked.checks
     ]
     table(console, ("", "1 %", "median", "99 %", "expected median", ""), rows)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-from ioprism.analyses.site.events import SiteEvent
+from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.summary import SiteTable
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_rate
+from ioprism.units import format_bytes, format_count, format_counted, format_rate
 
 # Subject -> columns: title, key, how it is written.
 _HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
@@ -32,15 +32,15 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 
 
-def show(found: SiteTable, console: Console) -> None:
+def show(site_table: SiteTable, console: Console) -> None:
     """Print a table, and what happened."""
-    columns = COLUMNS[found.subject]
-    heading(console, f"{found.subject.capitalize()}")
-    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in found.rows]
+    columns = COLUMNS[site_table.subject]
+    heading(console, f"{site_table.subject.capitalize()}")
+    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in site_table.rows]
     table(console, tuple(title for title, _ in columns), rows)
-    if found.events:
+    if site_table.events:
         heading(console, "What happened")
-    for event in found.events:
+    for event in site_table.events:
         console.print(f"  {sentence(event)}")
 
 
@@ -52,14 +52,19 @@ def sentence(event: SiteEvent) -> str:
     if event.kind in ("slow-target", "slow-node"):
         what = "Storage target" if event.kind == "slow-target" else "Node"
         rate = f"{facts['relative_rate']:.0%} of the rate of its peers"
-        jobs = format_count(facts["jobs"])
-        return (
-            f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs} jobs.{cost}"
-        )
+        jobs = format_counted(facts["jobs"], "job")
+        return f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs}.{cost}"
     if event.kind == "noisy-neighbour":
         return (
-            f"Jobs that ran beside {name} were held up {facts['factor']:.1f} times as long as "
-            f"usual ({format_count(facts['jobs_beside'])} jobs).{cost}"
+            f"Jobs that ran at the same time as {name} were held up {facts['factor']:.1f} times "
+            f"as long as usual ({format_counted(facts['jobs_beside'], 'job')}).{cost}"
+        )
+    if event.kind == "busy-servers":
+        busy, quiet = (format_rate(facts[f"others_rate_{when}"]) for when in ("busy", "quiet"))
+        return (
+            f"Jobs of {name} were held up {facts['factor']:.1f} times as long while others kept "
+            f"the servers at {busy} instead of {quiet} "
+            f"({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )
     changes = ", ".join(
         f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"

@@ -22,21 +22,21 @@ from ioprism.model.samples import WritePattern
 from ioprism.pipeline.write_time import Planned, Tuning
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.error_plot import plot
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 TITLES = {kind: found.title for kind, found in KINDS.items()} | {
     BOOSTING: "gradient boosting",
     STAGES: "stages of the write path",
 }
 RATE_IS = {
-    "given": "as you say",
+    "given": "as given",
     "measured": "as measured so far",
-    "assumed": "a guess: say --rate",
+    "assumed": "a guess: set --rate",
 }
 WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
-    "are too good"
+    "are too optimistic"
 )
 
 
@@ -120,12 +120,12 @@ def _show_stages(model: WriteTimeModel, fit: StageFit, console: Console) -> None
     table(console, ("stage", "load", "per second"), rows)
 
 
-def show_evaluation(found: Evaluation, console: Console) -> None:
+def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the shares of good predictions for every set, and a plot of errors by time."""
-    heading(console, f"Predicted against measured: {found.model.system.title}")
-    if found.model.facts.validation == LEAKING:
+    heading(console, f"Predicted against measured: {evaluation.model.system.title}")
+    if evaluation.model.facts.validation == LEAKING:
         facts(console, [("caution", LEAK_NOTE)])
-    level = f"in {found.model.calibration.level:.0%} interval"
+    level = f"in {evaluation.model.calibration.level:.0%} interval"
     table(
         console,
         ("samples", "number", "within 20 %", "within 30 %", level),
@@ -137,32 +137,32 @@ def show_evaluation(found: Evaluation, console: Console) -> None:
                 _percent(s.within(0.3)),
                 _percent(s.coverage),
             )
-            for s in found.sets
+            for s in evaluation.sets
         ],
     )
-    heading(console, "Other models beside it: within 20 %")
-    kinds = [fit.kind for fit in found.model.beside]
+    heading(console, "Other models: within 20 %")
+    kinds = [fit.kind for fit in evaluation.model.beside]
     table(
         console,
         ("samples", *kinds),
         [
             (s.name, *(_percent(s.beside.get(kind, (None,))[0]) for kind in kinds))
-            for s in found.sets
+            for s in evaluation.sets
         ],
     )
-    _show_variability(found, console)
-    for sample_set in found.sets:
+    _show_variability(evaluation, console)
+    for sample_set in evaluation.sets:
         if text := underestimated(sample_set.underestimated):
             console.print(f"\n  {sample_set.name}: {text}")
-    for sample_set in found.sets:
+    for sample_set in evaluation.sets:
         if len(sample_set.measured) and sample_set.name != "training scales":
             heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
             for line in plot(sample_set.errors):
                 console.print(f"  {line}")
 
 
-def _show_variability(found: Evaluation, console: Console) -> None:
-    ratios = found.variability
+def _show_variability(evaluation: Evaluation, console: Console) -> None:
+    ratios = evaluation.variability
     if not len(ratios.ratios):
         return
     heading(console, "Slowest over fastest run of the same write")
@@ -171,33 +171,33 @@ def _show_variability(found: Evaluation, console: Console) -> None:
     facts(console, rows)
 
 
-def underestimated(found: Underestimation) -> str:
+def underestimated(split: Underestimation) -> str:
     """Say how many predictions are too low, and which; nothing where there are none."""
-    if not found.too_low:
+    if not split.too_low:
         return ""
-    text = f"{found.too_low} of {found.samples} take over a quarter longer than predicted"
-    if found.parameter is None:
+    text = f"{split.too_low} of {split.samples} take more than 25 % longer than predicted"
+    if split.parameter is None:
         return text
-    how = "at least" if found.at_least else "below"
+    how = "at least" if split.at_least else "below"
     return (
-        f"{text}; with {found.parameter} {how} {found.threshold:.4g} "
-        f"{found.inside[0]} of {found.inside[1]}, else {found.outside[0]} of {found.outside[1]}"
+        f"{text}; with {split.parameter} {how} {split.threshold:.4g} "
+        f"{split.inside[0]} of {split.inside[1]}, else {split.outside[0]} of {split.outside[1]}"
     )
 
 
-def show_estimate(found: Estimate, console: Console) -> None:
+def show_estimate(estimate: Estimate, console: Console) -> None:
     """Print the time, its interval and what makes it."""
-    heading(console, _configuration(found.pattern))
+    heading(console, _configuration(estimate.pattern))
     facts(
         console,
         [
-            ("predicted", format_seconds(found.seconds)),
-            (f"{found.level:.0%} interval", _interval(found)),
+            ("predicted", format_seconds(estimate.seconds)),
+            (f"{estimate.level:.0%} interval", _interval(estimate)),
             (
                 "on a noisy system",
-                f"{format_seconds(found.noisy[0])} to {format_seconds(found.noisy[1])}",
+                f"{format_seconds(estimate.noisy[0])} to {format_seconds(estimate.noisy[1])}",
             ),
-            ("rate", format_rate(found.pattern.total_bytes / found.seconds)),
+            ("rate", format_rate(estimate.pattern.total_bytes / estimate.seconds)),
         ],
     )
     heading(console, "Where the time goes")
@@ -206,18 +206,20 @@ def show_estimate(found: Estimate, console: Console) -> None:
             " or ".join((p.stage, *p.same_as)),
             ", ".join(p.loads),
             format_seconds(p.seconds),
-            f"{p.seconds / found.seconds:.0%}",
+            f"{p.seconds / estimate.seconds:.0%}",
         )
-        for p in found.stages
+        for p in estimate.stages
     ]
     table(console, ("stage", "load", "time", "share"), rows)
-    if len(found.leading) > 1:
-        console.print(f"\n  A tie: {' and '.join(found.leading)} cannot be told apart here.")
-    if found.may_lead:
-        console.print(f"\n  No sample rules out that {' or '.join(found.may_lead)} takes most.")
+    if len(estimate.leading) > 1:
+        console.print(f"\n  A tie: {' and '.join(estimate.leading)} cannot be distinguished here.")
+    if estimate.may_lead:
+        console.print(
+            f"\n  The samples do not exclude that {' or '.join(estimate.may_lead)} takes most."
+        )
 
 
-def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
+def show_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
     """Print measured and predicted times of a trace's write phases."""
     heading(console, "Write phases, measured and predicted")
     rows = [
@@ -230,16 +232,16 @@ def show_comparisons(found: Sequence[Comparison], console: Console) -> None:
             _interval(c.estimate),
             f"{c.ratio:.2f}",
         )
-        for c in found
+        for c in comparisons
     ]
     columns = ("start", "nodes", "burst", "measured", "predicted", "interval", "ratio")
     table(console, columns, rows)
 
 
-def show_tuning(found: Tuning, console: Console) -> None:
+def show_tuning(tuning: Tuning, console: Console) -> None:
     """Print better configurations first, then how often to write."""
-    choices = found.choices
-    show_estimate(found.now, console)
+    choices = tuning.choices
+    show_estimate(tuning.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
     rows = [
         (
@@ -256,13 +258,13 @@ def show_tuning(found: Tuning, console: Console) -> None:
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
     if choices and choices[0].speedup >= WORTH_IT:
         _show_hints(choices[0], console)
-    _show_advice(found.advice, console)
+    _show_advice(tuning.advice, console)
 
 
 def _show_hints(choice: Choice, console: Console) -> None:
     if not choice.hints:
         return
-    heading(console, "How to write as the first of them")
+    heading(console, "How to configure the first of them")
     for hint in choice.hints:
         settings = ", ".join(f"{key}={value}" for key, value in hint.settings.items())
         console.print(f"  {hint.middleware} ({hint.where}): {settings}")
@@ -283,29 +285,35 @@ def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
         facts(console, rows)
 
 
-def show_plan(found: Planned, console: Console) -> None:
+def show_plan(planned: Planned, console: Console) -> None:
     """Print what sampling will take."""
-    cost = found.cost
+    cost = planned.cost
     heading(console, "What sampling will take")
     facts(
         console,
         [
-            ("patterns", f"{format_count(cost.patterns)}, {format_count(found.added)} of them new"),
+            (
+                "patterns",
+                f"{format_count(cost.patterns)}, {format_count(planned.added)} of them new",
+            ),
             ("largest run", format_bytes(cost.largest_run_bytes)),
             ("bytes", f"{format_bytes(cost.fewest_bytes)} to {format_bytes(cost.most_bytes)}"),
             (
                 "time",
                 f"{format_seconds(cost.fewest_seconds)} to {format_seconds(cost.most_seconds)}",
             ),
-            ("node hours", f"at most {cost.node_hours:.3g}"),
-            ("assuming", f"{format_rate(found.rate)} per node ({RATE_IS[found.rate_known_from]})"),
+            ("node-hours", f"at most {cost.node_hours:.3g}"),
+            (
+                "assuming",
+                f"{format_rate(planned.rate)} per node ({RATE_IS[planned.rate_known_from]})",
+            ),
         ],
     )
 
 
-def plan_warnings(found: Planned) -> list[str]:
+def plan_warnings(planned: Planned) -> list[str]:
     """Say which patterns will be measured for nothing."""
-    cost = found.cost
+    cost = planned.cost
     if not cost.too_short:
         return []
     return [
@@ -316,9 +324,12 @@ def plan_warnings(found: Planned) -> list[str]:
 
 def sampling_warnings(done: Progress) -> list[str]:
     """Say which patterns could not be measured, and why."""
-    cannot = [f"{count} patterns cannot run here: {why}" for why, count in done.obstacles.items()]
+    cannot = [
+        f"{format_counted(count, 'pattern')} cannot run here: {why}"
+        for why, count in done.obstacles.items()
+    ]
     aside = [
-        f"{count} patterns failed repeatedly and wait for the next session: {why}"
+        f"{format_counted(count, 'pattern')} failed repeatedly, to be retried next session: {why}"
         for why, count in done.aside.items()
     ]
     return cannot + aside
@@ -334,7 +345,7 @@ def show_progress(done: Progress, console: Console) -> None:
             ("converged", format_count(done.converged)),
             ("unconverged", format_count(done.unconverged)),
             ("still to do", format_count(done.waiting)),
-            ("interrupted", f"{done.discarded} earlier runs discarded"),
+            ("interrupted", f"{format_counted(done.discarded, 'earlier run')} discarded"),
             ("failed", f"{format_count(done.failed)} runs"),
         ],
     )
@@ -347,8 +358,8 @@ def _configuration(pattern: WritePattern) -> str:
     return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}"
 
 
-def _interval(found: Estimate) -> str:
-    return f"{format_seconds(found.low)} to {format_seconds(found.high)}"
+def _interval(estimate: Estimate) -> str:
+    return f"{format_seconds(estimate.low)} to {format_seconds(estimate.high)}"
 
 
 def _percent(share: float | None) -> str:

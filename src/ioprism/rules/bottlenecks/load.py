@@ -160,7 +160,7 @@ class _Entry:
 
     def _check_form(self) -> None:
         if not isinstance(self.key, str) or not _KEY.fullmatch(self.key):
-            raise self.wrong("a rule's key is made of small letters, digits and underscores.")
+            raise self.wrong("a rule's key consists of lower-case letters, digits and underscores.")
         if not isinstance(self.entry, dict):
             raise self.wrong("a rule is a table with a condition and reasons.")
         unknown = {str(key) for key in self.entry} - _RULE_KEYS

@@ -99,7 +99,7 @@ def _part(
     name, form, at = match["name"], match["form"], match.start()
     if name is None:
         raise ExpressionError(
-            "only {field} or {field:format} may stand in braces", text=text, at=at,
+            "only {field} or {field:format} is allowed in braces", text=text, at=at,
             hint="write {{ for a brace itself.",
         )  # fmt: skip
     if name in TEXT_FIELDS and form is None:

@@ -10,13 +10,11 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.result import Cause
+from ioprism.model.quantities import kind_of, quantity
 from ioprism.model.trace import Trace
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_count
 
-_BYTES = frozenset({"bytes", "even_bytes", "bytes_per_request", "asked_bytes", "asked", "read",
-                    "written"})  # fmt: skip
-_SECONDS = frozenset({"from", "to"})
 MOST_NAMED = 8
 BLOCK = 2**20  # bytes: what small requests are joined to
 
@@ -50,10 +48,10 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         named = ", ".join(str(item) for item in value[:MOST_NAMED])
         return named + (f" and {len(value) - MOST_NAMED} more" if len(value) > MOST_NAMED else "")
-    if isinstance(value, int | float) and key in _BYTES:
-        return format_bytes(value)
-    if isinstance(value, int | float) and key in _SECONDS:
-        return format_seconds(value)
+    if key == "read" and isinstance(value, int | float):
+        return format_bytes(value)  # findings count calls under this name
+    if kind_of(key) in ("bytes", "seconds"):
+        return quantity(key, value)
     if isinstance(value, float):
         return format_count(value) if value >= 10 or value.is_integer() else f"{value:.1f}"
     return printable(str(value))

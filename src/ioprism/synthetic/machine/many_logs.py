@@ -105,13 +105,13 @@ def _split(table: pl.DataFrame, ids: np.ndarray, firsts: np.ndarray) -> dict[int
 
 
 def _layouts(run: Run, ids: Sequence[int]) -> list[Module]:
-    found = [
+    layouts = [
         (identifier, file.stripe_size, targets_of(run.machine, file.path, file.targets, number))
         for number, (file, identifier) in enumerate(zip(run.program.files, ids, strict=True))
     ]
     records = [
         LustreRecord(identifier, SHARED, [LustreComponent(targets, size)])
-        for identifier, size, targets in found
+        for identifier, size, targets in layouts
         if targets is not None
     ]
     return [Lustre(records)] if records else []

@@ -28,15 +28,15 @@ class Placement:
         count = len(self.targets)
         if count == 1:
             return {self.targets[0]: call.bytes}
-        found: dict[int, int] = {}
+        by_target: dict[int, int] = {}
         position, left = call.offset, call.bytes
         while left > 0:
             target = self.targets[position // self.stripe % count]
             part = min(left, self.stripe - position % self.stripe)
-            found[target] = found.get(target, 0) + part
+            by_target[target] = by_target.get(target, 0) + part
             position += part
             left -= part
-        return found
+        return by_target
 
     def conflicts(self, call: Call, rank: int) -> dict[int, int]:
         """Lock blocks by target that another rank wrote last; they are this rank's now."""

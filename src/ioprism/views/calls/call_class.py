@@ -61,5 +61,5 @@ def size_bin_of(classes: Codes) -> Codes:
 
 def random_of(classes: Codes) -> npt.NDArray[np.bool_]:
     """Whether the calls of each class are random."""
-    found: npt.NDArray[np.bool_] = classes % 2 == 1
-    return found
+    is_random: npt.NDArray[np.bool_] = classes % 2 == 1
+    return is_random

@@ -10,6 +10,7 @@ import polars as pl
 
 from ioprism.model.layers import HEIGHT, LAYERS, LEAST_SEEN
 from ioprism.model.trace import Trace
+from ioprism.units import format_counted
 
 KEYS = ("file", "kind")
 
@@ -62,6 +63,8 @@ def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     short = moved.filter(
         (pl.col("kind") == "write") & (pl.col("bytes") < LEAST_SEEN * most)
     ).select("root", "kind", "height")
+    if not short.height:
+        return shown
     # What a layer above the others shows too little of need not be said: it does not count.
     below = short.join(
         moved.filter(pl.col("bytes") >= LEAST_SEEN * most), on=("root", "kind"), suffix="_above"
@@ -69,7 +72,7 @@ def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     if below.height:
         files = below["root"].n_unique()
         trace.completeness.warn(
-            f"{files} file{'s' if files > 1 else ''} show fewer bytes written at the lowest "
+            f"{format_counted(files, 'file')} with fewer bytes written at the lowest "
             "interface than above it: calls are missing there, and the upper interface is counted"
         )
     keys = ("root", "kind", "height")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ioprism.views.calls.sizes import size_bin
+from ioprism.model.sizes import LARGEST_IN_BIN
 
 SUMS = ("operations", "bytes", "seconds")
 
@@ -46,3 +46,8 @@ class RequestSizes:
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Add counts of the same key and bin."""
         return partials.group_by(*self.by, "bin").agg(pl.col("count").sum())
+
+
+def size_bin(size: pl.Expr) -> pl.Expr:
+    """The number of the bin that a size falls into, 0 for the smallest."""
+    return pl.sum_horizontal([(size > largest).cast(pl.UInt8) for largest in LARGEST_IN_BIN])

@@ -98,10 +98,10 @@ class _Columns:
 
     def sum(self, names: tuple[str, ...]) -> Counts:
         columns = (self.known(name) for name in names)
-        found = [values for values in columns if values is not None and any(values)]
-        if not found:
+        present = [values for values in columns if values is not None and any(values)]
+        if not present:
             return [0] * len(self.files)
-        total, *others = found
+        total, *others = present
         for other in others:
             total = list(map(add, total, other))
         return total
@@ -135,7 +135,7 @@ def _moves(
     def kind(counters: Mapping[str, Names]) -> Counts | None:
         return columns.sum(counters[direction]) if counters else None
 
-    found = Moves(
+    moves = Moves(
         columns.sum(module.calls[direction]),
         columns.sum((f"BYTES_{_past(direction)}",)),
         columns.seconds(f"F_{name}_TIME"),
@@ -145,23 +145,23 @@ def _moves(
         nonblocking=kind(module.nonblocking),
         begin=columns.known(f"F_{name}_START_TIMESTAMP"),
     )
-    return _with_sequences(found, columns, direction, first) if module.sequences else found
+    return _with_sequences(moves, columns, direction, first) if module.sequences else moves
 
 
 def _past(direction: str) -> str:
     return "READ" if direction == "read" else "WRITTEN"
 
 
-def _with_sequences(found: Moves, columns: _Columns, direction: str, first: Counts) -> Moves:
+def _with_sequences(moves: Moves, columns: _Columns, direction: str, first: Counts) -> Moves:
     forward = columns.sum((f"SEQ_{direction.upper()}S",))
     highest = columns.sum((f"MAX_BYTE_{_past(direction)}",))
-    backward = _less(found.operations, forward)
+    backward = _less(moves.operations, forward)
     return replace(
-        found,
+        moves,
         forward=forward,
         consecutive=columns.sum((f"CONSEC_{direction.upper()}S",)),
         first=list(map(min, first, backward)),
-        extent=[h + 1 if o else 0 for h, o in zip(highest, found.operations, strict=True)],
+        extent=[h + 1 if o else 0 for h, o in zip(highest, moves.operations, strict=True)],
     )
 
 
@@ -172,17 +172,17 @@ def _bin_column(columns: _Columns, direction: str, number: int) -> str:
 
 def _exactly(columns: _Columns, size: float) -> Counts:
     """How many requests have exactly this size, as far as the most common sizes tell."""
-    found = [0] * len(columns.files)
+    exact = [0] * len(columns.files)
     for place in _MOST_COMMON:
         sizes = columns.known(f"ACCESS{place}_ACCESS")
         if sizes is None or size not in sizes:
             continue
         counts = columns.sum((f"ACCESS{place}_COUNT",))
-        found = [
+        exact = [
             n + (count if one == size else 0)
-            for n, one, count in zip(found, sizes, counts, strict=True)
+            for n, one, count in zip(exact, sizes, counts, strict=True)
         ]
-    return found
+    return exact
 
 
 def _small(
@@ -231,5 +231,7 @@ def contradictions(records: Records, module: Module) -> int:
 
 
 def _raw_sums(records: Records, names: Iterable[str]) -> Iterator[int]:
-    found = [records.column(name) for name in names]
-    return map(sum, zip(*(values for values in found if values is not None), strict=True))
+    columns_of_names = [records.column(name) for name in names]
+    return map(
+        sum, zip(*(values for values in columns_of_names if values is not None), strict=True)
+    )

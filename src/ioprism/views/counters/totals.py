@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,7 @@ _SIZES = pl.Schema(
 )
 
 
+@lru_cache(maxsize=1)  # several analyses of a log ask one after the other
 def counter_totals(trace: Trace) -> pl.DataFrame:
     """Return operations, bytes and seconds by file, rank (-1: shared), layer and operation."""
     tables = [_TOTALS.to_frame()]

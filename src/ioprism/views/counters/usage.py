@@ -173,16 +173,16 @@ def heat_loads(heat: pl.DataFrame) -> dict[str, RankLoad]:
     sums = heat.filter(pl.col("layer").is_not_null()).select(
         "layer", "rank", pl.col("read").list.sum(), pl.col("write").list.sum()
     )
-    found: dict[str, dict[int, dict[str, int]]] = {}
+    loads: dict[str, dict[int, dict[str, int]]] = {}
     for layer, rank, read, write in sums.iter_rows():
-        found.setdefault(str(layer), {})[rank] = {"read": read, "write": write}
-    return {layer: RankLoad(ranks) for layer, ranks in found.items()}
+        loads.setdefault(str(layer), {})[rank] = {"read": read, "write": write}
+    return {layer: RankLoad(ranks) for layer, ranks in loads.items()}
 
 
 def target_bytes(load: pl.DataFrame) -> dict[str, dict[int, int]]:
     """Turn the load of storage targets into bytes by layer and target."""
-    found: dict[str, dict[int, int]] = {}
+    by_target: dict[str, dict[int, int]] = {}
     sums = load.group_by("layer", "target").agg(pl.col("bytes").sum())
     for layer, target, size in sums.iter_rows():
-        found.setdefault(str(layer), {})[target] = size
-    return found
+        by_target.setdefault(str(layer), {})[target] = size
+    return by_target

@@ -18,7 +18,7 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.views.calls.call_class import SIZE_NAMES, Codes, layer_of, operation_of, size_bin_of
 
 MEANINGS: Mapping[str, str] = {
-    "process": "one process, or thread where the trace tells threads apart",
+    "process": "one process, or thread where the trace distinguishes threads",
     "file": "one file",
     "time": "one time bucket",
     "rank": "one MPI rank",
@@ -27,10 +27,10 @@ MEANINGS: Mapping[str, str] = {
     "directory": "the folder of a file",
     "pattern": "files whose names differ in digits only",
     "extension": "what follows the last dot of a file's name",
-    "depth": "how many folders a file lies deep",
+    "depth": "how deep a file is in the folder tree",
     "mount": "a mounted file system",
     "filesystem": "a type of file system",
-    "target": "the storage targets that a file lies on",
+    "target": "the storage targets of a file",
     "layer": "an interface: posix, stdio, mpiio, …",
     "operation": "a kind of call: read, write, open, …",
     "function": "a call by its own name",
@@ -103,10 +103,10 @@ def _dense(name: str, rows: pl.Series) -> Perspective:
         return offset
     values = rows.unique().sort(nulls_last=True)
     numbers = pl.DataFrame({"value": values}).with_row_index("code")
-    found = pl.DataFrame({"value": rows}).join(
+    joined = pl.DataFrame({"value": rows}).join(
         numbers, on="value", how="left", nulls_equal=True, maintain_order="left"
     )
-    return Perspective(name, found["code"], values)
+    return Perspective(name, joined["code"], values)
 
 
 def _by_offset(name: str, rows: pl.Series) -> Perspective | None:

@@ -61,7 +61,7 @@ MOVING: Mapping[str, tuple[str, Callable[[Codes], Flags]]] = {
     "small_write_": ("writes below 1 MiB", _small(WRITE)),
     "sequential_": ("reads and writes that follow the last one, or keep its stride",
                     _data(random=False)),
-    "random_": ("reads and writes that jump about in their file", _data(random=True)),
+    "random_": ("reads and writes that jump around in their file", _data(random=True)),
 }  # fmt: skip
 CALLING: Mapping[str, tuple[str, Callable[[Codes], Flags]]] = {
     "metadata_": ("calls that move no data", lambda c: operation_of(c) > WRITE),
@@ -83,7 +83,7 @@ BINS = tuple(
 
 def _summed() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
     """Field -> column of the main view, classes to add up, and its description."""
-    found = {}
+    fields = {}
     for prefix, (what, wanted) in {**MOVING, **CALLING}.items():
         measures: list[tuple[str, str, Unit, str]] = [
             ("time", "seconds", "s", "seconds in"),
@@ -93,11 +93,11 @@ def _summed() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
             measures.append(("size", "bytes", "B", "bytes moved by"))
         for measure, column, unit, words in measures:
             name = f"{prefix}{measure}"
-            found[name] = (column, wanted, Field(name, unit, f"{words} {what}"))
+            fields[name] = (column, wanted, Field(name, unit, f"{words} {what}"))
     for name, number in BINS:
         meaning = f"number of reads and writes of {SIZE_NAMES[number]}"
-        found[name] = ("count", _bin(number), Field(name, "", meaning))
-    return found
+        fields[name] = ("count", _bin(number), Field(name, "", meaning))
+    return fields
 
 
 SUMMED = _summed()
@@ -113,13 +113,13 @@ OTHERS = (
     Field("periods", "", "number of time buckets with calls"),
     Field("applications", "", "number of programs"),
     Field("hosts", "", "number of nodes"),
-    Field("time_share", "", "share of the view's time, from 0 to 1, as the severity takes it"),
+    Field("time_share", "", "share of the view's time, from 0 to 1, as used for the severity"),
     Field("work_share", "", "share of the view's work: operations, bytes, or what the metric says"),
     Field("count_share", "", "share of the view's operations"),
     Field("size_share", "", "share of the view's bytes"),
     Field("job_share", "", "share of the job's I/O time"),
     Field("severity", "", "degrees, from 0 to 90"),
-    Field("excess_time", "s", "seconds at stake beyond the record's share of the work"),
+    Field("excess_time", "s", "seconds in excess of the record's share of the work"),
     Field("job_processes", "", "number of processes of the job that do I/O"),
     Field("job_files", "", "number of files of the job"),
 )

@@ -181,7 +181,7 @@ def all_fields(
 
 def longest_functions(rows: pl.DataFrame, names: pl.Series, *, records: int) -> pl.Series:
     """Return the name of the function that each record spends most time in."""
-    found = [np.empty(0, np.int64)]
+    places = [np.empty(0, np.int64)]
     blocks = _blocks(records, len(names))
     for first, last in blocks:
         block = _of_block(rows, (first, last), blocks)
@@ -190,8 +190,8 @@ def longest_functions(rows: pl.DataFrame, names: pl.Series, *, records: int) -> 
         sums = np.bincount(
             place, weights=block["seconds"].to_numpy(), minlength=(last - first) * len(names)
         )
-        found.append(sums.reshape(last - first, len(names)).argmax(axis=1))
-    return names.gather(pl.Series(np.concatenate(found)[:records])).alias("function")
+        places.append(sums.reshape(last - first, len(names)).argmax(axis=1))
+    return names.gather(pl.Series(np.concatenate(places)[:records])).alias("function")
 
 
 def main_operation(fields: pl.DataFrame) -> pl.Series:

@@ -36,16 +36,16 @@ def bandwidth(
     Raises:
         NotEnoughDetailError: nothing in the trace tells bandwidth over time.
     """
-    found = _of_intervals(trace, direction) if layer is None else None
-    if found is None and trace.partitions:
-        found = _of_calls(trace, engine, direction, layer, None).get(None)
-    if found is None and "HEATMAP" in trace.counters:
-        found = _of_heat_map(trace, direction, layer)
-    if found is None:
-        found = _of_series(trace, direction)
-    if found is None:
+    series = _of_intervals(trace, direction) if layer is None else None
+    if series is None and trace.partitions:
+        series = _of_calls(trace, engine, direction, layer, None).get(None)
+    if series is None and "HEATMAP" in trace.counters:
+        series = _of_heat_map(trace, direction, layer)
+    if series is None:
+        series = _of_series(trace, direction)
+    if series is None:
         raise _lacks_calls()
-    return found
+    return series
 
 
 def bandwidth_by(
@@ -59,10 +59,10 @@ def bandwidth_by(
     """
     if key not in KEYS:
         raise UsageError(f"no key {key!r}.\nHint: there are {', '.join(KEYS)}.")
-    found = _of_calls(trace, engine, direction, layer, key) if trace.partitions else {}
-    if not found:
+    series = _of_calls(trace, engine, direction, layer, key) if trace.partitions else {}
+    if not series:
         raise _lacks_calls()
-    return found
+    return series
 
 
 def metric(trace: Trace, name: str) -> StepFunction:

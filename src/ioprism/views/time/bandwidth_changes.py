@@ -211,11 +211,11 @@ def _split(
     if column is None or key is None:
         return {None: _steps(changes, view)}
     if table is not None:
-        found = changes.join(table, on=column, how="left", nulls_equal=True)
+        joined = changes.join(table, on=column, how="left", nulls_equal=True)
         combined: View = type(view)(
             **{n: getattr(view, n) for n in view.__slots__ if n != "by"}, by=(key,)
         )
-        changes = combined.combine(found.drop(column).lazy()).collect()
+        changes = combined.combine(joined.drop(column).lazy()).collect()
     parts = changes.partition_by(key, as_dict=True, include_key=False)
     return {name: _steps(part, view) for (name,), part in parts.items()}
 

@@ -60,7 +60,7 @@ def stand_out(
     if outliers not in OUTLIERS:
         raise UsageError(f"no outlier method {outliers!r}; there are {', '.join(OUTLIERS)}.")
     if not 0.0 < tolerance <= 1.0:
-        raise UsageError(f"a tolerance of {tolerance} makes no sense: it lies between 0 and 1.")
+        raise UsageError(f"a tolerance of {tolerance} makes no sense: it must be between 0 and 1.")
     if not shares.any():
         return ()
     bins = np.flatnonzero(OUTLIERS[outliers](frequencies, shares, tolerance))

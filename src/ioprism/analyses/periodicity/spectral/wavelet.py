@@ -132,7 +132,7 @@ def _check_level(signal: Signal, level: int) -> None:
     if not 0 <= level <= most:
         raise UsageError(
             f"level {level} makes no sense for {len(signal.values)} samples: "
-            f"it lies between 0 and {most}.\nHint: leave --level out to have it chosen."
+            f"it must be between 0 and {most}.\nHint: leave --level out to have it chosen."
         )
 
 

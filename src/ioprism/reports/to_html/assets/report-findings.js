@@ -29,7 +29,7 @@ function findingCard(finding, state) {
 }
 
 function showButton(finding, state) {
-  const button = element("button", "Show on the picture");
+  const button = element("button", "Show in the charts");
   button.type = "button";
   button.dataset.show = finding.id;
   button.addEventListener("click", () => showFinding(finding, state));
@@ -75,6 +75,6 @@ function markShown(state) {
   for (const button of document.querySelectorAll("button[data-show]")) {
     const on = button.dataset.show === state.show;
     button.setAttribute("aria-pressed", String(on));
-    button.textContent = on ? "Stop showing" : "Show on the picture";
+    button.textContent = on ? "Stop showing" : "Show in the charts";
   }
 }

@@ -50,7 +50,7 @@ function sortableTable(place, { title, note, columns, rows }, state) {
       if (!wanted) return;
       const button = element("button", lines[n].cells[0].textContent, "pick");
       button.type = "button";
-      button.title = "Show its calls on the pictures";
+      button.title = "Show its calls in the charts";
       button.addEventListener("click", () => chooseRow(wanted, state));
       lines[n].cells[0].replaceChildren(button);
       lines[n].classList.toggle("chosen", isChosen(wanted, state));

@@ -95,5 +95,5 @@ function legend(place, shown, state) {
     key.style.setProperty("--tone", `rgb(${r} ${g} ${b})`);
     place.append(key);
   });
-  if (state.show) place.append(element("span", "faded: not concerned", "hint"));
+  if (state.show) place.append(element("span", "faded: not affected", "hint"));
 }

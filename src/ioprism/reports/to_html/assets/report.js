@@ -46,7 +46,7 @@ function inView(shown, state) {
   const told = (sums) => `${bins ? "" : `${count(sums.calls)} calls, `}${bytes(sums.moved)} moved, ${duration(sums.busy)} in calls`;
   const wrong = rankSpans(state.ranks) === null ? ` “${state.ranks}” names no ranks: write numbers and ranges, such as 0-3,8.` : "";
   find("ranks").setAttribute("aria-invalid", String(Boolean(wrong)));
-  find("in-view").textContent = `In view: ${clock(state.time.low)} to ${clock(state.time.high)}: ${told(all)}.${state.show ? ` Concerned: ${told(lit)}.` : ""}${wrong}`;
+  find("in-view").textContent = `In view: ${clock(state.time.low)} to ${clock(state.time.high)}: ${told(all)}.${state.show ? ` Affected: ${told(lit)}.` : ""}${wrong}`;
 }
 
 function fillChoices() {
@@ -94,12 +94,12 @@ function notices(shown) {
   const about = data.timeline, bins = about.source === "heat map";
   find("no-calls").hidden = shown.marks.count > 0 && !bins;
   find("no-calls").textContent = bins
-    ? `This log has no single calls. The pictures show Darshan's heat map: every bar is ${duration(about.width)} long and tells how much was moved in it. To see single calls, record the job with DXT_ENABLE_IO_TRACE=1.`
+    ? `This log has no single calls. The charts show Darshan's heat map: every bar is ${duration(about.width)} long and shows how much was moved in it. To see single calls, record the job with DXT_ENABLE_IO_TRACE=1.`
     : "This trace has no single calls, so there is nothing to draw over time. To see them, record the job with DXT_ENABLE_IO_TRACE=1.";
   find("coarse").hidden = !about.width || bins;
   find("coarse").textContent = data.explore
-    ? "Calls that would share a pixel are joined; zoom in to see each by itself."
-    : `${count(about.calls)} calls are too many for one page: those of a rank that begin within ${duration(about.width || 0)} are drawn as one. To see each by itself: ioprism explore.`;
+    ? "Calls that would share a pixel are drawn as one; zoom in to see each."
+    : `${count(about.calls)} calls are too many for one page: calls of a rank that begin within ${duration(about.width || 0)} are drawn as one. To see each call, use ioprism explore.`;
   for (const id of ["timeline-title", "heat-section", "concurrency-section", "sizes-section", "toolbar", "in-view"]) find(id).hidden = !shown.marks.count;
   find("bandwidth-section").hidden = !shown.marks.count && !data.rhythm;
   find("phases-section").hidden = !Object.keys(data.phases).length;

@@ -21,7 +21,7 @@ function drawParts() {
       legend.append(line);
       left += width;
     });
-    if (totals.outside > 0) figure.append(element("p", `Of the last, ${bytes(totals.outside)} moved before the first or after the last job of the list.`, "hint"));
+    if (totals.outside > 0) figure.append(element("p", `Of the latter, ${bytes(totals.outside)} were moved before the first or after the last job of the list.`, "hint"));
   }
 }
 
@@ -60,12 +60,12 @@ function drawQuestions() {
     ...sizes.flatMap((rows, number) => [count(rows[line][2]), sums[number] ? `${(100 * rows[line][2] / sums[number]).toFixed(1)} %` : "–", bytes(rows[line][3])])]));
   at("small").textContent = `Small: reads ${found.read.small}; writes ${found.write.small}.`;
   at("trend").textContent = machine.trend.sentence;
-  table(at("months"), ["month", "days recorded", "read", "change a day", "written", "change a day"], machine.trend.months.map((row) => [row[0], hours(row[1]), bytes(row[2]), change(row[4]), bytes(row[3]), change(row[5])]));
+  table(at("months"), ["month", "days recorded", "read", "change per day", "written", "change per day"], machine.trend.months.map((row) => [row[0], hours(row[1]), bytes(row[2]), change(row[4]), bytes(row[3]), change(row[5])]));
   if (machine.trend.compared) table(at("changes"), ["account", `per day in ${machine.trend.compared[0]}`, `per day in ${machine.trend.compared[1]}`], machine.trend.accounts.map((row) => [row[0], bytes(row[1]), bytes(row[2])]));
   at("interference").textContent = machine.interference.sentence;
   if (machine.interference.pairs.length) table(at("pairs"), ["application", "beside", "compared by", "times slower", "observations beside", "quiet", "hours beside", "p, corrected", "slower?"], machine.interference.pairs.map((row) => row.map((value) => typeof value === "number" ? hours(value) : value)));
   if (machine.contacts.length) table(at("contacts"), ["user", "why", "jobs", "job-hours", "hours at stake"], machine.contacts.map((row) => [row[0], row[1], count(row[2]), hours(row[3]), hours(row[4])]));
-  else at("contacts").replaceChildren(element("p", "Nobody's jobs stand out.", "hint"));
+  else at("contacts").replaceChildren(element("p", "No user's jobs stand out.", "hint"));
   unattributed();
 }
 
@@ -74,5 +74,5 @@ function unattributed() {
   const rows = load.servers.map((server, number) => [server, load.unattributed[0][number], load.unattributed[1][number]]);
   const most = rows.filter((row) => row[1] + row[2] > 0).sort((a, b) => b[1] + b[2] - a[1] - a[2]).slice(0, 8);
   if (!most.length) place.replaceChildren(element("p", "All bytes belong to jobs of the list.", "hint"));
-  else table(place, ["server", "read for nobody listed", "written for nobody listed"], most.map((row) => [row[0], bytes(row[1]), bytes(row[2])]));
+  else table(place, ["server", "read by no listed job", "written by no listed job"], most.map((row) => [row[0], bytes(row[1]), bytes(row[2])]));
 }

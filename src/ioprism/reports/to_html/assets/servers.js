@@ -39,7 +39,7 @@ function drawFacts(picked) {
   };
   add("jobs", count(picked.length), `sampled every ${data.interval} s, grid ${data.settings.grid}, windows ${data.settings.window}`);
   for (const direction of DIRECTIONS) {
-    add(`${direction} by the servers`, bytes(data.machine[direction].bytes), `all ${count(data.machine.listed)} jobs of the list and whoever else, whole record`);
+    add(`${direction} by the servers`, bytes(data.machine[direction].bytes), `all ${count(data.machine.listed)} listed jobs and everything else, over the whole time`);
     const volumes = picked.map((job) => jobs[direction].bytes[job]);
     const speeds = picked.map((job) => jobs[direction].max_bandwidth[job]);
     const top = topShare(volumes);
@@ -145,7 +145,7 @@ function drawDistributions(picked) {
 
 // With all jobs chosen, the servers' account of every job of the list; else of the chosen ones.
 function movers(place, name, picked) {
-  const columns = ["", "jobs", "read", "written", "of it shared"];
+  const columns = ["", "jobs", "read", "written", "shared part"];
   if (picked.length === ALL.length) {
     const rows = data.machine[`${name}s`].slice(0, 12);
     table(place, columns, rows.map((row) => [row[0], count(row[1]), ...row.slice(2).map(bytes)]));

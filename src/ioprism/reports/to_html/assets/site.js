@@ -39,10 +39,10 @@ function main() {
   find("line").textContent = data.line;
   for (const [name, text] of data.facts) { const pair = element("div"); pair.append(element("dt", name), element("dd", text)); find("facts").append(pair); }
   find("advice").append(...data.advice.map(adviceItem));
-  if (!data.advice.length) find("advice").replaceWith(element("p", "No job has a cause that is worth removing.", "calm"));
+  if (!data.advice.length) find("advice").replaceWith(element("p", "No job has a cause worth removing.", "calm"));
   eventLines(find("timeline"), data.events, data.span);
   find("events").append(...data.events.map((event) => element("li", event.text)));
-  if (!data.events.length) find("events").replaceWith(element("p", "Nothing that is certain.", "calm"));
+  if (!data.events.length) find("events").replaceWith(element("p", "Nothing certain.", "calm"));
   treemap(find("treemap"), data.savings, hours);
   for (const one of data.tables) sortableTable(find("tables"), one);
   document.documentElement.dataset.ready = "yes";

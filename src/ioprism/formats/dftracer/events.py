@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
+from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
 from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
@@ -28,9 +28,9 @@ from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
 from ioprism.units import format_counted
 
-WORKERS = max(1, min(8, (os.cpu_count() or 1) - 1))  # beside what is done with the calls
+CORES = os.cpu_count() or 1
+WORKERS = min(8, CORES - 1) if CORES > 2 else 0  # beside what is done with the calls
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
-PORTION = 8 * 2**20  # bytes of text parsed at once
 BATCH = 2**18  # events handed on at once
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
@@ -82,7 +82,7 @@ class DftracerPartition:
         self, source: Source, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
-        read = partial(parse, without=self._needless(source))
+        read = partial(parse, without=self._needless())
         for parsed in in_order(tasks_of(source.path, source.segments, read, Trouble())):
             damage.lines += parsed.damaged
             damage.sums += parsed.sums
@@ -90,11 +90,10 @@ class DftracerPartition:
                 yield _Events(source, self.index, damage).frame(parsed, pointers)
         _report(source.path.name, damage, warn)
 
-    def _needless(self, source: Source) -> frozenset[str]:
+    def _needless(self) -> frozenset[str]:
         """What the survey has read already, or has seen that there is none of."""
         paths = () if len(self.index.by_path) else ("fname",)
-        alone = ("pid", "tid") if source.processes.height == 1 else ()
-        return frozenset(("hostname", *paths, *alone))
+        return frozenset(("hostname", *paths))
 
 
 @dataclass(slots=True)
@@ -201,9 +200,9 @@ def tasks_of(
     for segment in segments:
         text = pieces(chunks(path, trouble, start=segment.start, stop=segment.stop), trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(_read_each, read, _portions(text))
+            yield partial(_read_each, read, portions(text))
         else:
-            for portion in _portions(text):
+            for portion in portions(text):
                 yield partial(_read_each, read, [list(portion)])
 
 
@@ -213,22 +212,15 @@ def _read_each(
     return [read(portion) for portion in portions]
 
 
-def _portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """Cut a text into portions, each of which has to be read before the next."""
-    for piece in text:
-        yield _portion(piece, text)
-
-
-def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    size = len(first)
-    while size < PORTION and (piece := next(rest, None)) is not None:
-        size += len(piece)
-        yield piece
-
-
 def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
-    """Run tasks in threads, a few ahead of what is asked for, and keep their order."""
+    """Run tasks in threads, a few ahead of what is asked for, and keep their order.
+
+    Two cores are busy without them, and what waits takes memory.
+    """
+    if not WORKERS:
+        for task in tasks:
+            yield from task()
+        return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
         running: deque[Future[list[Parsed]]] = deque()
         for task in tasks:
@@ -284,7 +276,7 @@ class _Events:
                 "file": _nullable(file, UNKNOWN).cast(pl.UInt32),
                 "layer": kinds["layer"].cast(pl.UInt8).cat.to(Layer),
                 "operation": kinds["operation"].cast(pl.UInt8).cat.to(Operation),
-                "function": calls["name"].cast(pl.Categorical()),
+                "function": calls["name"],
                 "collective": unknown,
                 "nonblocking": unknown,
                 "offset": _nullable(offset, UNKNOWN),
@@ -338,15 +330,18 @@ def _looked_up(names: pl.DataFrame, table: pl.DataFrame) -> pl.Series:
 
 def _kinds(calls: pl.DataFrame) -> pl.DataFrame:
     """What each call is and does, as numbers."""
-    pairs = calls.select("name", pl.col("cat").fill_null(""))
-    known = pairs.unique()
-    kinds = [kind_of(name, category) for name, category in known.rows()]
-    table = known.with_columns(
+    names, categories = (calls[key].to_physical().cast(pl.Int64) for key in ("name", "cat"))
+    key = names + categories.fill_null(-1) * 2**32
+    first = key.arg_unique()
+    kinds = [
+        kind_of(name, category or "") for name, category in calls[first, ["name", "cat"]].rows()
+    ]
+    table = pl.DataFrame({"key": key[first]}).with_columns(
         layer=pl.Series([kind.layer_code for kind in kinds], dtype=pl.Int64),
         operation=pl.Series([kind.operation_code for kind in kinds], dtype=pl.Int64),
         positional=pl.Series([kind.positional for kind in kinds], dtype=pl.Boolean),
     )
-    return pairs.join(table, on=["name", "cat"], how="left", maintain_order="left")
+    return pl.DataFrame({"key": key}).join(table, on="key", how="left", maintain_order="left")
 
 
 def kind_of(name: str, category: str) -> Call:

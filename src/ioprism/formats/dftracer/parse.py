@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import polars as pl
 
@@ -19,10 +20,14 @@ REQUIRED = ("name", "ts", "dur", "pid", "tid")
 NUMBERS = ("ret", "count", "offset", "whence", "flags", "size")
 EVENT, COUNTER, METADATA = ["X", "1"], ["C", "3"], ["M", "4"]
 
+CODED_TEXT = pl.Categorical(pl.Categories("dftracer", "ioprism"))  # forgotten with the trace
 _TOP = {"name": "VARCHAR", "cat": "VARCHAR", "pid": "BIGINT", "tid": "BIGINT", "ts": "BIGINT",
         "dur": "BIGINT", "ph": "VARCHAR"}  # fmt: skip
 _OF_CALLS = dict.fromkeys((*NUMBERS, "dft_cnt"), "BIGINT") | dict.fromkeys(
     ("fhash", "hostname", "fname"), "VARCHAR"
+)
+_CODED = dict.fromkeys(("name", "cat", "ph"), pl.Categorical()) | dict.fromkeys(
+    ("fhash", "fname"), CODED_TEXT
 )
 _OF_SUMS = dict.fromkeys(("dft_cnt", "ret_sum", "dur_sum", "ret", "dur"), "BIGINT")
 
@@ -36,7 +41,8 @@ class Parsed:
     @cached_property
     def is_call(self) -> pl.Series:
         """Which rows are calls, and have all that a call needs."""
-        calls = self.rows["ph"].is_in(EVENT).fill_null(False)
+        phase = self.rows["ph"]
+        calls = reduce(or_, (phase == one for one in EVENT)).fill_null(False)
         for name in set(REQUIRED).intersection(self.rows.columns):
             if self.rows[name].null_count():
                 calls &= self.rows[name].is_not_null()
@@ -50,7 +56,7 @@ class Parsed:
     @cached_property
     def others(self) -> pl.DataFrame:
         """Lines that are no calls."""
-        return self.rows.filter(~self.is_call)
+        return self.rows.filter(~self.is_call).cast({"ph": pl.String})
 
     @property
     def counters(self) -> pl.DataFrame:
@@ -76,7 +82,7 @@ def parse(text: Iterable[bytes], *, without: Collection[str] = ()) -> Parsed:
 def parse_sums(text: Iterable[bytes]) -> pl.DataFrame:
     """Read all lines of a text as sums of the aggregated mode, without those that are none."""
     rows = _rows(text, _OF_SUMS, renamed={"dur": "dur_one", "ret": "ret_one"})
-    return rows.filter(pl.col("ph").is_in(COUNTER) & pl.col("dft_cnt").is_not_null())
+    return rows.filter(pl.col("ph").cast(pl.String).is_in(COUNTER), pl.col("dft_cnt").is_not_null())
 
 
 def _rows(
@@ -93,7 +99,8 @@ def _rows(
     columns = {key: kind for key, kind in _TOP.items() if key not in without}
     columns["args"] = f"STRUCT({inner})"
     table = read_lines(filter(None, map(_plain, text)), columns, longest=LONGEST_OBJECT)
-    return table.drop("args").hstack(table["args"].struct.unnest().rename(renamed or {}))
+    rows = table.drop("args").hstack(table["args"].struct.unnest().rename(renamed or {}))
+    return rows.cast({key: kind for key, kind in _CODED.items() if key in rows.columns})
 
 
 HEAD = 65536  # bytes that show how lines end

@@ -14,7 +14,7 @@ import polars as pl
 
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
+from ioprism.formats.dftracer.offsets import moved_bytes, numbers_of, offsets, pointer_key
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.file_pointer import (
@@ -259,9 +259,10 @@ class _Events:
         file = self._files(calls)
         process, rank = self._processes(calls)
         layer, operation = kinds["layer"].to_numpy(), kinds["operation"].to_numpy()
-        moved = moved_bytes(calls, layer, operation)
+        numbers = numbers_of(calls)
+        moved = moved_bytes(numbers, layer, operation)
         offset = offsets(
-            calls, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
+            numbers, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
             moved, pointers,
         )  # fmt: skip
         self._count(calls, operation, file, moved)

@@ -56,7 +56,8 @@ class Parsed:
     @cached_property
     def others(self) -> pl.DataFrame:
         """Lines that are no calls."""
-        return self.rows.filter(~self.is_call).cast({"ph": pl.String})
+        rest = self.rows.clear() if self.is_call.all() else self.rows.filter(~self.is_call)
+        return rest.cast({"ph": pl.String})
 
     @property
     def counters(self) -> pl.DataFrame:

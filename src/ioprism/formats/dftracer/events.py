@@ -38,6 +38,9 @@ _OWN = "dftracer"  # events that DFTracer writes about itself
 _DATA = OPERATIONS.index("write")  # reads and writes come first
 
 
+Task = Callable[[], Iterable[Parsed]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
     """How the trace numbers its files."""
@@ -195,24 +198,18 @@ def tasks_of(
     segments: Sequence[Segment],
     read: Callable[[Iterable[bytes]], Parsed],
     trouble: Trouble,
-) -> Iterator[Callable[[], list[Parsed]]]:
+) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
         text = pieces(chunks(path, trouble, start=segment.start, stop=segment.stop), trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(_read_each, read, portions(text))
+            yield partial(map, read, portions(text))
         else:
             for portion in portions(text):
-                yield partial(_read_each, read, [list(portion)])
+                yield partial(map, read, [list(portion)])
 
 
-def _read_each(
-    read: Callable[[Iterable[bytes]], Parsed], portions: Iterable[Iterable[bytes]]
-) -> list[Parsed]:
-    return [read(portion) for portion in portions]
-
-
-def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
+def in_order(tasks: Iterator[Task]) -> Iterator[Parsed]:
     """Run tasks in threads, a few ahead of what is asked for, and keep their order.
 
     Two cores are busy without them, and what waits takes memory.
@@ -224,11 +221,15 @@ def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
         running: deque[Future[list[Parsed]]] = deque()
         for task in tasks:
-            running.append(pool.submit(task))
+            running.append(pool.submit(_done, task))
             if len(running) > WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
+
+
+def _done(task: Task) -> list[Parsed]:
+    return list(task())
 
 
 def _report(name: str, damage: _Damage, warn: Warn) -> None:

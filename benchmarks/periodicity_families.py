@@ -1,7 +1,7 @@
 """Families of streams with and without rhythm: how often the answer is right, offline and live.
 
 "right" is within 5 % for streams with a rhythm, and "no period" for the others. "p <= 0.01" is
-the share called periodic at that level, "within 40 bursts" the same of a live job at any moment.
+the share called periodic at that level, "live called" that of live jobs, at any moment.
 `IOPRISM_BENCH_STREAMS` sets how many streams of each family are drawn (200 by default).
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.more_rhythm_families import MORE_WITH_RHYTHM, MORE_WITHOUT_RHYTHM
 from benchmarks.peers import row
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
 from ioprism.analyses.periodicity.detect import period
@@ -37,7 +38,7 @@ class Score:
 def main() -> None:
     row("", "right", "p <= 0.01", "called", "live right", "live called", widths=WIDTHS)
     rights = []
-    for families in (WITHOUT_RHYTHM, WITH_RHYTHM):
+    for families in (WITHOUT_RHYTHM, MORE_WITHOUT_RHYTHM, WITH_RHYTHM, MORE_WITH_RHYTHM):
         for name, family in families.items():
             offline, live = offline_score(family, STREAMS), live_score(family, STREAMS)
             rights.append(offline.right)

@@ -5,7 +5,8 @@ A sender in a process of its own pushes messages of 100 intervals over a loopbac
 that counts it in, by its own histogram; the other latencies are from sending it to a subscriber's
 having that prediction, so both sockets, and whatever else the machine does, are part of them.
 Memory is that after a third of the load, and at its end.
-`IOPRISM_BENCH_SECONDS` sets the length of the load (10 by default, 60 for the claim).
+`IOPRISM_BENCH_SECONDS` sets the length of the load (10 by default, 60 for the claim);
+`python -m benchmarks.watch guarded` measures only the two ways that keep others out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -27,6 +29,7 @@ import psutil
 import zmq
 
 from benchmarks.peers import OURS, peer, row
+from ioprism.service.keys import client_keys, make_keys
 
 SECONDS = float(os.environ.get("IOPRISM_BENCH_SECONDS", "10"))
 IDLE_SECONDS = 5.0
@@ -37,8 +40,10 @@ FTIO_ADDRESS = "tcp://127.0.0.1:5599"
 
 SENDER = """
 import sys, time
+from pathlib import Path
 import msgpack, numpy as np, zmq
-address, log = sys.argv[1], sys.argv[5]
+from ioprism.service.keys import client_keys
+address, log, keys = sys.argv[1], sys.argv[5], sys.argv[6]
 rate, seconds, jobs = float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 SIZE, PERIOD, TICK = 100, 5.0, 0.001
 KEYS = ("b", "ts", "te")
@@ -64,6 +69,8 @@ messages = [Message(job) for job in range(jobs)]
 told = msgpack.unpackb(messages[-1].at(2.0))
 assert told["ts"][0] == 2.0 and told["te"][-1] == 2.0 + offsets[-1] + each
 socket = zmq.Context().socket(zmq.PUSH)
+if keys:
+    client_keys(Path(keys)).use(socket)
 socket.connect(address)
 count = int(rate * seconds)
 sent = np.zeros(count)
@@ -83,22 +90,46 @@ socket.close(linger=10000)
 
 def main() -> None:
     row("", "messages/s", "arrival p99", "p50", "p99", "longest", "CPU", "memory", widths=WIDTHS)
+    if "guarded" in sys.argv:
+        guarded()
+        return
     load("one job", rate=10_000, seconds=SECONDS, jobs=1)
+    guarded()
     load("1,000 jobs", rate=1_000, seconds=SECONDS, jobs=1000)
     idle()
     beside_ftio()
 
 
-def load(name: str, *, rate: float, seconds: float, jobs: int) -> None:
+def guarded() -> None:
+    """Print the same load through a file of one's own, and encrypted with keys."""
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder) / "keys"
+        make_keys(keys)
+        load("one job, own file", rate=10_000, seconds=SECONDS, jobs=1, file=Path(folder) / "a")
+        load("one job, keys", rate=10_000, seconds=SECONDS, jobs=1, keys=keys)
+
+
+def load(
+    name: str,
+    *,
+    rate: float,
+    seconds: float,
+    jobs: int,
+    file: Path | None = None,
+    keys: Path | None = None,
+) -> None:
     """Send at a rate and print how long predictions take."""
+    published = f"ipc://{file}-out" if file else "tcp://127.0.0.1:*"
     with (
         tempfile.TemporaryDirectory() as folder,
-        watching("--publish", "tcp://127.0.0.1:*", "--http", "0") as (service, places),
+        watching("--publish", published, "--http", "0", file=file, keys=keys) as (service, places),
     ):
         log = Path(folder) / "sent.npy"
         before = _used(service.pid)
-        sender = _sender(places["messages"], rate=rate, seconds=seconds, jobs=jobs, log=log)
-        heard, memory = _heard(places["predictions"], service.pid, until=sender)
+        sender = _sender(
+            places["messages"], rate=rate, seconds=seconds, jobs=jobs, log=log, keys=keys
+        )
+        heard, memory = _heard(places["predictions"], service.pid, until=sender, keys=keys)
         cpu = _used(service.pid) - before
         took = float(sender.communicate()[0])
         latency = _latencies(np.load(log), heard, jobs)
@@ -115,9 +146,10 @@ def load(name: str, *, rate: float, seconds: float, jobs: int) -> None:
 
 
 def _sender(
-    address: str, *, rate: float, seconds: float, jobs: int, log: Path
+    address: str, *, rate: float, seconds: float, jobs: int, log: Path, keys: Path | None = None
 ) -> subprocess.Popen[str]:
-    command = [str(OURS), "-c", SENDER, address, str(rate), str(seconds), str(jobs), str(log)]
+    given = (address, rate, seconds, jobs, log, keys or "")
+    command = [str(OURS), "-c", SENDER, *map(str, given)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -231,10 +263,13 @@ def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float
 
 
 @contextmanager
-def watching(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """Run `ioprism watch` on a free port; yield it and where it listens."""
-    plain = ("--zmq", "tcp://127.0.0.1:*", "--unprotected")
-    command = [str(OURS), "-m", "ioprism", "watch", *plain, *options]
+def watching(
+    *options: str, file: Path | None = None, keys: Path | None = None
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """Run `ioprism watch` on a free port, or on a file; yield it and where it listens."""
+    address = f"ipc://{file}" if file else "tcp://127.0.0.1:*"
+    access = ["--keys", str(keys)] if keys else [] if file else ["--unprotected"]
+    command = [str(OURS), "-m", "ioprism", "watch", "--zmq", address, *access, *options]
     service = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -276,7 +311,7 @@ def _memory(pid: int) -> int:
 
 
 def _heard(
-    address: str, service: int, *, until: subprocess.Popen[str]
+    address: str, service: int, *, until: subprocess.Popen[str], keys: Path | None
 ) -> tuple[list[tuple[float, str, int]], list[int]]:
     """Subscribe until the sender is done.
 
@@ -288,6 +323,8 @@ def _heard(
     socket = context.socket(zmq.SUB)
     socket.setsockopt(zmq.SUBSCRIBE, b"")
     socket.setsockopt(zmq.RCVHWM, 0)
+    if keys is not None:
+        client_keys(keys).use(socket)
     socket.connect(address)
     heard: list[tuple[float, bytes]] = []
     memory = [_memory(service)]

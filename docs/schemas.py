@@ -97,22 +97,6 @@ FINDING = of(
 )
 NOT_CHECKED = each(of(NotChecked))
 FINDINGS = keys({"findings": each(FINDING), "not_checked": NOT_CHECKED})
-JUDGED = joined(
-    keys({
-        "job": keys({
-            "job_id": maybe(TEXT), "executable": maybe(TEXT), "ranks": maybe(WHOLE),
-            "runtime": maybe(NUMBER), "start_time": maybe(NUMBER),
-        }),
-        "levels": said(named(WHOLE), "how many findings of each level"),
-    }),
-    FINDINGS,
-    keys({"slowest_rank": maybe(of(SlowestRank))}),
-)  # fmt: skip
-MANY_JUDGED = keys({
-    "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
-    "jobs": each(joined(keys({"paths": each(TEXT), "warnings": each(TEXT)}), JUDGED)),
-    "failures": each(TEXT),
-})  # fmt: skip
 
 CAUSE = of(
     diagnosis.Cause,
@@ -123,6 +107,24 @@ DIAGNOSE = joined(
     of(diagnosis.Diagnosis, without=("stages",), causes=said(each(CAUSE), "largest saving first")),
     keys({}, stages=of(diagnosis.Diagnosis)["properties"]["stages"]),
 )
+JUDGED = joined(
+    keys({
+        "job": keys({
+            "job_id": maybe(TEXT), "executable": maybe(TEXT), "ranks": maybe(WHOLE),
+            "runtime": maybe(NUMBER), "start_time": maybe(NUMBER),
+        }),
+        "levels": said(named(WHOLE), "how many findings of each level"),
+    }),
+    FINDINGS,
+    keys({"slowest_rank": maybe(of(SlowestRank))},
+         held_up=said(of(diagnosis.HeldUp), "of one job: how long I/O holds it up"),
+         causes=said(each(CAUSE), "of one job: as `diagnose` has them")),
+)  # fmt: skip
+MANY_JUDGED = keys({
+    "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
+    "jobs": each(joined(keys({"paths": each(TEXT), "warnings": each(TEXT)}), JUDGED)),
+    "failures": each(TEXT),
+})  # fmt: skip
 
 BOTTLENECK = of(
     Bottleneck,

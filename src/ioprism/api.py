@@ -124,11 +124,11 @@ def insights(
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
     from ioprism.analyses.evidence import evidence_of_trace
     from ioprism.engine.memory import in_memory
-    from ioprism.pipeline.insights import judged_trace
+    from ioprism.pipeline.insights import explained_trace
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
-    return judged_trace(evidence, held, engine)
+    return explained_trace(evidence, held, engine)
 
 
 def phases(

@@ -84,6 +84,9 @@ class Thresholds:
     collective_operations: float = _limit(
         0.5, "share of MPI-IO calls that are collective: collective use from here on", source=PEER
     )
+    collective_storage: float = _limit(
+        0.1, "share of the time in collective calls below which storage is not what they wait for"
+    )
     aggregator_share: float = _limit(
         0.9, "share of a collective file's bytes that pass through one rank"
     )
@@ -149,6 +152,9 @@ class PhaseSettings:
             )
 
 
+LARGEST = 2**20  # bytes of a file of thresholds; nobody writes so many, a device has no end
+
+
 def read_thresholds(path: Path) -> Thresholds:
     """Read a TOML file of `name = number`; what it does not name keeps its default.
 
@@ -158,7 +164,8 @@ def read_thresholds(path: Path) -> Thresholds:
     import tomllib
 
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            given = tomllib.loads(file.read(LARGEST).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(
             f"{path}: this is not TOML ({error}).\nHint: write lines such as small_requests = 0.2"

@@ -15,6 +15,11 @@ def printable(text: str) -> str:
     return "".join(map(_shown, text))
 
 
+def harmless(text: str) -> str:
+    """Do the same to each line of a text."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def _shown(character: str) -> str:
     if unicodedata.category(character) not in _DANGEROUS:
         return character

@@ -10,6 +10,7 @@ from ioprism.errors import UsageError
 _DECIMAL = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPE]?)(I?)B?\s*", re.IGNORECASE)
+LARGEST = 2**63 - 1  # bytes that libraries can count
 
 
 def parse_bytes(text: str) -> int:
@@ -23,7 +24,10 @@ def parse_bytes(text: str) -> int:
         raise UsageError(f"{text!r} is not a size.\nHint: write for example 4096, 512MB or 4MiB.")
     number, prefix, binary = match.groups()
     scale = (_BINARY if binary else _DECIMAL)[prefix.upper()]
-    return round(float(number) * scale)
+    size = round(float(number) * scale)
+    if size > LARGEST:
+        raise UsageError(f"{text!r} is more than any machine has.\nHint: check its unit.")
+    return size
 
 
 def format_bytes(size: float | None) -> str:

@@ -96,6 +96,24 @@ def test_debug_is_understood_before_and_behind_a_command() -> None:
         assert "no such file" in str(result.exception)
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
+@pytest.mark.parametrize(
+    "option",
+    ["phases --gap", "period --tolerance", "bottlenecks --threshold", "bottlenecks --time-bucket"],
+)
+def test_a_number_that_is_none_is_refused(option: str, number: str) -> None:
+    command, name = option.split()
+    result = CliRunner().invoke(main, [command, str(LOG), f"{name}={number}"])
+
+    assert result.exit_code == 2 and "is not a finite number" in result.stderr
+
+
+def test_an_empty_argument_is_not_the_folder_one_is_in() -> None:
+    result = CliRunner().invoke(main, ["characterise", ""])
+
+    assert result.exit_code == 2 and "an argument is empty" in result.stderr
+
+
 def test_a_closed_output_is_one_message() -> None:
     code, said = shell("formats >&-")
 
@@ -137,6 +155,37 @@ def test_what_native_code_prints_does_not_reach_the_terminal() -> None:
 
     assert b"panicked" not in hidden.stderr
     assert b"panicked" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("deed", "said", "code"),
+    [
+        ("os.abort()", "Error: a library gave up: Aborted.\nHint: say --debug", 6),
+        ("os.write(2, b'a panic\\nmemory allocation failed'); os.abort()",
+         "Error: a library gave up: memory allocation failed.\nHint: --memory-limit", 6),
+        ("os.write(2, b'\\x1b[31mbad free'); os.abort()",
+         "Error: a library gave up: \\x1b[31mbad free.\nHint: say --debug", 6),
+        ("ctypes.string_at(0)", "Error: a library gave up: Segmentation fault.\nHint:", 11),
+        ("os.write(2, b'only noise')", "", 0),
+    ],
+    ids=["abort", "no memory", "last words", "bad address", "noise"],
+)  # fmt: skip
+def test_native_code_that_ends_the_process_is_one_message(deed: str, said: str, code: int) -> None:
+    program = (
+        "import ctypes, os, sys; sys.argv = ['ioprism', 'formats', *sys.argv[1:]];"
+        "from ioprism.cli import formats;"
+        f"formats.formats.callback = lambda *a, **k: ({deed.replace('; ', ', ')});"
+        "from ioprism.__main__ import main; main()"
+    )
+    hidden = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    shown = subprocess.run(
+        [sys.executable, "-c", program, "--debug"], capture_output=True, text=True
+    )
+
+    assert hidden.returncode == code
+    assert hidden.stderr.startswith(said) and hidden.stderr.count("\n") == (2 if said else 0)
+    if "write" in deed:
+        assert shown.stderr.rstrip().endswith(("failed", "bad free", "only noise"))
 
 
 def test_a_damaged_store_of_runs_is_one_message(tmp_path: Path) -> None:

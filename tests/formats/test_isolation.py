@@ -26,7 +26,9 @@ def test_nothing_is_imported_from_where_the_user_is(
     ("code", "message"),
     [
         ("raise ValueError('why')", "ValueError: why"),
-        ("import os; os.abort()", "reading it crashes the library"),
+        ("import os; os.abort()", r"reading it crashes the library \(SIGABRT\)"),
+        ("import os; os.write(2, b'bad free'); os.abort()", r"library \(SIGABRT: bad free\)"),
+        ("raise SystemExit(3)", "it ended with 3"),
         ("while True: pass", "still running after 2 s"),
     ],
 )

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tomllib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from ioprism.model.usage import FileFacts, Striping
+from ioprism.rules.causes.wording import FOLDER as CAUSE_TEXTS
+from ioprism.rules.causes.wording import fill
 from ioprism.rules.circumstances import circumstances, log_values
 from ioprism.rules.registry import RULES, judge
 from ioprism.rules.wording import SNIPPETS, texts
@@ -18,6 +22,9 @@ from tests.rules.jobs import evidence as job
 
 HEADERS = Path(__file__).parent / "headers"
 VALUES = log_values(job(usage("posix", Entry(write=moves(4)))), [], "write")
+SYNTAX = ("-std=gnu11", "-fsyntax-only", "-x", "c")
+STRICT = ("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types",
+          "-Werror=int-conversion")  # fmt: skip
 C_SNIPPETS = sorted(SNIPPETS.glob("*.c"))
 # What a program has around a snippet, by what its name begins with.
 AROUND = {
@@ -46,31 +53,95 @@ def program(snippet: Path) -> str:
     return f"#include <stddef.h>\n#include <{header}>\n{main}"
 
 
+@cache
+def library_flags(header: str, needs: str = "1") -> tuple[str, ...] | None:
+    """How `mpicc` finds a real header that holds to a condition; None: there is none here."""
+    if shutil.which("mpicc") is None:
+        return None
+    for package in ("", "hdf5-mpich", "hdf5-openmpi", "pnetcdf"):
+        flags = _run(["pkg-config", "--cflags", package]).stdout.split() if package else []
+        probe = f"#include <{header}>\n#if !({needs})\n#error too old\n#endif\n"
+        if not _run(["mpicc", *flags, *SYNTAX, "-"], probe).returncode:
+            return tuple(flags)
+    return None
+
+
+def _run(command: list[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    if shutil.which(command[0]) is None:
+        return subprocess.CompletedProcess(command, 127, "", "")
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def compiled(source: str, header: str) -> subprocess.CompletedProcess[str]:
+    """Check a program against the library's own headers, or against ours where it is missing."""
+    new = "H5_VERSION_GE(1, 14, 0)" if "subfiling" in source else "1"
+    flags = library_flags(header, new)
+    command = ["gcc", "-I", str(HEADERS)] if flags is None else ["mpicc", *flags]
+    return _run([*command, *SYNTAX, *STRICT, "-"], source)
+
+
+needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler")
+needs_shell = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no shell")
+
+
 @pytest.mark.parametrize("snippet", C_SNIPPETS, ids=lambda path: path.name)
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler")
-def test_every_snippet_of_c_compiles(snippet: Path, tmp_path: Path) -> None:
-    source = tmp_path / "snippet.c"
-    source.write_text(program(snippet))
-    compiler = shutil.which("mpicc")
-    own = "mpi.h" in program(snippet) and compiler is not None
-    command = (
-        [
-            compiler or "",
-        ]
-        if own
-        else ["gcc", "-I", str(HEADERS)]
-    )
-    done = subprocess.run(
-        [*command, "-std=gnu11", "-fsyntax-only", "-Werror=implicit-function-declaration",
-         "-Werror=incompatible-pointer-types", str(source)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+@needs_compiler
+def test_every_snippet_of_c_compiles(snippet: Path) -> None:
+    header, _ = AROUND.get(snippet.name.split("-")[0], MPI)
+    done = compiled(program(snippet), header)
 
     assert done.returncode == 0, done.stderr
 
 
+CAUSE_CODE = [
+    pytest.param(entry["code"], id=f"{file.stem}-{number}")
+    for file in sorted(CAUSE_TEXTS.glob("*.toml"))
+    for number, entry in enumerate(tomllib.loads(file.read_text()).get("recommendation", ()))
+    if "code" in entry
+]
+# What a program has around the code of a cause.
+DECLARED = {
+    "mpi.h": "MPI_Info info; MPI_File file; MPI_Offset offset; MPI_Datatype type; int count, rank,"
+    " size; char *path; void *buffer;",
+    "hdf5.h": "hid_t access, transfer, create; hsize_t *dims; int rank;",
+    "pnetcdf.h": "int file, variable; MPI_Offset *start, *count; float *values;",
+    "stdio.h": "FILE *stream;",
+}
+
+
+def header_of(code: str) -> str:
+    marks = {"H5": "hdf5.h", "ncmpi_": "pnetcdf.h", "MPI_": "mpi.h"}
+    return next((header for mark, header in marks.items() if mark in code), "stdio.h")
+
+
+def is_python(code: str) -> bool:
+    return code.startswith(("data =", "DataLoader(", "h5py.", "open("))
+
+
+@pytest.mark.parametrize("code", CAUSE_CODE)
+@needs_compiler
+@needs_shell
+def test_every_snippet_of_a_cause_compiles_or_parses(code: str) -> None:
+    values = dict.fromkeys(("nodes", "targets", "stripe_bytes"), "4")
+    text = fill(code, {**values, "stripe_short": "1M", "directory": "/scratch", "host": "node1",
+                       "other_targets": "1,2"})  # fmt: skip
+    if is_python(text):
+        compile(text, "snippet", "exec")
+    elif ");" in text:
+        header = header_of(text)
+        includes = f"#include <unistd.h>\n#include <{header}>\n#include <stdio.h>\n"
+        declared = DECLARED[header]
+        if " read(" in text:  # of a file that MPI does not know
+            declared = declared.replace("MPI_File file", "int file")
+        done = compiled(f"{includes}void snippet(void) {{\n{declared}\n{text}\n}}", header)
+        assert done.returncode == 0, done.stderr
+    else:
+        done = _run(["bash", "-n"], text)
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("snippet", sorted(SNIPPETS.glob("*.sh")), ids=lambda path: path.name)
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no shell")
+@needs_shell
 def test_every_snippet_of_a_shell_parses(snippet: Path) -> None:
     done = subprocess.run(
         ["bash", "-n"], input=filled(snippet), capture_output=True, text=True, check=False

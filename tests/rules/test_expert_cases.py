@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import ioprism
-from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.alignment import by_stripes
+from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.schema import FILES
@@ -73,7 +74,8 @@ def test_an_estimate_from_counters_says_so() -> None:
     entry = Entry(write=moves(100, small=50, seconds=10.0))
     finding = of(judge(evidence(usage("posix", entry))), "small-writes")
 
-    assert finding.seconds_at_stake == pytest.approx(5.0)
+    # 100 requests of which each costs 1 MiB, and 400 MiB that long ones move.
+    assert finding.seconds_at_stake == pytest.approx(10.0 * 50 / 500)
     assert finding.evidence["estimated"] == 1
 
 
@@ -221,7 +223,7 @@ def test_flushes_of_streams_are_no_sync_storm() -> None:
 
 def striped_trace(offset: int, size: int) -> Trace:
     rows = [{"start": n * 0.1, "seconds": 0.09, "bytes": size, "offset": offset + n * size,
-             "operation": "write"} for n in range(100)]  # fmt: skip
+             "operation": "write", "process": n % 2} for n in range(100)]  # fmt: skip
     trace = trace_of(calls(rows), paths=["/lustre/a"])
     layout: dict[str, Any] = {
         "stripe_size": MIB,
@@ -249,7 +251,10 @@ def test_a_long_read_may_begin_anywhere(size: int, off: bool) -> None:
     rows = [{"start": n * 0.1, "seconds": 0.09, "bytes": size, "offset": 100 + n * size}
             for n in range(100)]  # fmt: skip
 
-    assert ("misaligned-file" in serious(ioprism.insights(trace_of(calls(rows))))) == off
+    found = ioprism.insights(trace_of(calls(rows)))
+
+    assert ("misaligned-file" in {finding.code for finding in found.findings}) == off
+    assert "misaligned-file" not in serious(found)  # reads do not wait for each other
 
 
 def test_one_phase_tells_nothing_of_phases() -> None:
@@ -292,9 +297,76 @@ def test_the_title_of_slow_ranks_and_their_rows_tell_the_same_time() -> None:
                    spread={"slowest": 5, "slowest_seconds": 683.0})  # fmt: skip
     found = judge(evidence(usage("posix", *own, joined), ranks=8, runtime=800.0))
 
-    for code in ("stragglers", "rank-time-imbalance"):
-        told = of(found, code)
-        assert told.evidence["slowest"] == max(row["time"] for row in told.details)  # type: ignore[type-var]
+    told = of(found, "stragglers")
+    assert told.evidence["slowest"] == max(row["time"] for row in told.details)  # type: ignore[type-var]
+
+
+def test_a_file_that_some_ranks_are_long_in_is_told_once() -> None:
+    joined = Entry(0, -1, write=moves(8, 64 * MIB, 80.0),
+                   spread={"slowest": 5, "slowest_seconds": 40.0})  # fmt: skip
+    codes = {f.code for f in judge(evidence(usage("posix", joined), ranks=8)).findings}
+
+    assert "shared-file-time-imbalance" in codes
+    assert "rank-time-imbalance" not in codes
+
+
+def test_the_log_of_one_rank_says_nothing_of_the_balance_of_ranks() -> None:
+    killed = evidence(usage("posix", Entry(write=moves(100))), ranks=2, format="darshan")
+    codes = {f.code for f in judge(killed).findings}
+
+    assert "rank-0-heavy" not in codes
+    assert "rank-0-heavy" in {one.code for one in judge(killed).not_checked}
+    assert "rank-0-heavy" in {f.code for f in judge(replace(killed, logs=2)).findings}
+
+
+def test_what_is_written_anew_may_be_read_anew() -> None:
+    """A benchmark with two repetitions: each writes all of the file, and reads all of it."""
+    twice = moves(200, MIB, 10.0, extent=100 * MIB)
+    again = {**twice, "begin": 50.0}
+
+    def found(written: dict[str, Any]) -> set[str]:
+        entry = Entry(read=again, write=written, opens=4)
+        return {finding.code for finding in judge(evidence(usage("posix", entry))).findings}
+
+    assert "redundant-reads" not in found(twice)
+    assert "redundant-reads" in found(moves(100, MIB, 10.0))
+
+
+def test_the_slowest_rank_of_a_joined_record_counts_not_the_mean_one() -> None:
+    entry = Entry(rank=-1, write=moves(1000, 4096, 80.0),
+                  spread={"slowest": 3, "slowest_seconds": 60.0})  # fmt: skip
+    finding = of(judge(evidence(usage("posix", entry))), "small-writes")
+
+    assert finding.seconds_at_stake == pytest.approx(60.0)
+
+
+def test_long_requests_lose_little_by_crossing_stripes() -> None:
+    entries = [Entry(rank=r, write=moves(100, 128 * MIB, 90.0), misaligned=100) for r in (0, 1)]
+    striping = {0: Striping(MIB, [1, 2, 3])}
+    finding = of(judge(evidence(usage("posix", *entries), striping=striping)), "misaligned-file")
+
+    assert finding.seconds_at_stake == pytest.approx(90.0 * 2 / 128)
+
+
+@pytest.mark.parametrize(
+    ("size", "block", "off", "crossing"),
+    [
+        (64 * 1024, 4096, 0, 0),  # sixteen of them fill a stripe
+        (64 * 1024, MIB, 100, 6),  # off the block: one of sixteen crosses
+        (MIB, MIB, 0, 0),
+        (MIB, MIB, 100, 100),
+        (3 * MIB, 4 * MIB, 75, 75),  # the block is not what the file is striped by
+        (3 * MIB // 2, 4096, 0, 100),  # on the block, and yet across stripes
+        (47_008, 4096, 100, 4),
+    ],
+)
+def test_counters_are_judged_by_the_stripes_where_the_layout_is_known(
+    size: int, block: int, off: int, crossing: int
+) -> None:
+    plain = usage("posix", Entry(write=moves(100, size), misaligned=off))
+    counted = replace(plain, alignment=[block], common_sizes=[([size], [100])])
+
+    assert by_stripes(counted, {0: Striping(MIB, [1, 2])}).misaligned == [crossing]
 
 
 def test_a_killed_job_has_a_slowest_rank_too() -> None:
@@ -306,3 +378,12 @@ def test_a_killed_job_has_a_slowest_rank_too() -> None:
 
     assert slowest is not None
     assert slowest.seconds == pytest.approx(2.0)
+
+
+def test_opens_that_wait_for_the_other_end_of_a_pipe_are_no_metadata_load() -> None:
+    """Two messages of 40 bytes, and 1,400 s in two opens: no storage is that slow."""
+    pipe = usage("posix", Entry(write=moves(2, 20, 0.0), metadata_seconds=1400.0, opens=2))
+    slow = usage("posix", Entry(write=moves(2, 20, 0.0), metadata_seconds=1400.0, opens=20_000))
+
+    assert without_pipes(pipe).metadata_seconds == [0.0]
+    assert without_pipes(slow).metadata_seconds == [1400.0]

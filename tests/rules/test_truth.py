@@ -55,7 +55,7 @@ def test_e_collective_is_ok() -> None:
     ok = {f.code for f in found.findings if f.severity is Severity.OK}
 
     assert {"collective-reads", "collective-writes"} <= ok
-    assert high(found) == set()
+    assert high(found) == {"collective-overhead"}  # 59 s, of which storage takes 0.1 s
 
 
 def test_g_names_rank_2_as_the_straggler() -> None:
@@ -114,7 +114,11 @@ FAULTS: dict[str, tuple[Workload, set[str]]] = {
         {"random-reads"},
     ),
     "misaligned writes": (
-        Workload(8, (burst(requests=Requests(100, 2 * MIB, misaligned=0.5)),), runtime=60.0),
+        Workload(
+            8,
+            (burst(path="/scratch/out", requests=Requests(100, 2 * MIB, misaligned=0.5)),),
+            runtime=60.0,
+        ),
         {"misaligned-file"},
     ),
     "a straggler": (
@@ -184,8 +188,9 @@ def test_the_sample_job_has_everything_that_was_put_into_it() -> None:
 
     assert high(found) == {
         "independent-writes", "small-writes", "small-writes-shared",
-        "random-reads", "stragglers", "rank-time-imbalance",
+        "stragglers", "rank-time-imbalance",
     }  # fmt: skip
+    assert finding(found, "random-reads").severity is Severity.INFO  # of 1 MiB: jumps cost little
     assert finding(found, "stragglers").subject.name == "37"
 
 

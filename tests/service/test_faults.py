@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 import struct
+import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +14,10 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
+from ioprism.errors import BrokenTraceError
+from ioprism.service.intake import Message
 from ioprism.service.journal import Journal, recorded
+from ioprism.service.state import load
 from ioprism.service.watch import Watch, WatchSettings
 from tests.service.running import FREE, PATIENCE, Running, burst, counting, running, sender
 from tests.service.test_follow import line
@@ -129,9 +134,58 @@ def test_a_record_cut_off_by_a_crash_ends_the_journal(tmp_path: Path) -> None:
     journal.close()
     whole = (tmp_path / "journal").read_bytes()
     (tmp_path / "journal").write_bytes(whole[:-1])
-    found = list(recorded(tmp_path / "journal"))
+    left_out: list[int] = []
+    found = list(recorded(tmp_path / "journal", left_out.append))
 
     assert found == [("job", burst(0.0)), ("job", burst(10.0))]
+    assert left_out == [len(whole) // 3 - 1]
+
+
+def test_a_damaged_record_ends_the_journal_and_what_is_lost_is_said(tmp_path: Path) -> None:
+    settings = WatchSettings(save_to=tmp_path / "state")
+    service = Watch(settings)
+    service.restore()
+    path = next(path for path in tmp_path.iterdir() if "journal" in path.name)
+    journal = Journal(path)
+    for number in range(3):
+        journal.append("job", burst(10.0 * number))
+    journal.flush()
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    said: list[str] = []
+    again = Watch(settings, notify=said.append)
+    again.restore()
+
+    assert [job.messages for job in again.jobs] == [1]
+    assert len(said) == 1 and "of the journal are cut off or damaged" in said[0]
+
+
+def test_a_flipped_bit_of_a_saved_state_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    service = Watch(WatchSettings(save_to=path))
+    service.restore()
+    service.intake.receive([Message("job", burst(0.0))], arrived=0.0)
+    service.close()
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 1 + len(whole) // 500):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(BrokenTraceError, match="not a state of `ioprism watch`"):
+            load(path)
+
+
+def test_no_two_services_save_to_one_file(tmp_path: Path) -> None:
+    options = ("--state", tmp_path / "state", "--exit-when-idle", "1")
+    with running("--zmq", FREE, "--http", 0, "--state", tmp_path / "state") as service:
+        service.get("/health")  # it has begun
+        second = subprocess.run(
+            [sys.executable, "-m", "ioprism", "watch", "--follow", str(tmp_path / "none"),
+             *map(str, options)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    assert second.returncode == 1
+    assert "another `ioprism watch` saves its state here" in second.stderr
 
 
 def test_a_journal_without_its_last_record_is_gone_on_from(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import errno
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -32,11 +33,13 @@ import os, signal, sys
 from ioprism.storage import atomic, run_store
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
-atomic._sync = atomic._exchanged = killed
+atomic.sync = atomic._exchanged = killed
 run_store.seal = killed
 from ioprism.cli import main
 main(sys.argv[1:])
 """
+KILLS = 3  # of each writer in the table
+MOMENTS = (0.3, 2.5)  # seconds after the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def renames_fail(_: Path) -> Iterator[None]:
 def interrupted(_: Path) -> Iterator[None]:
     """Ctrl-C when all is written and nothing is in place."""
     with (
-        patch("ioprism.storage.atomic._sync", _interrupted),
+        patch("ioprism.storage.atomic.sync", _interrupted),
         patch("ioprism.storage.run_store.seal", _interrupted),
     ):
         yield
@@ -139,6 +142,27 @@ def after_kill(writer: Writer, inputs: Path, folder: Path) -> Outcome:
     return Outcome(intact and not code, tuple(sorted(leftovers(folder))), code, said)
 
 
+def after_random_kill(writer: Writer, moment: float, inputs: Path, folder: Path) -> Outcome:
+    """Kill a command so many seconds after its start; a writer that adds may have added.
+
+    What replaces leaves the old or the new, and the same command works again in either case.
+    """
+    prepare_old(writer, inputs, folder)
+    before = content(folder / writer.target)
+    arguments = [sys.executable, "-m", "ioprism", *command(writer, inputs, folder)]
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(moment)
+    process.kill()
+    process.wait()
+    now = content_without_leftovers(folder / writer.target)
+    mixed = any(now.get(name) == data for name, data in before.items()) and now != before
+    code, said = run(command(writer, inputs, folder))
+    fine = code == 0 or (writer.name == "watch keygen" and "already exists" in said)
+    intact = fine and not (mixed and writer.force)
+    return Outcome(intact, tuple(sorted(leftovers(folder))), code, said)
+
+
 def names(folder: Path) -> set[str]:
     """Every file, but SQLite's working files and locks."""
     ignored = ("-wal", "-shm", "-journal", ".lock")
@@ -167,12 +191,25 @@ def main() -> None:
         inputs = Path(place) / "inputs"
         inputs.mkdir()
         prepare_inputs(inputs)
-        sys.stdout.write("| writer | " + " | ".join([*faults, "SIGKILL"]) + " |\n")
-        sys.stdout.write("|---" * (len(faults) + 2) + "|\n")
+        columns = (*faults, "SIGKILL", "SIGKILL at random")
+        sys.stdout.write("| writer | " + " | ".join(columns) + " |\n")
+        sys.stdout.write("|---" * (len(columns) + 1) + "|\n")
         for writer in WRITERS:
-            cells = [_cell(writer, faults.get(name), inputs) for name in (*faults, "SIGKILL")]
+            cells = [_cell(writer, faults.get(name), inputs) for name in columns[:-1]]
+            cells.append(_random_kills(writer, inputs))
             sys.stdout.write(f"| {writer.name} | " + " | ".join(cells) + " |\n")
             sys.stdout.flush()
+
+
+def _random_kills(writer: Writer, inputs: Path) -> str:
+    chance = random.Random(writer.name)
+    kept = 0
+    for _ in range(KILLS):
+        with tempfile.TemporaryDirectory() as place:
+            moment = chance.uniform(*MOMENTS)
+            found = after_random_kill(writer, moment, inputs, Path(place))
+            kept += found.intact and not found.leftovers
+    return f"{kept} of {KILLS} intact"
 
 
 def _cell(writer: Writer, fault: Fault | None, inputs: Path) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,14 @@ import pytest
 from ioprism.errors import OutputError
 from ioprism.storage import atomic
 from ioprism.storage.atomic import atomic_folder, atomic_write
-from tests.storage.faults import IN_PROCESS, ON_DISK, after_fault, after_kill, leftovers
+from tests.storage.faults import (
+    IN_PROCESS,
+    ON_DISK,
+    after_fault,
+    after_kill,
+    after_random_kill,
+    leftovers,
+)
 from tests.storage.writers import (
     WRITERS,
     Writer,
@@ -76,24 +81,15 @@ def test_old_data_survive_a_kill_and_the_next_run_tidies_up(
     assert (found.intact, found.leftovers, found.code) == (True, (), 0), found
 
 
-def test_a_kill_at_any_moment_leaves_the_old_store_or_the_new_one(
-    inputs: Path, folder: Path
+@pytest.mark.parametrize("moment", [0.4, 0.9, 1.6])
+@pytest.mark.parametrize("name", ["convert store", "site add", "write-time import"])
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new(
+    name: str, moment: float, inputs: Path, folder: Path
 ) -> None:
-    writer = next(one for one in WRITERS if one.name == "convert store")
-    prepare_old(writer, inputs, folder)
-    old = content(folder / writer.target)
-    moments = random.Random(5)
-    seen = set()
-    for _ in range(6):
-        arguments = [sys.executable, "-m", "ioprism", *command(writer, inputs, folder)]
-        process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
-        time.sleep(moments.uniform(0.1, 1.2))
-        process.kill()
-        process.wait()
-        now = content(folder / writer.target)
-        seen.add("old" if now == old else "new" if "mine.txt" not in now else "mixed")
+    writer = next(one for one in WRITERS if one.name == name)
+    found = after_random_kill(writer, moment, inputs, folder)
 
-    assert seen <= {"old", "new"}
+    assert (found.intact, found.leftovers) == (True, ()), found
 
 
 def in_it(folder: Path) -> list[str]:

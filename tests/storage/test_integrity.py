@@ -23,7 +23,8 @@ from ioprism.storage.checked_parquet import (
     read_checked,
     write_checked,
 )
-from ioprism.storage.counter_store import LEDGER, MANIFEST, open_store
+from ioprism.storage.counter_store import JOBS_FILE, LEDGER, MANIFEST, open_store
+from tests.conftest import TEST_DATA
 
 FLIPS = 120
 
@@ -89,6 +90,16 @@ def test_a_missing_partition_is_said(store: Path) -> None:
 
     with pytest.raises(BrokenTraceError, match=r"server=ion1/.*counters.parquet is missing"):
         open_store(store)
+
+
+def test_a_missing_table_of_jobs_is_said(tmp_path: Path) -> None:
+    raw = TEST_DATA / "servers"
+    sources = [raw / "A_aligned.counters.csv", raw / "A_aligned.jobs.csv"]
+    ingest(sources, tmp_path / "store", options=ReadingOptions())
+    (tmp_path / "store" / JOBS_FILE).unlink()
+
+    with pytest.raises(BrokenTraceError, match=r"jobs\.parquet is missing"):
+        open_store(tmp_path / "store")
 
 
 def test_a_partition_without_a_digest_is_not_believed(store: Path) -> None:

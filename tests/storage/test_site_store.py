@@ -10,7 +10,8 @@ import pytest
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.site import SITE_TABLES
-from ioprism.storage.site_store import LOCK, SiteStore, make_site, open_site
+from ioprism.storage import site_store
+from ioprism.storage.site_store import LOCK, MANIFEST, SiteStore, make_site, open_site
 
 
 def batch(*names: str) -> dict[str, pl.DataFrame]:
@@ -43,15 +44,56 @@ def test_batches_add_up(store: SiteStore) -> None:
     assert {name: store.table(name).height for name in SITE_TABLES} == dict.fromkeys(SITE_TABLES, 3)
 
 
-def test_a_batch_without_its_jobs_was_interrupted_and_is_cleared_away(store: SiteStore) -> None:
-    (store.folder / "jobs" / "00000002.parquet").unlink()
+def test_a_batch_that_the_manifest_does_not_count_was_interrupted_and_is_cleared_away(
+    store: SiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as interrupted, store.adding():
+        interrupted.setattr(site_store, "_write_manifest", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(batch("lost", "lost too"))
 
     before = store.table("causes")["job"].to_list()
     with store.adding():
+        left = list((store.folder / "causes").glob("*3.parquet"))
         store.add(batch("d"))
 
-    assert before == ["a", "b"]
-    assert store.table("causes")["job"].to_list() == ["a", "b", "d"]
+    assert before == ["a", "b", "c"] and not left
+    assert store.table("causes")["job"].to_list() == ["a", "b", "c", "d"]
+
+
+def _interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", SITE_TABLES)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_file_that_has_vanished_is_said(store: SiteStore, name: str, number: int) -> None:
+    (store.folder / name / f"{number:08d}.parquet").unlink()
+
+    with pytest.raises(BrokenTraceError, match=r"parquet: the store is damaged: it is missing"):
+        store.table(name)
+
+
+def test_a_manifest_that_counts_fewer_batches_is_not_believed(store: SiteStore) -> None:
+    manifest = store.folder / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"batches": 2', '"batches": 1'))
+
+    with pytest.raises(BrokenTraceError, match="its content was changed"):
+        store.table("jobs")
+
+
+def test_a_store_of_the_first_version_is_read_and_counted_when_it_is_added_to(
+    store: SiteStore,
+) -> None:
+    (store.folder / MANIFEST).write_text('{"ioprism_site_store": 1}')
+    before = open_site(store.folder).known()
+    with store.adding():
+        store.add(batch("d"))
+    (store.folder / "jobs" / "00000003.parquet").unlink()
+
+    assert before == {"a", "b", "c"}
+    with pytest.raises(BrokenTraceError, match="it is missing"):
+        store.known()
 
 
 def test_a_second_writer_is_refused_with_a_hint(store: SiteStore) -> None:

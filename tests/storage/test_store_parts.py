@@ -15,6 +15,8 @@ from ioprism.pipeline.convert import convert
 from ioprism.storage.store_parts import Written, write_store_in_parts
 from ioprism.synthetic import checkpointing_job, synthesise
 from tests.call_tables import trace_of
+from tests.storage.faults import IN_PROCESS
+from tests.storage.writers import content
 
 Work = Callable[[int, Partition | None], Written]
 
@@ -94,6 +96,44 @@ def test_a_store_is_not_replaced_unasked(job: Trace, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="--force"):
         convert(job, tmp_path / "store", engine=Workers())
     convert(job, tmp_path / "store", engine=Workers(), replace=True)
+    assert len(read_trace(tmp_path / "store").partitions) == len(job.partitions)
+
+
+@pytest.mark.parametrize("fault", IN_PROCESS)
+def test_the_old_store_survives_what_goes_wrong(job: Trace, tmp_path: Path, fault: str) -> None:
+    store = tmp_path / "store"
+    convert(job, store)
+    before = content(store)
+    with (
+        IN_PROCESS[fault](tmp_path),
+        pytest.raises((OutputError, KeyboardInterrupt)),
+    ):
+        convert(job, store, engine=Workers(), replace=True)
+    after = content(store)
+    convert(job, store, engine=Workers(), replace=True)
+
+    assert after == before
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert not list(store.glob("part-*.json")) and not (store / "plan.json").exists()
+
+
+def test_a_folder_of_somebody_else_is_not_taken_for_parts(job: Trace, tmp_path: Path) -> None:
+    (tmp_path / ".store.parts").mkdir()
+    (tmp_path / ".store.parts/thesis.tex").write_text("precious")
+
+    with pytest.raises(OutputError, match="was not made by ioprism"):
+        convert(job, tmp_path / "store", engine=Workers())
+    assert (tmp_path / ".store.parts/thesis.tex").read_text() == "precious"
+
+
+def test_two_runs_do_not_write_the_same_store(job: Trace, tmp_path: Path) -> None:
+    class Second(Workers):
+        def map_partitions(self, trace: Trace, work: Work) -> list[Written]:
+            with pytest.raises(OutputError, match="another run is writing"):
+                convert(job, tmp_path / "store", engine=Workers())
+            return super().map_partitions(trace, work)
+
+    convert(job, tmp_path / "store", engine=Second())
     assert len(read_trace(tmp_path / "store").partitions) == len(job.partitions)
 
 

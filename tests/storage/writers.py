@@ -17,6 +17,7 @@ from tests.conftest import TEST_DATA
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 OTHER = TEST_DATA / "darshan/e_mpiio_collective.darshan"
 SIMULATION = ("--servers", "2", "--days", "1")
+PLAN = ("--scales", "1", "--max-burst", "1MB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,76 @@ WRITERS = (
         ],
         force=False,
     ),
+    Writer(
+        "write-time system init",
+        "machine.toml",
+        lambda _, out: [
+            "write-time", "system", "init", "--directory", str(out),
+            "-o", str(out / "machine.toml"),
+        ],
+    ),
+    Writer(
+        "write-time evaluate",
+        "errors.html",
+        lambda i, out: [
+            "write-time", "evaluate", "--store", str(i / "all-runs.db"), "--model", "titan",
+            "-o", str(out / "errors.html"),
+        ],
+    ),
+    Writer(
+        "write-time sample plan",
+        "runs.db",
+        lambda _, out: [
+            "write-time", "sample", "plan", "--store", str(out / "runs.db"), *PLAN, "--seed", "2",
+        ],
+        force=False,
+    ),
+    Writer(
+        "write-time sample run",
+        "runs.db",
+        lambda _, out: [
+            "write-time", "sample", "run", "--store", str(out / "runs.db"),
+            "--directory", str(out), "--launcher", "builtin", "--max-runs", "1", "--pause", "0",
+        ],
+        force=False,
+    ),
+    Writer(
+        "write-time sample script",
+        "job.sh",
+        lambda i, out: [
+            "write-time", "sample", "script", "--store", str(i / "runs.db"),
+            "--directory", str(out), "--scheduler", "slurm", "--nodes", "2",
+            "-o", str(out / "job.sh"),
+        ],
+    ),
+    Writer(
+        "servers validate",
+        "record.json",
+        lambda _, out: [
+            "servers", "validate", "--run", str(out / "data"), "--bytes", "1MiB",
+            "--phases", "2", "--pause", "0", "--record", str(out / "record.json"),
+        ],
+    ),
+    Writer(
+        "site add",
+        "store",
+        lambda _, out: ["site", "add", str(OTHER), "--store", str(out / "store")],
+        force=False,
+    ),
+    Writer(
+        "site report",
+        "pages",
+        lambda i, out: [
+            "site", "report", "--store", str(i / "site"), "-o", str(out / "pages/site.html"),
+            "--reports", str(out / "pages"),
+        ],
+    ),
+    Writer(
+        "watch keygen",
+        "keys",
+        lambda _, out: ["watch", "--keygen", str(out / "keys")],
+        force=False,
+    ),
     Writer("demo", "demo", lambda _, out: ["demo", "-o", str(out / "demo")], force=False),
 )  # fmt: skip
 
@@ -127,9 +198,15 @@ def prepare_inputs(folder: Path) -> Path:
         ["servers", "ingest", str(load / "counters"), str(load / "jobs.sacct"), "--store", store],
         ["write-time", "import", str(folder / "runs.csv"), "--system", "titan",
          "--store", str(folder / "runs.db")],
+        ["write-time", "system", "init", "-o", str(folder / "machine.toml")],
+        ["site", "add", str(LOG), "--store", str(folder / "site")],
     ):  # fmt: skip
         code, said = run(arguments)
         assert code == 0, said
+    shutil.copy(folder / "runs.db", folder / "all-runs.db")
+    more = ["write-time", "import", str(folder / "more-runs.csv"), "--system", "titan"]
+    code, said = run([*more, "--store", str(folder / "all-runs.db")])
+    assert code == 0, said
     return folder
 
 
@@ -167,6 +244,20 @@ def _make_old(writer: Writer, inputs: Path, folder: Path) -> None:
     place = folder / writer.target
     if writer.name == "servers ingest":
         shutil.copytree(inputs / "store", place)
+    elif writer.name == "site add":
+        shutil.copytree(inputs / "site", place)
+    elif writer.name == "site report":
+        place.mkdir()
+        for name in ("site.html", "job-01.html"):
+            (place / name).write_text("precious")
+    elif writer.name == "watch keygen":
+        place.mkdir()
+        (place / "notes").write_text("kept")
+    elif writer.name.startswith("write-time sample") and writer.target == "runs.db":
+        machine = ["--system", str(inputs / "machine.toml")]
+        plan = ["write-time", "sample", "plan", "--store", str(place), *PLAN, *machine]
+        code, said = run(plan)
+        assert code == 0, said
     elif writer.name == "write-time import":
         shutil.copy(inputs / "runs.db", place)
     elif writer.name == "demo":

@@ -12,6 +12,10 @@ from ioprism.views.counters.totals import counter_totals
 AMOUNTS = ("reads", "writes", "metadata", "bytes_read", "bytes_written", "seconds")
 
 
+# What a program says of its own steps is no call: the I/O inside it is counted below.
+_CALLS = pl.col("layer") != "application"
+
+
 def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return calls, bytes and seconds of every file and layer, those that take longest first."""
     totals = counter_totals(trace).drop("rank")
@@ -20,7 +24,7 @@ def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
         counted = totals["layer"].unique()
         extra = calls.filter(~pl.col("layer").is_in(counted.implode()))
         totals = pl.concat([totals, extra], how="diagonal_relaxed")
-    amounts = _amounts(totals, "file", "layer")
+    amounts = _amounts(totals.filter(_CALLS), "file", "layer")
     names = trace.files.select("file", "path")
     return amounts.join(names, on="file", how="left", maintain_order="left")
 
@@ -31,7 +35,7 @@ def by_rank(trace: Trace, engine: Engine) -> pl.DataFrame:
         (totals,) = engine.run(trace, Totals(("rank", "layer", "operation")))
     else:
         totals = counter_totals(trace).filter(pl.col("rank") >= 0)
-    return _amounts(totals, "rank", "layer").sort("rank", "layer", nulls_last=True)
+    return _amounts(totals.filter(_CALLS), "rank", "layer").sort("rank", "layer", nulls_last=True)
 
 
 def _amounts(totals: pl.DataFrame, *keys: str) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from ioprism.model.result import Result
 from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise
+ROUNDING = 1e-9  # of a sum: what is left over by its last digits
 COSTLY = (Severity.HIGH, Severity.WARN)
 
 
@@ -138,12 +139,15 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
     yield Metric("runtime", before.job.runtime, after.job.runtime, True)
     yield Metric("ranks", before.job.ranks, after.job.ranks)
     yield Metric("io_time", before.io_time, after.io_time, True)
+    kinds = ("read", "write", "metadata")
+    for kind in kinds:  # with those above, they add up to the row before
+        old, new = before.by_operation[kind], after.by_operation[kind]
+        yield Metric(f"{kind}_time", old.time, new.time, True)
     yield Metric("library_time", _above(before), _above(after), True)
     yield Metric("files", before.files, after.files)
-    for kind in ("read", "write", "metadata"):
+    for kind in kinds:
         old, new = before.by_operation[kind], after.by_operation[kind]
         yield Metric(f"{kind}_operations", old.operations, new.operations, True)
-        yield Metric(f"{kind}_time", old.time, new.time, True)
         if kind != "metadata":
             yield Metric(f"{kind}_bytes", old.bytes, new.bytes)
             yield Metric(f"{kind}_request_size", _each(old.bytes, old.operations),
@@ -157,10 +161,9 @@ def _above(characteristics: Characteristics) -> float:
 
     With the times of reads, writes and metadata calls they make up the time in I/O calls.
     """
-    return max(
-        0.0,
-        characteristics.io_time - sum(part.time for part in characteristics.by_operation.values()),
-    )
+    parts = sum(part.time for part in characteristics.by_operation.values())
+    beyond = characteristics.io_time - parts
+    return beyond if beyond > ROUNDING * characteristics.io_time else 0.0
 
 
 def _each(amount: float, of: float) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ioprism.analyses.alignment import by_stripes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
@@ -21,6 +22,9 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
     from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.trace import Trace
+
+# A process that waits so long in every open of a file and moves so little talks through a pipe.
+PIPE_SECONDS, PIPE_BYTES = 5.0, 4096
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -42,6 +46,7 @@ class Evidence:
     format: str = ""  # of the trace
     concurrency: float | None = None  # processes at work at a time, where calls tell
     peers: frozenset[int] | None = None  # the ranks to compare, where other programs ran too
+    logs: int = 1  # that the job's trace consists of
     background_load: BackgroundLoad | None = (
         None  # what the servers moved meanwhile, where their counters are
     )
@@ -53,6 +58,18 @@ class Evidence:
             return len(self.peers)
         seen = max((max(u.rank, default=0) + 1 for u in self.usages.values()), default=1)
         return max(1, self.job.ranks or seen)
+
+    @cached_property
+    def lone_rank(self) -> bool:
+        """Whether this is the log that one rank of a killed job left; the others have theirs."""
+        ranks = {rank for usage in self.usages.values() for rank in usage.rank}
+        killed = self.format == "darshan" and self.job.end_time is None
+        return (
+            killed
+            and self.logs < (self.job.ranks or 1)
+            and EVERYONE not in ranks
+            and (len(ranks) == 1)
+        )
 
     @property
     def runtime(self) -> float | None:
@@ -97,21 +114,36 @@ class Evidence:
         return {d: sum(sum(usage.moves[d].bytes) for usage in usages) for d in DIRECTIONS}
 
     def held_up(self, usage: Usage, seconds: Seconds) -> float:
-        """Seconds that the rank most concerned spends; what all share counts for each alike."""
+        """Seconds that the rank most concerned spends.
+
+        Records of all ranks say how long the slowest was in all calls; it is as long in these
+        as they are part of all.
+        """
         own: dict[int, float] = {}
         shared = 0.0
-        for rank, time in zip(usage.rank, seconds, strict=True):
-            if rank == EVERYONE:
-                shared += time
-            elif time:
+        whole = usage.seconds
+        for place, (rank, time) in enumerate(zip(usage.rank, seconds, strict=True)):
+            if time and rank != EVERYONE:
                 own[rank] = own.get(rank, 0.0) + time
-        return max(own.values(), default=0.0) + shared / self.ranks
+            elif time:
+                mean, part = time / self.ranks, min(1.0, time / (whole[place] or time))
+                slowest, longest = _slowest_of(usage, place)
+                shared += mean
+                own[slowest] = own.get(slowest, 0.0) + max(0.0, longest * part - mean)
+        return max(own.values(), default=0.0) + shared
 
     def negligible(self, seconds: float) -> bool:
         """Whether so little time is at stake that nothing can be high."""
         limits = self.thresholds
         share = limits.negligible_share * (self.runtime or 0.0)
         return seconds < max(share, limits.negligible_seconds)
+
+
+def _slowest_of(usage: Usage, place: int) -> tuple[int, float]:
+    """The slowest rank of a record of all ranks, and its seconds; 0 where they are not known."""
+    if usage.spread is None:
+        return EVERYONE, 0.0
+    return usage.spread.slowest[place], usage.spread.slowest_seconds[place]
 
 
 def _files(usage: Usage, calls: Counts) -> set[int]:
@@ -127,25 +159,46 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
                 f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
                 "numbers derived from damaged records may be wrong"
             )
-    usages = _usages(records, log.files, thresholds, log.job.ranks)
+    usages = _usages(records, log.files, thresholds, log.job)
     return Evidence(
-        log.job, usages, log.files, log.completeness, thresholds, loads=log.heat, format=log.format
+        log.job,
+        usages,
+        log.files,
+        log.completeness,
+        thresholds,
+        loads=log.heat,
+        format=log.format,
+        logs=len(log.paths),
     )
 
 
 def _usages(
-    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, ranks: int | None
+    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, job: Job
 ) -> dict[str, Usage]:
-    return {
-        DATA_MODULES[name].layer: usage_of(
+    usages = {}
+    for name, rows in records.items():
+        usage = usage_of(
             rows,
             DATA_MODULES[name],
             small_bytes=thresholds.small_bytes,
             without=files.not_data,
-            ranks=ranks or 1,
+            ranks=job.ranks or 1,
         )
-        for name, rows in records.items()
-    }
+        usages[usage.layer] = without_pipes(by_stripes(usage, files.striping))
+    return usages
+
+
+def without_pipes(usage: Usage) -> Usage:
+    """Leave out opens that wait for the other end of a pipe: storage has no part in them."""
+    if max(usage.metadata_seconds, default=0.0) < PIPE_SECONDS:
+        return usage
+    calls = [o + s + t for o, s, t in zip(usage.opens, usage.seeks, usage.stats, strict=True)]
+    entries = zip(usage.rank, usage.metadata_seconds, calls, usage.bytes, strict=True)
+    told = [
+        0.0 if rank != EVERYONE and 0 < size < PIPE_BYTES and time > PIPE_SECONDS * count else time
+        for rank, time, count, size in entries
+    ]
+    return replace(usage, metadata_seconds=told)
 
 
 def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
@@ -163,39 +216,42 @@ def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
     return replace(counted, misaligned=told)
 
 
-def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
+def evidence_of_trace(
+    trace: Trace, engine: Engine, thresholds: Thresholds, *, counters_only: bool = False
+) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
     from ioprism.analyses.evidence_of_calls import CallEvidence
     from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
     records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
-    usages = _usages(records, files, thresholds, trace.job.ranks)
+    usages = _usages(records, files, thresholds, trace.job)
     heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
-    if not trace.partitions:
-        return Evidence(
-            trace.job,
-            usages,
-            files,
-            trace.completeness,
-            thresholds,
-            loads=heat,
-            format=trace.format,
-        )
-    calls = CallEvidence.of(trace, engine, thresholds)
-    seen = {u.layer: u for u in calls.usages(files.not_data)}
-    return Evidence(
+    counted = Evidence(
         trace.job,
-        {**seen, **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()}},
+        usages,
         files,
         trace.completeness,
         thresholds,
+        loads=heat,
+        format=trace.format,
+        logs=len(trace.paths),
+    )
+    if not trace.partitions or counters_only:
+        return counted
+    calls = CallEvidence.of(trace, engine, thresholds)
+    seen = {u.layer: u for u in calls.usages(files.not_data)}
+    return replace(
+        counted,
+        usages={
+            **seen,
+            **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()},
+        },
         loads={**heat, **calls.loads},
         phases=calls.phases,
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
-        format=trace.format,
         concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )

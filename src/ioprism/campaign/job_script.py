@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ioprism.errors import UsageError
+
 RESERVE = 300  # seconds before the job's end in which no run is started
+WORD = re.compile(r"[\w.:@+-]+", re.ASCII)
 MORE_TO_DO = 3  # exit code of `sample run --fail-on waiting`
 
 
@@ -22,6 +26,19 @@ class Job:
     minutes: int
     account: str | None = None
     queue: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would become other lines or options of the script.
+
+        Raises:
+            UsageError: the account or queue is not one plain word.
+        """
+        for word in (self.account, self.queue):
+            if word is not None and not WORD.fullmatch(word):
+                raise UsageError(
+                    f"{word!r} is no name of an account or queue.\n"
+                    "Hint: letters, digits and _ . : @ + - are fine."
+                )
 
 
 @dataclass(frozen=True, slots=True)

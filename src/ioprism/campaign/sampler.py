@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import shutil
 import time
@@ -13,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ioprism.campaign.launchers import Launcher
-from ioprism.errors import RunFailedError, TraceError
+from ioprism.errors import RunFailedError
 from ioprism.model.samples import WritePattern
+from ioprism.storage.lock import held_alone
 from ioprism.storage.run_store import Planned, RunStore
 from ioprism.units import format_bytes
 
@@ -159,14 +159,8 @@ def _patience(pattern: WritePattern, rate: float) -> float:
 
 @contextmanager
 def _alone(store: Path) -> Iterator[None]:
-    with store.with_name(f"{store.name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise TraceError(
-                "another `sample run` is using this store.\nHint: wait for it, or stop it.",
-                source=store,
-            ) from None
+    taken = f"{store}: another `sample run` is using this store.\nHint: wait for it, or stop it."
+    with held_alone(store.with_name(f"{store.name}.lock"), otherwise=taken):
         yield
 
 

@@ -58,7 +58,9 @@ class CommandGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --debug wherever it stands."""
+        """Take --debug wherever it stands; refuse what an unset variable leaves."""
+        if "" in args:
+            raise click.UsageError("an argument is empty.\nHint: check where it comes from.", ctx)
         if DEBUG in args:
             args = [DEBUG, *(word for word in args if word != DEBUG)]
         return super().parse_args(ctx, args)
@@ -68,8 +70,10 @@ class CommandGroup(click.Group):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # a full disk behind a pipe shows here, not when Python ends
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except click.ClickException as error:
+            raise failure.explained(error) from error.__cause__
         except BaseException as error:
             if ctx.params.get("debug") or not failure.is_last_resort(error):
                 raise

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ioprism.analyses.bottlenecks.settings import METRICS
+from ioprism.cli.numbers import Number
 from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
@@ -21,14 +22,14 @@ _DECLARED = [
                  help="One list by seconds above peers, or the paper's angles for each view."),
     click.option("--metric", default="operations", show_default=True, metavar="NAME",
                  help="What to compare time with: operations, bytes, time, or an expression."),
-    click.option("--threshold", default=45.0, show_default=True,
+    click.option("--threshold", type=Number(), default=45.0, show_default=True,
                  help="Angle in degrees above which a record is a bottleneck."),
-    click.option("--percentile", type=float,
+    click.option("--percentile", type=Number(),
                  help="Use this percentile (0 to 1) instead of the threshold."),
-    click.option("--floor", type=float,
+    click.option("--floor", type=Number(),
                  help="Omit records below this share of the I/O time; 0 keeps all. Default: "
                  "0.02; with --method slope: 0.001."),
-    click.option("--time-bucket", "bucket", default=1.0, show_default=True,
+    click.option("--time-bucket", "bucket", type=Number(), default=1.0, show_default=True,
                  help="Length of one record of the time view, in seconds."),
     click.option("--combine", type=click.Choice(["drill", "cross"]),
                  help="With --method slope: drill down through the views (default), or cross all "

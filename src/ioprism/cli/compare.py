@@ -9,7 +9,9 @@ import click
 from ioprism.api import analyse
 from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.compare import compared
+from ioprism.pipeline.diagnosis import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_json import compare as json_form
@@ -22,6 +24,15 @@ from ioprism.storage.atomic import atomic_write
 @click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
 @click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
 @click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@click.option(
+    "--layout",
+    "layout_files",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="How files lie on storage targets, as `diagnose` takes it; may be given for each run.",
+)
+@options.one_job
 @options.format_name
 @options.as_json
 @options.quiet
@@ -31,6 +42,7 @@ def compare(
     *,
     page: Path | None,
     force: bool,
+    layout_files: tuple[Path, ...],
     format_name: str | None,
     as_json: bool,
     quiet: bool,
@@ -39,7 +51,10 @@ def compare(
 
     Example: ioprism compare before.darshan after.darshan -o change.html
     """
-    traces = [options.read_job((path,), format_name) for path in (before, after)]
+    layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
+    traces = [
+        with_layout(options.read_job((path,), format_name), layout) for path in (before, after)
+    ]
     with output.progress("reading events", quiet=quiet) as progress:
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
     comparison = compared(old, new)
@@ -53,4 +68,4 @@ def compare(
         for trace in traces:
             output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")

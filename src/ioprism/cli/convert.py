@@ -40,4 +40,4 @@ def convert(
         write(trace, target, replace=force, progress=progress, engine=engine)
     output.show_warnings(trace)
     if not quiet:
-        click.echo(f"wrote {target}", err=True)
+        output.say(f"wrote {target}")

@@ -56,5 +56,5 @@ def demo(folder: Path, quiet: bool) -> None:
     terminal_form.show(analysis.document, output.console())
     output.show_warnings(trace)
     if not quiet:
-        click.echo(f"\nThe sample log and the results are in {folder}.", err=True)
-        click.echo(f"Open {folder / PAGE} in a browser.", err=True)
+        output.say(f"\nThe sample log and the results are in {folder}.")
+        output.say(f"Open {folder / PAGE} in a browser.")

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
@@ -27,7 +28,7 @@ FAILED = 3  # exit code when --fail-on was met
 @click.option(
     "--fail-on",
     metavar="SHARE",
-    type=click.FloatRange(0.0, 1.0),
+    type=NumberRange(0.0, 1.0),
     help="Exit with code 3 if the causes cost at least this share (0 to 1) of the run time.",
 )
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options
+from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
 from ioprism.service.explore import exploring
@@ -39,7 +39,7 @@ def explore(
     """
     trace = options.read_job(paths, format_name)
     if not quiet:
-        click.echo("reading events…", err=True)
+        output.say("reading events…")
     with exploring(trace, engine=LocalEngine(), port=port) as server:
         try:  # whoever has read the address may stop it at once
             if as_json:
@@ -47,10 +47,10 @@ def explore(
             else:
                 click.echo(server.address)
             if not quiet:
-                click.echo("Open this address in a browser; Ctrl-C stops.", err=True)
+                output.say("Open this address in a browser; Ctrl-C stops.")
             if browser:
                 click.launch(server.address)
             server.serve_forever()
         except KeyboardInterrupt:
             if not quiet:
-                click.echo("stopped", err=True)
+                output.say("stopped")

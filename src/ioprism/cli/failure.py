@@ -10,28 +10,30 @@ from contextlib import suppress
 import click
 
 from ioprism.errors import IoprismError, UsageError
-from ioprism.text import printable
+from ioprism.text import harmless, printable
 
 LONGEST = 300  # characters of what a library says
 REPORT_IT = "Hint: use --debug to see where, and please report it, with the trace if you can."
 # Exceptions of libraries that are not imported just to name them.
 PANIC = "PanicException"
+NO_MEMORY = "OutOfMemoryException"
 NO_SPACE = "No space left on device"
 
 
 def explained(error: BaseException) -> click.ClickException:
     """Return the message for anything that a command may raise."""
     if isinstance(error, click.ClickException):
+        vars(error)["message"] = harmless(error.message)
         return error
     if isinstance(error, UsageError):
-        return click.UsageError(str(error))
-    return click.ClickException(_message(error))
+        return click.UsageError(harmless(str(error)))
+    return click.ClickException(harmless(_message(error)))
 
 
 def _message(error: BaseException) -> str:
     if isinstance(error, IoprismError):
         return str(error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or type(error).__name__ == NO_MEMORY:
         return "there is not enough memory for this.\nHint: --memory-limit reads in smaller pieces."
     if isinstance(error, RecursionError):
         return "the input is nested too deeply.\nHint: check that it is what you meant to give."
@@ -87,22 +89,3 @@ def prepare_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def hide_libraries() -> None:
-    """Keep what native code prints on its own from the terminal; Python's messages stay.
-
-    Standard error of the process becomes nothing; `sys.stderr` goes on to where it was. Where
-    somebody else has redirected it, we are a guest in their process and change nothing.
-    """
-    stream = sys.__stderr__
-    if stream is None or sys.stderr is not stream:
-        return
-    with suppress(OSError, ValueError):
-        shown = os.dup(stream.fileno())
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 2)
-        os.close(nothing)
-        sys.stderr = open(  # noqa: SIM115, PTH123 - it stays open to the end
-            shown, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1
-        )

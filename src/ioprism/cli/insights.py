@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -125,7 +126,7 @@ def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
 def _filtered(insights: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
         return insights
-    return Insights(insights.at_least(level), insights.not_checked)
+    return replace(insights, findings=insights.at_least(level))
 
 
 def _meets(jobs: list[Judged], level: Severity) -> bool:

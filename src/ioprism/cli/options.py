@@ -25,18 +25,26 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _GROUPING = "ioprism.grouping"
 
 
+def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let all files of a folder be one job, for commands that read one job from each path."""
+    declare: Decorator = click.option(
+        "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
+        help="Treat all traces as one job or workflow.",
+    )  # fmt: skip
+    return declare(command)
+
+
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
-    declared = [
+    declared: list[Decorator] = [
         click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
                        type=click.Path(path_type=Path)),
-        click.option("--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Treat all traces as one job or workflow."),
+        one_job,
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                      help="Treat every trace as a separate job."),
         click.option("--clock-offsets", metavar="FILE", expose_value=False,
                      type=click.Path(path_type=Path), callback=_set_clocks,
-                     help="One line per host: its name and how many seconds its clock is ahead."),
+                     help="Lines of a host, rank or file, and the seconds its clock is ahead."),
     ]  # fmt: skip
     for declare in reversed(declared):
         command = declare(command)
@@ -55,7 +63,7 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
     """Let the traces that the command reads be moved by what the file says."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
 
     context.with_resource(clock_offsets(read_clock_offsets(path)))
 

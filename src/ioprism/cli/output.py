@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
 from rich.console import Console
 
 from ioprism.model.trace import Progress, Trace
 from ioprism.reports import to_terminal
+from ioprism.text import harmless
 
 PATIENCE = 1.0  # seconds before progress is shown
 WIDTH = 100
@@ -29,6 +31,11 @@ def show_warnings(trace: Trace) -> None:
     """Print what is missing from the answer on standard error."""
     stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
     to_terminal.warnings(stderr, trace.completeness.warnings)
+
+
+def say(text: str) -> None:
+    """Print a remark on standard error; names in it cannot steer the terminal."""
+    click.echo(harmless(text), err=True)
 
 
 @contextmanager

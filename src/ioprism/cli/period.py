@@ -13,6 +13,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
+from ioprism.cli.numbers import Number
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
@@ -80,8 +81,8 @@ class AutoNumber(click.ParamType["float | None"]):
     show_default=True,
     help="Sampling frequency.",
 )
-@click.option("--start", type=float, help="Start of the time range, in seconds.")
-@click.option("--end", type=float, help="End of the time range, in seconds.")
+@click.option("--start", type=Number(), help="Start of the time range, in seconds.")
+@click.option("--end", type=Number(), help="End of the time range, in seconds.")
 @click.option(
     "--method",
     type=click.Choice(list(METHODS)),
@@ -98,17 +99,20 @@ class AutoNumber(click.ParamType["float | None"]):
     help="How --method dft finds outstanding frequencies.",
 )
 @click.option(
-    "--tolerance", type=float, default=0.8, show_default=True, help="Tolerance of --method dft."
+    "--tolerance", type=Number(), default=0.8, show_default=True, help="Tolerance of --method dft."
 )
 @click.option(
     "--false-alarm",
-    type=float,
+    type=Number(),
     default=0.01,
     show_default=True,
     help="Highest false-alarm probability to accept.",
 )
 @click.option(
-    "--components", type=click.IntRange(0), default=0, help="Describe the signal by N cosine waves."
+    "--components",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="Describe the signal by N cosine waves.",
 )
 @click.option("--fit", is_flag=True, help="Fit the cosine waves by least squares.")
 @click.option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
@@ -189,7 +193,7 @@ def period(
         terminal_form.show_parts(rhythm.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")
 
 
 def _write_page(

@@ -8,6 +8,7 @@ import click
 
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import phases as terminal_form
@@ -20,12 +21,12 @@ from ioprism.settings import PhaseSettings
 @click.option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
 @click.option(
     "--deviations",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     help="Separate phases at gaps of the mean plus this many standard deviations.",
 )
 @click.option(
     "--gap",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     help="Separate phases at gaps of at least this many seconds.",
 )
 @options.as_json

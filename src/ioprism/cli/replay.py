@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options
+from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
@@ -33,14 +34,14 @@ FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as
 )
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0.0),
+    type=NumberRange(min=0.0),
     default=1.0,
     show_default=True,
     help="Seconds of the job per second of real time; 0 sends as fast as possible.",
 )
 @click.option(
     "--batch",
-    type=click.FloatRange(min=0.0, min_open=True),
+    type=NumberRange(min=0.0, min_open=True),
     help="Seconds of the job per message.",
 )
 @click.option(
@@ -75,8 +76,7 @@ def replay(
     known = None if keys is None else client_keys(keys)
     sent = send(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:
-        click.echo(
+        output.say(
             f"sent {format_counted(len(done.start), 'request')} "
-            f"in {format_counted(sent, 'message')}",
-            err=True,
+            f"in {format_counted(sent, 'message')}"
         )

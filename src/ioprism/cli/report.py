@@ -61,14 +61,14 @@ def report(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
         )
     if page is not None:
-        analysis.to_html(page, replace=force)
+        analysis.write(page, replace=force)
     if as_json:
         click.echo(analysis.to_json())
     else:
         terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
     if page is not None and not quiet:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):

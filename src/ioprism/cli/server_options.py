@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.cli.numbers import Number, NumberRange
 from ioprism.cli.options import Decorator
 from ioprism.pipeline.servers import Question
 from ioprism.reports import to_terminal
@@ -47,6 +48,7 @@ QUESTION: tuple[Decorator, ...] = (
     timezone,
     click.option(
         "--min-runtime",
+        type=Number(),
         default=3600.0,
         show_default=True,
         help="Shortest run time of a job, in seconds.",
@@ -87,7 +89,7 @@ QUESTION: tuple[Decorator, ...] = (
     ),
     click.option(
         "--interval",
-        type=click.FloatRange(1.0, 86_400.0),
+        type=NumberRange(1.0, 86_400.0),
         help="Length of a step in seconds; by default the sampling interval.",
     ),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import Number, NumberRange
 from ioprism.cli.server_options import (
     export_options,
     question,
@@ -43,7 +44,7 @@ def servers() -> None:
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @store_option
 @click.option(
-    "--time", type=float, help="Time of a scrape without time stamps, in seconds since 1970."
+    "--time", type=Number(), help="Time of a scrape without time stamps, in seconds since 1970."
 )
 @timezone
 @options.as_json
@@ -138,7 +139,7 @@ def report(
         terminal_form.show_machine(machine, output.console())
         show_warnings(machine.warnings)
         if page is not None and not quiet:
-            click.echo(f"wrote {page}", err=True)
+            output.say(f"wrote {page}")
 
 
 @servers.command()
@@ -155,14 +156,14 @@ def report(
     "--days",
     default=2.0,
     show_default=True,
-    type=click.FloatRange(0.1, 800.0),
+    type=NumberRange(0.1, 800.0),
     help="Days to simulate.",
 )
 @click.option(
     "--interval",
     default=120.0,
     show_default=True,
-    type=click.FloatRange(1.0, 86_400.0),
+    type=NumberRange(1.0, 86_400.0),
     help="Sampling interval, in seconds.",
 )
 @click.option(
@@ -198,10 +199,8 @@ def simulate(
     settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
     files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
-        click.echo(
-            f"wrote {format_counted(len(files), 'file')} to {folder}: "
-            f"{format_counted(made, 'job')}",
-            err=True,
+        output.say(
+            f"wrote {format_counted(len(files), 'file')} to {folder}: {format_counted(made, 'job')}"
         )
 
 
@@ -218,7 +217,7 @@ def simulate(
     "--days",
     default=4.0,
     show_default=True,
-    type=click.FloatRange(0.5, 800.0),
+    type=NumberRange(0.5, 800.0),
     help="Days to simulate.",
 )
 @click.option(
@@ -248,13 +247,14 @@ def simulate(
     type=click.IntRange(1, 1000),
     help="Number of phases of --run.",
 )
-@click.option("--pause", default=240.0, show_default=True, type=click.FloatRange(0.0, 86_400.0),
+@click.option("--pause", default=240.0, show_default=True, type=NumberRange(0.0, 86_400.0),
               help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
 @click.option(
     "--ior", metavar="COMMAND", help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'."
 )
 @click.option("--record", type=click.Path(path_type=Path),
               help="Record of what --run did; with --store, the record to compare.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the record if it exists.")
 @options.as_json
 @options.quiet
 def validate(
@@ -268,6 +268,7 @@ def validate(
     pause: float,
     ior: str | None,
     record: Path | None,
+    force: bool,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -281,7 +282,7 @@ def validate(
     Example: ioprism servers validate --run /scratch/check --record check.json
     """
     if folder is not None or store is not None:
-        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior)
+        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior, force)
         with output.progress("bytes", quiet=quiet) as progress:
             checked = benchmark.check(plan, store, progress=progress)
         if as_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
@@ -48,7 +49,7 @@ def site() -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Keep adding the logs that appear in this folder until Ctrl-C.",
 )
-@click.option("--every", type=click.FloatRange(min=1.0), default=60.0, show_default=True,
+@click.option("--every", type=NumberRange(min=1.0), default=60.0, show_default=True,
               help="Seconds between checks of the folder to follow.")  # fmt: skip
 @click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True,
               help="Used to estimate nodes if a log names none.")  # fmt: skip
@@ -82,7 +83,7 @@ def add(
             kept, paths, options=chosen, progress=progress, cluster=engine_options.session
         )
     for message in added.failed:
-        click.echo(f"skipped {message}", err=True)
+        output.say(f"skipped {message}")
     if as_json:
         click.echo(to_json.plain_document(added.to_dict()))
     else:
@@ -92,7 +93,7 @@ def add(
         )
     if follow is not None:
         for more in follow_logs(kept, follow, options=chosen, every=every):
-            click.echo(f"{more.added:,} logs added", err=True)
+            output.say(f"{more.added:,} logs added")
 
 
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,34 +185,39 @@ def report(
     """
     from ioprism.analyses.site.summary import Chosen, site_story
     from ioprism.reports.to_html import site as html_form
-    from ioprism.storage.atomic import atomic_write
+    from ioprism.storage.atomic import atomic_write, refuse_unless_file
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
     story = site_story(chosen_tables(store, which, servers=servers))
-    links = {} if reports is None else _write_reports(story, reports, page.parent)
+    refuse_unless_file(page, replace=force)
+    links = {} if reports is None else _write_reports(story, reports, page.parent, force)
     with atomic_write(page, replace=force) as aside:
         aside.write_text(html_form.page(story, links), encoding="utf-8")
     if as_json:
         click.echo(to_json.plain_document(story.to_dict()))
     else:
-        click.echo(f"wrote {page}", err=True)
+        output.say(f"wrote {page}")
 
 
-def _write_reports(story: SiteStory, folder: Path, beside: Path) -> dict[str, str]:
+def _write_reports(story: SiteStory, folder: Path, beside: Path, force: bool) -> dict[str, str]:
     """Write a page for the worst log of each advice; return the links by log."""
     from os.path import relpath
 
     from ioprism.api import analyse
     from ioprism.formats.registry import read_trace
+    from ioprism.storage.atomic import refuse_unless_file
 
-    folder.mkdir(parents=True, exist_ok=True)
     links: dict[str, str] = {}
-    for number, row in enumerate(story.advice, start=1):
-        log, place = str(row["worst_log"]), folder / f"job-{number:02d}.html"
+    places = [folder / f"job-{number:02d}.html" for number in range(1, 1 + len(story.advice))]
+    for place in places:
+        refuse_unless_file(place, replace=force)
+    for row, place in zip(story.advice, places, strict=True):
+        log = str(row["worst_log"])
         try:
-            analyse(read_trace(Path(log))).to_html(place, replace=True)
+            found = analyse(read_trace(Path(log)))
         except (IoprismError, OSError) as error:
-            click.echo(f"no report of {log}: {str(error).partition(chr(10))[0]}", err=True)
+            output.say(f"no report of {log}: {str(error).partition(chr(10))[0]}")
         else:
+            found.to_html(place, replace=force)
             links[log] = relpath(place, beside)
     return links

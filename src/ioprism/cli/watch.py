@@ -6,8 +6,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cached_property, partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -36,6 +37,7 @@ from ioprism.service.pull import PullSource
 from ioprism.service.source import Source, open_source
 from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
+from ioprism.storage.lock import held_alone
 from ioprism.units import format_counted, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
@@ -46,8 +48,8 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     if folder is None:
         return
     server, client = make_keys(folder)
-    click.echo(f"wrote {server} for `ioprism watch --keys {folder}`", err=True)
-    click.echo(f"wrote {client} for senders and subscribers", err=True)
+    output.say(f"wrote {server} for `ioprism watch --keys {folder}`")
+    output.say(f"wrote {client} for senders and subscribers")
     context.exit()
 
 
@@ -87,13 +89,13 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option(
     "--false-alarm",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
+    type=NumberRange(0.0, 1.0, min_open=True),
     default=0.01,
     show_default=True,
     help="Probability of ever announcing a false rhythm.",
 )
 @click.option(
-    "--every", type=click.FloatRange(min=0.0), default=0.0, help="Seconds between predictions."
+    "--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."
 )
 @click.option(
     "--json-lines",
@@ -142,7 +144,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 )
 @click.option(
     "--expire",
-    type=float,
+    type=NumberRange(min=0.0),
     default=600.0,
     show_default=True,
     help="Forget a job after this many seconds of silence.",
@@ -163,7 +165,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 @click.option(
     "--exit-when-idle",
     "idle",
-    type=float,
+    type=NumberRange(min=0.0),
     metavar="SECONDS",
     help="Stop after this many seconds of silence.",
 )
@@ -217,7 +219,7 @@ def watch(
         largest_message=parse_bytes(max_message),
         save_to=save_to,
     )
-    service = Watch(settings, notify=partial(click.echo, err=True))
+    service = Watch(settings, notify=output.say)
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
         places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
@@ -226,6 +228,8 @@ def watch(
             server = Server(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
+        if save_to is not None:
+            stack.enter_context(_held(save_to))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))
@@ -234,11 +238,19 @@ def watch(
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
-        click.echo(
+        output.say(
             f"{format_counted(counts.messages, 'message')}, "
-            f"{format_counted(counts.dropped, 'record')} dropped",
-            err=True,
+            f"{format_counted(counts.dropped, 'record')} dropped"
         )
+
+
+def _held(state: Path) -> AbstractContextManager[None]:
+    """Let no other service save to the same file."""
+    return held_alone(
+        state.with_name(f".{state.name}.lock"),
+        otherwise=f"{state}: another `ioprism watch` saves its state here.\n"
+        "Hint: give --state another name.",
+    )
 
 
 class _Sockets:
@@ -311,12 +323,12 @@ def _outlets(
 def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None:
     for what, address in places:
         if not quiet:
-            click.echo(f"{what}: {address}", err=True)
+            output.say(f"{what}: {address}")
         if address.startswith("tcp://") and not has_keys:
             who = "other machines" if is_exposed(address) else "all users of this machine"
-            click.echo(f"warning: {who} can reach {address}, unprotected", err=True)
+            output.say(f"warning: {who} can reach {address}, unprotected")
         if address.startswith("http") and not is_loopback(urlsplit(address).hostname or ""):
-            click.echo("warning: the page's token crosses the network unencrypted", err=True)
+            output.say("warning: the page's token crosses the network unencrypted")
 
 
 @contextmanager

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+
+from ioprism.text import printable
 
 
 class IsolationError(Exception):
@@ -30,7 +33,13 @@ def attempt(code: str, given: str, *, seconds: float) -> str:
         raise IsolationError(f"still running after {seconds:.0f} s") from error
     if tried.returncode:
         said = [line for line in tried.stderr.splitlines() if line and not line.startswith(" ")]
-        raise IsolationError(
-            said[-1] if said and tried.returncode > 0 else "reading it crashes the library"
-        )
+        raise IsolationError(_why(tried.returncode, printable(said[-1]) if said else ""))
     return tried.stdout
+
+
+def _why(code: int, last_words: str) -> str:
+    if code > 0:
+        return last_words or f"it ended with {code}"
+    known = {number.value for number in signal.Signals}
+    name = signal.Signals(-code).name if -code in known else f"signal {-code}"
+    return f"reading it crashes the library ({': '.join(filter(None, (name, last_words)))})"

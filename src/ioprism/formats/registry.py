@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from pkgutil import resolve_name
+from typing import Any, Literal, Protocol
 
 from ioprism.errors import (
     BrokenTraceError,
@@ -17,8 +18,11 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
+from ioprism.formats.clock_offsets import said_offsets
+from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
+from ioprism.plugins import declared
 from ioprism.storage.remote import exists
 
 GROUP = "ioprism.readers"
@@ -27,6 +31,7 @@ OWN_STORE = "store"  # its events have passed the gate when they were written
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
 GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
+SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
 # These write a file for each process of a run.
 PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
@@ -92,17 +97,18 @@ class Unavailable:
 
 def readers() -> Iterator[Reader | Unavailable]:
     """Built-in readers first, then those of installed plugins."""
-    built_in = [EntryPoint(name, path, GROUP) for name, path in BUILT_IN.items()]
-    yield from map(_loaded, built_in)
+    for name, path in BUILT_IN.items():
+        yield _loaded(name, partial(resolve_name, path))
     # Asked for only when no built-in reader was enough: looking for plugins reads many files.
-    yield from map(_loaded, entry_points(group=GROUP))
+    for plugin in declared(GROUP):
+        yield _loaded(plugin.name, plugin.load)
 
 
-def _loaded(declared: EntryPoint) -> Reader | Unavailable:
+def _loaded(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
     try:
-        reader: Reader = declared.load()()
+        reader: Reader = load()()
     except ImportError as error:
-        return Unavailable(declared.name, error.name or str(error))
+        return Unavailable(name, error.name or str(error))
     return reader
 
 
@@ -111,12 +117,14 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
 
     Raises:
         NoSuchTraceError: there is nothing at this path.
+        BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
         UsageError: no format has this name.
     """
     if not exists(source):
         raise NoSuchTraceError(source)
+    check_readable(source)
     tried = []
     for reader in readers():
         tried.append(reader.name)
@@ -191,7 +199,13 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
 
 def _read(reader: Reader, source: Path) -> Trace:
     trace = reader.read(source)
-    return trace if reader.name == OWN_STORE else gated(trace)
+    if reader.name != OWN_STORE:
+        trace = gated(trace)
+    if said_offsets() is None or reader.name in SETS_CLOCKS:
+        return trace
+    from ioprism.formats.clocks import moved_as_said
+
+    return moved_as_said(trace)
 
 
 def _read_folder(folder: Path) -> list[Trace]:

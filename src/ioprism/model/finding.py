@@ -48,6 +48,7 @@ class Finding:
     title: str = ""  # one sentence, from the texts beside the rules
     details: tuple[Mapping[str, object], ...] = ()  # the worst files, ranks or phases
     recommendations: tuple[Recommendation, ...] = ()
+    cause: str | None = None  # code of the cause that explains it, where a diagnosis names one
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -65,4 +66,5 @@ class Finding:
             ],
             "seconds_at_stake": self.seconds_at_stake,
             "aliases": list(self.aliases),
+            "cause": self.cause,
         }

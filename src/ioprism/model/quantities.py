@@ -48,8 +48,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     **_keys("rate", "rate", "peers_rate", "read_rate", "write_rate"),
     **_keys(
         "seconds", "seconds", "slowest", "mean", "mean_seconds", "mean_gap", "time", "start", "end",
-        "period", "from", "to",
-        middle="median", next_start="next phase at", runtime="run time",
+        "period", "from", "to", "waited",
+        storage="time in storage calls", middle="median", next_start="next phase at",
+        runtime="run time",
         io_time="time in I/O calls, all ranks", read_time="time reading", write_time="time writing",
         metadata_time="time in metadata calls",
         library_time="time above the system calls (MPI-IO, libraries)",

@@ -70,6 +70,8 @@ class Usage:
     sync_seconds: Seconds | None = None  # None: part of the write time
     misaligned: Counts | None = None  # of both directions together
     misaligned_memory: Counts | None = None
+    alignment: Counts | None = None  # bytes, that `misaligned` is measured against
+    common_sizes: Sequence[tuple[Counts, Counts]] = ()  # request sizes and how often, most first
     spread: Spread | None = None
     extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
 

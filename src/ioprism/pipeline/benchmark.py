@@ -25,12 +25,13 @@ from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.pipeline.ingest import Progress
 from ioprism.pipeline.servers import interval_us
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write, refuse_unless_file, scratch_file
 from ioprism.storage.counter_store import CounterStore, open_store
 
 REQUEST = 2**20
 CLOSE_ENOUGH = 0.1  # of the bytes: counters and clocks are not atomic
 RECORD = Path("ioprism-benchmark.json")
+DATA = "ioprism-benchmark.data"
 LONGEST_RUN = 24 * 3600  # seconds that one IOR may take
 
 
@@ -44,6 +45,7 @@ class Plan:
     phases: int = 3
     pause: float = 240.0  # seconds between phases
     ior: str | None = None  # a command; None: plain Python
+    replace: bool = False  # whether an earlier record may be replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +96,15 @@ def check(plan: Plan, store: Path | None, *, progress: Progress = lambda _: None
     """Run the benchmark if a folder is given; compare it with counters if a store is.
 
     Raises:
-        OutputError: the folder cannot be written to, or IOR fails.
+        OutputError: the record exists, the folder cannot be written to, or IOR fails.
         NotEnoughDetailError: the store has no counters of that time.
     """
     place = plan.record or RECORD
     if plan.folder is not None:
+        refuse_unless_file(place, replace=plan.replace)  # before it takes its time
         phases = tuple(_run(plan, progress))
         checked = Checked(socket.gethostname(), place, phases)
-        with atomic_write(place, replace=True) as aside:
+        with atomic_write(place, replace=plan.replace) as aside:
             aside.write_text(json.dumps(_document(checked), indent=1), encoding="utf-8")
     else:
         checked = _read(place)
@@ -132,26 +135,23 @@ def _run(plan: Plan, progress: Progress) -> Iterator[Phase]:
     """Write, then read back what was written, as often as planned, with pauses."""
     if plan.folder is None or plan.bytes < REQUEST:
         raise UsageError("a phase must move at least 1 MiB.\nHint: give --bytes 1GiB.")
-    path = plan.folder / f"ioprism-benchmark-{os.getpid()}.data"
     moved = 0
     try:
-        plan.folder.mkdir(parents=True, exist_ok=True)
-        for number in range(plan.phases):
-            for direction in DIRECTIONS[::-1]:
-                if number or direction == "read":
-                    time.sleep(plan.pause)
-                phase = _phase(plan, direction, path)
-                moved += phase.bytes
-                progress(moved)
-                yield phase
+        with scratch_file(plan.folder / DATA) as path:
+            for number in range(plan.phases):
+                for direction in DIRECTIONS[::-1]:
+                    if number or direction == "read":
+                        time.sleep(plan.pause)
+                    phase = _phase(plan, direction, path)
+                    moved += phase.bytes
+                    progress(moved)
+                    yield phase
     except OSError as error:
         raise OutputError(
             f"{plan.folder}: the benchmark cannot write or read its data "
             f"({error.strerror or error}).\n"
             "Hint: choose a folder with more free space for --run, or fewer --bytes."
         ) from error
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _phase(plan: Plan, direction: str, path: Path) -> Phase:
@@ -167,7 +167,8 @@ def _phase(plan: Plan, direction: str, path: Path) -> Phase:
 def _write(path: Path, size: int) -> int:
     """Write a file that no file system can compress, and wait until it is on the servers."""
     piece = os.urandom(REQUEST)
-    with path.open("wb", buffering=0) as file:
+    path.unlink(missing_ok=True)
+    with path.open("xb", buffering=0) as file:
         for _ in range(size // REQUEST):
             file.write(piece)
         os.fsync(file.fileno())

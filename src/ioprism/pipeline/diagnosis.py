@@ -10,10 +10,12 @@ import polars as pl
 
 from ioprism.analyses.background_load import background_load
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
-from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
+from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
@@ -22,11 +24,14 @@ from ioprism.engine.memory import in_memory
 from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
+from ioprism.plugins import declared, load
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
 from ioprism.storage.counter_store import open_store
 from ioprism.views.time.write_intervals import write_intervals
+
+GROUP = "ioprism.causes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ def diagnosed(
     options: DiagnosisOptions | None = None,
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    diagnosis = find_causes(trace, engine)
+    diagnosis = _with_untraced(find_causes(trace, engine, more=plugged_in()), trace, engine)
     if options is not None:
         diagnosis = _sharpened(diagnosis, trace, engine, options)
     if not diagnosis.causes:
@@ -66,6 +71,28 @@ def diagnosed(
         insights = judge(evidence_of_trace(trace, engine, Thresholds()))
     findings = insights.findings if insights else ()
     return worded(diagnosis, trace, [finding.code for finding in findings])
+
+
+def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
+    """Hold the job up for as long as its slowest rank is in I/O, by the counters, at least.
+
+    Extended tracing has reads and writes only; what counters have beyond them (opens, syncs)
+    is told by itself.
+    """
+    if not (trace.partitions and trace.counters) or found.held_up.how == "uncovered":
+        return found
+    slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
+    seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)
+    beyond = seconds - found.held_up.seconds
+    if beyond <= 0:
+        return found
+    held_up = replace(found.held_up, seconds=seconds, share=seconds / found.runtime)
+    return replace(found, held_up=held_up, ledger=(*found.ledger, LedgerLine("untraced", beyond)))
+
+
+def plugged_in() -> list[Finder]:
+    """Load the causes that installed packages declare."""
+    return [load(plugin) for plugin in declared(GROUP)]
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

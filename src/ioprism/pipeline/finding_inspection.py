@@ -18,7 +18,7 @@ from ioprism.model.finding import Finding
 from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.pipeline.concerned_calls import Concern, measured_seconds
-from ioprism.rules.registry import RULES, finding_of
+from ioprism.rules.registry import all_rules, finding_of
 from ioprism.rules.rule import Rule, Unknown
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
@@ -53,7 +53,7 @@ class FindingInspection(Result):
 
 def rule_called(code: str) -> Rule | None:
     """Return the rule with this code, or with this name in another tool."""
-    return next((rule for rule in RULES if code == rule.code or code in rule.aliases), None)
+    return next((rule for rule in all_rules() if code == rule.code or code in rule.aliases), None)
 
 
 def inspected_finding(

@@ -12,6 +12,7 @@ import polars as pl
 from ioprism.errors import NoSuchTraceError, TraceError, UnknownFormatError
 from ioprism.formats.counters import registry as counter_registry
 from ioprism.formats.counters.registry import CounterReader, find_counter_reader
+from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.jobs import registry as job_registry
 from ioprism.formats.jobs.registry import JobReader, find_job_reader
 from ioprism.model.counters import JOBS, ReadingOptions, Tally
@@ -53,6 +54,7 @@ def ingest(
     Raises:
         NoSuchTraceError: a source does not exist.
         UnknownFormatError: a file that was named is neither counters nor jobs.
+        BrokenTraceError: a file is a pipe, or not for us to read.
         OutputError: the folder cannot be used as a store.
     """
     files = [_Raw.of(path, named=named) for path, named in _files(sources)]
@@ -68,7 +70,7 @@ def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
         if not source.exists():
             raise NoSuchTraceError(source)
         if source.is_dir():
-            yield from ((path, False) for path in sorted(source.rglob("*")) if path.is_file())
+            yield from ((path, False) for path in files_below(source))
         else:
             yield source, True
 
@@ -82,6 +84,7 @@ class _Raw:
 
     @classmethod
     def of(cls, path: Path, *, named: bool) -> _Raw:
+        check_readable(path)
         reader = find_counter_reader(path) or find_job_reader(path)
         if reader is None and named:
             raise UnknownFormatError(

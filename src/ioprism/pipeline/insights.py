@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.errors import (
+    AnalysisError,
     BrokenTraceError,
     IoprismError,
     NoSuchTraceError,
@@ -18,16 +19,19 @@ from ioprism.errors import (
     UnknownFormatError,
 )
 from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.files import files_below
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
+from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.rules.registry import Insights, judge
+from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
+from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
 
-FEW = 8  # so few logs are not worth starting processes for
-CHUNK = 8  # logs that a process takes at a time
+NEARLY_ALL = 0.9  # of the calls that counters count
 
 Group = tuple[Path, ...]
 
@@ -57,8 +61,9 @@ def judge_group(
     format_name: str | None = None,
     servers: Path | None = None,
     progress: Progress | None = None,
+    causes: bool = True,
 ) -> Judged:
-    """Judge one job: a log with counters only without loading a table library.
+    """Judge one job.
 
     Args:
         group: the logs of the job.
@@ -66,8 +71,10 @@ def judge_group(
         format_name: of the logs, if it is not to be recognised.
         servers: a store of counters of the servers that the job used.
         progress: is told how many events were read.
+        causes: whether findings are put under the causes that explain them; without, a log
+            with counters only is judged without loading a table library.
     """
-    if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
+    if not causes and len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
         log = read_plain(group[0])
         if not log.has_calls:
             return _judged_log(log, thresholds, servers)
@@ -78,18 +85,47 @@ def judge_group(
     trace = read_trace(*group, format_name=format_name)
     held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
     evidence = evidence_of_trace(held, engine, thresholds)
-    insights = judged_trace(with_background_load(evidence, servers), held, engine)
+    known = with_background_load(evidence, servers)
+    insights = (explained_trace if causes else judged_trace)(known, held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
+
+
+def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
+    """Ask all rules, and put what they find under the causes that explain it."""
+    from ioprism.pipeline.diagnosis import diagnosed
+    from ioprism.pipeline.ranking import explained
+
+    found = judged_trace(evidence, trace, engine)
+    try:
+        diagnosis = diagnosed(trace, engine, found)
+    except AnalysisError:
+        return found
+    told = explained(found.findings, diagnosis, evidence.thresholds)
+    return replace(found, findings=told, diagnosis=diagnosis)
 
 
 def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
     """Ask all rules, and add up the calls that they find."""
     from ioprism.pipeline.concerned_calls import measured_seconds
 
-    return judge(
-        evidence,
-        measure=lambda hits: measured_seconds(hits, trace, engine, evidence.thresholds),
-    )
+    def measure(hits: Mapping[str, tuple[Rule, Hit]]) -> Mapping[str, float]:
+        seen = {
+            code: (rule, hit)
+            for code, (rule, hit) in hits.items()
+            if _has_all_calls(evidence, hit.interface or rule.interface)
+        }
+        return measured_seconds(seen, trace, engine, evidence.thresholds)
+
+    return judge(evidence, measure=measure)
+
+
+def _has_all_calls(evidence: Evidence, layer: str) -> bool:
+    """Whether the trace has nearly all calls that its counters count: tracing may run full."""
+    usage, load = evidence.usages.get(layer), evidence.loads.get(layer)
+    if usage is None or load is None or load.operations is None:
+        return True
+    seen = sum(sum(ways.values()) for ways in load.operations.values())
+    return seen >= NEARLY_ALL * sum(usage.operations)
 
 
 def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
@@ -130,19 +166,21 @@ def groups(
     if grouping == "each":
         return [(unit,) for unit in units]
     logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
-    others = [unit for unit in units if unit not in set(logs)]
-    return [*_jobs(logs), *_other_jobs(others, format_name)]
+    closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
+    others = [unit for unit in units if unit not in {*logs, *closed}]
+    return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
 
 
 def _units(path: Path, format_name: str | None) -> list[Path]:
     """The traces at a path: itself, or those in a folder of Darshan logs."""
     if path.is_file():
         return [path]
-    files = sorted(inner for inner in path.rglob("*") if inner.is_file())
+    files = files_below(path)
     logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
         return [path]
-    return [*logs, *(inner for inner in files if inner not in set(logs) and _recognised(inner))]
+    others = (inner for inner in files if inner not in set(logs))
+    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
 
 
 def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
@@ -191,7 +229,7 @@ def judge_many(
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(_mapped(work, jobs), start=1):
+    for number, result in enumerate(mapped(work, jobs, crashed=_crashed), start=1):
         progress(number)
         yield result
 
@@ -200,23 +238,12 @@ def _attempt(
     group: Group, *, thresholds: Thresholds, format_name: str | None, servers: Path | None
 ) -> Judged | Failed:
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+        return judge_group(
+            group, thresholds=thresholds, format_name=format_name, servers=servers, causes=False
+        )
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 
 
-def _mapped(
-    work: Callable[[Group], Judged | Failed], jobs: Sequence[Group]
-) -> Iterator[Judged | Failed]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if len(jobs) <= FEW or (cores or 1) < 2:
-        yield from map(work, jobs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A table library's threads do not survive a fork, so processes start afresh.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        yield from pool.map(work, jobs, chunksize=CHUNK)
+def _crashed(group: Group) -> Judged | Failed:
+    return Failed(f"{printable(str(group[0]))}: {CRASHED}")

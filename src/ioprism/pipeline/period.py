@@ -8,6 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.onsets.confirmation import (
+    beginning_with,
+    is_confirmed,
+    needs_confirmation,
+)
 from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
 from ioprism.analyses.periodicity.rhythm import answered, every_second, rhythm, take_turns
 from ioprism.analyses.periodicity.sampling import sample
@@ -66,6 +71,7 @@ def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhy
         whole = _rhythm(metric(trace, settings.metric), settings)
     else:
         whole = _rhythm(_bandwidth(trace, engine, settings), settings)
+        whole = _confirmed(whole, trace, engine)
         if settings.direction == "both":
             whole = _with_directions(whole, trace, engine, settings)
     if settings.by is None:
@@ -96,6 +102,25 @@ def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
     )
 
 
+def _confirmed(found: Rhythm, trace: Trace, engine: Engine) -> Rhythm:
+    """Without a few phases within a longer job that `ioprism phases` does not show."""
+    period = found.period
+    if period is None or not needs_confirmation(found.signal, period):
+        return found
+    from ioprism.analyses.phases import phases  # it loads polars
+
+    try:
+        layers = phases(trace, engine).layers.values()
+    except AnalysisError:  # a signal alone: it was asked for its phases already
+        return found
+    shown = [np.array([phase.start for phase in layer.phases]) for layer in layers]
+    most = max((beginning_with(period, starts) for starts in shown), default=0)
+    period = replace(period, confirmed=most)
+    if is_confirmed(period):
+        return answered(found, period)
+    return replace(found, period=None, rhythms=(), burst=None, next_phase=None)
+
+
 def _with_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
@@ -122,9 +147,10 @@ def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dic
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction, options=options, components=0, fit=False)
         try:
-            period = _rhythm(_bandwidth(trace, engine, own), own).period
+            its_own = _rhythm(_bandwidth(trace, engine, own), own)
         except AnalysisError:
             continue
+        period = _confirmed(its_own, trace, engine).period
         if period is not None:
             rhythms[direction] = period
     return rhythms

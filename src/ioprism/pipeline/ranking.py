@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
+from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.model.finding import Finding, Severity, Subject
+from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
 
@@ -14,9 +18,72 @@ MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
 MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
+SERIOUS = (Severity.HIGH, Severity.WARN)
 
 
-def ranked(
+def explained(
+    findings: Iterable[Finding], diagnosis: Diagnosis | None, thresholds: Thresholds
+) -> tuple[Finding, ...]:
+    """Put findings under the causes that explain them, the cause that saves most first.
+
+    Symptoms of one cause share its time, so nothing costs more than I/O holds the job up, and
+    what then costs next to nothing is worth a note at most. What no cause explains comes after.
+    """
+    if diagnosis is None or diagnosis.held_up.how == "nothing":
+        return tuple(sorted(findings, key=_importance))
+    order = {code: place for place, code in enumerate(_codes(diagnosis))}
+    told = [_bounded(_with_cause(f, diagnosis), diagnosis, thresholds) for f in findings]
+    last = len(order)
+    return tuple(
+        sorted(
+            told,
+            key=lambda f: (
+                f.severity not in SERIOUS,
+                order.get(f.cause or "", last) if f.severity in SERIOUS else last,
+                _importance(f),
+            ),
+        )
+    )
+
+
+def _importance(finding: Finding) -> tuple[int, float, int, str]:
+    """Serious ones by what they cost, those that cost about the same by level; notes by level."""
+    level, seconds = LEVELS.index(finding.severity), finding.seconds_at_stake or 0.0
+    about = float(f"{seconds:.2g}")
+    return (0 if finding.severity in SERIOUS else level), -about, level, finding.code
+
+
+def _codes(diagnosis: Diagnosis) -> list[str]:
+    return list(dict.fromkeys(cause.code for cause in diagnosis.causes))
+
+
+def _with_cause(finding: Finding, diagnosis: Diagnosis) -> Finding:
+    for cause in diagnosis.causes:
+        record = finding.details[0] if finding.code.startswith("bottleneck-") else {}
+        if finding.code in cause.symptoms or _is_culprit(record, cause.culprit):
+            return replace(finding, cause=cause.code)
+    return finding
+
+
+def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> bool:
+    """Whether a record of a view is the one that a cause names."""
+    if any(record.get(key) == culprit[key] for key in ("file", "directory") if culprit.get(key)):
+        return True
+    process = str(record.get("process", ""))
+    return any(f"{process} ".startswith(f"rank {rank} ") for rank in culprit.get("ranks", ()))
+
+
+def _bounded(finding: Finding, diagnosis: Diagnosis, thresholds: Thresholds) -> Finding:
+    if finding.seconds_at_stake is None:
+        return finding
+    seconds = min(finding.seconds_at_stake, diagnosis.held_up.seconds)
+    floor = max(thresholds.negligible_share * diagnosis.runtime, thresholds.negligible_seconds)
+    minor = finding.severity in SERIOUS and seconds < floor
+    level = Severity.INFO if minor else finding.severity
+    return replace(finding, seconds_at_stake=seconds, severity=level)
+
+
+def joined(
     findings: Iterable[Finding],
     bottlenecks: Bottlenecks | None,
     rhythm: Rhythm | None,
@@ -24,7 +91,7 @@ def ranked(
     direction: str = "both",
     floor: float = 0.0,
 ) -> tuple[Finding, ...]:
-    """Join what rules, bottlenecks and rhythm say; by level, then by the seconds at stake.
+    """Join what rules, bottlenecks and rhythm say.
 
     Args:
         findings: what the rules say.
@@ -33,10 +100,7 @@ def ranked(
         direction: whose bandwidth it is: read, write or both.
         floor: seconds; what takes less is worth a note at most.
     """
-    every = [*findings, *_of_bottlenecks(bottlenecks, floor), *_of_rhythm(rhythm, direction)]
-    return tuple(
-        sorted(every, key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0)))
-    )
+    return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_rhythm(rhythm, direction))
 
 
 def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:

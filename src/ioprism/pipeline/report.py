@@ -16,6 +16,7 @@ from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
 from ioprism.analyses.storage_path import by_host, by_target, system_targets
+from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -25,12 +26,22 @@ from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
 from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.insights import judged_trace
-from ioprism.pipeline.ranking import COSTLY, ranked
+from ioprism.pipeline.ranking import COSTLY, explained, joined
 from ioprism.settings import Thresholds
-from ioprism.views.picture.timeline import MOST_MARKS, timeline
+from ioprism.views.calls.totals import Totals
+from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
 from ioprism.views.time.bandwidth import bandwidth
+from ioprism.views.time.intervals import BusyIntervals
 
 Result = TypeVar("Result")
+
+# Asked for by several of the analyses, with nothing known before.
+SEVERAL_TIMES = (
+    BusyIntervals(),
+    Span(),
+    Totals(("file", "layer", "operation")),
+    Totals(("rank", "layer", "operation")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +58,26 @@ def document_of(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Document:
     """Run every analysis that the trace has enough detail for."""
-    chosen, engine = settings or ReportSettings(), engine or LocalEngine()
+    chosen = settings or ReportSettings()
     held = in_memory(trace)
+    engine = LookingAhead(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judged_trace(evidence, held, engine)
     rhythmic, direction = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
+    diagnosis = _attempt(lambda: diagnosed(held, engine, insights), notes)
+    found = joined(
+        insights.findings,
+        bottlenecks,
+        rhythmic,
+        direction=direction,
+        floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
+    )
     return Document(
         trace=held,
         characteristics=characterise(held, engine),
-        findings=ranked(
-            insights.findings,
-            bottlenecks,
-            rhythmic,
-            direction=direction,
-            floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
-        ),
+        findings=explained(found, diagnosis, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
@@ -74,7 +88,7 @@ def document_of(
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
         by_target=by_target(held, engine),
-        diagnosis=_attempt(lambda: diagnosed(held, engine, insights), notes),
+        diagnosis=diagnosis,
         by_host=by_host(held, engine),
         system_targets=system_targets(held),
         notes=tuple(notes),

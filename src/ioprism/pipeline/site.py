@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.formats.files import check_readable, files_below
 from ioprism.pipeline.anonymise import Rows, anonymous, read_key
+from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from ioprism.engine.cluster import Session
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
-CHUNK = 4  # logs that a process takes at a time
 KNOWN = 0.9  # share of a job's time and servers for which counters must be known
-FEW = 8  # so few logs are not worth starting processes for
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +75,24 @@ def add_logs(
     chosen = options or SiteOptions()
     logs = list(_logs(paths))
     with store.adding():
+        failed: list[str] = []
         known = set(store.known())
         new: dict[str, Path] = {}
         for path in logs:
-            digest = content_digest(path)
+            try:
+                digest = content_digest(path)
+            except OSError as error:
+                failed.append(f"{path}: {error.strerror}")
+                continue
             if digest not in known:
                 new.setdefault(digest, path)
-        failed: list[str] = []
+        unread = len(failed)
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            _mapped(work, todo, chosen.processes)
+            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
             else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )
@@ -100,7 +104,7 @@ def add_logs(
                 store.add(_tables(good))
             added += len(good)
             progress(added + len(failed) + ignored)
-    return Added(added, len(logs) - len(new), tuple(failed), ignored)
+    return Added(added, len(logs) - len(new) - unread, tuple(failed), ignored)
 
 
 def follow_logs(
@@ -184,10 +188,11 @@ def _logs(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
             raise NoSuchTraceError(path)
-        if path.is_file():
-            yield path
+        if path.is_dir():
+            yield from files_below(path)
         else:
-            yield from sorted(inner for inner in path.rglob("*") if inner.is_file())
+            check_readable(path)
+            yield path
 
 
 def _described(
@@ -235,23 +240,8 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
     }
 
 
-def _mapped(
-    work: Callable[[tuple[str, Path]], Rows | str | None],
-    logs: Sequence[tuple[str, Path]],
-    processes: int | None,
-) -> Iterator[Rows | str | None]:
-    cores = processes or len(os.sched_getaffinity(0))
-    if len(logs) <= FEW or cores < 2:
-        yield from map(work, logs)
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # A table library's threads do not survive a fork, so processes start afresh.
-    context = multiprocessing.get_context("spawn")
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
-    with ProcessPoolExecutor(cores, mp_context=context) as pool:
-        yield from pool.map(work, logs, chunksize=CHUNK)
+def _crashed(entry: tuple[str, Path]) -> Rows | str | None:
+    return f"{entry[1]}: {CRASHED}"
 
 
 def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:

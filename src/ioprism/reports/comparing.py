@@ -8,6 +8,11 @@ from ioprism.model.quantities import label, quantity
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
+def telling(found: Comparison) -> list[Metric]:
+    """The numbers that at least one of the runs has."""
+    return [metric for metric in found.metrics if metric.before or metric.after]
+
+
 def metric_row(metric: Metric) -> tuple[str, str, str, str]:
     """Return name, before, after and change in words."""
     return (

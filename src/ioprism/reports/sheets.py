@@ -108,6 +108,7 @@ def _interfaces(characteristics: Characteristics) -> Sheet:
             sum(amount.time for amount in amounts.values()),
         ]
         for layer, amounts in characteristics.by_layer.items()
+        if layer != "application"
     ]
     return Sheet("Interfaces", (("interface", "text"), *AMOUNTS), rows)
 

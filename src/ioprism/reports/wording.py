@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.analyses.slowest_rank import SlowestRank
-from ioprism.pipeline.document import Document
-from ioprism.reports.to_terminal.diagnose import answer
+from ioprism.reports.to_terminal.diagnose import answer, held_up_line
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
+    from ioprism.analyses.characterise import Characteristics
+    from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.slowest_rank import SlowestRank
+    from ioprism.model.finding import Finding
+    from ioprism.pipeline.document import Document
 
 NEXT_TO_NOTHING = 0.0005  # of the run time
 
@@ -32,7 +37,7 @@ def verdict(document: Document) -> Verdict:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
     if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
-        return _diagnosed(document.diagnosis)
+        return _diagnosed(document.diagnosis, document.serious)
     opening = held_up(document.slowest, characteristics.job.runtime) or _in_calls(characteristics)
     serious = document.serious
     if not serious:
@@ -59,13 +64,31 @@ def _in_calls(characteristics: Characteristics) -> str:
     return f"{format_seconds(characteristics.io_time)} in I/O calls over all ranks"
 
 
-def _diagnosed(diagnosis: Diagnosis) -> Verdict:
-    advice = diagnosis.causes[0].advice if diagnosis.causes else ()
-    return Verdict(answer(diagnosis), advice[0].text if advice else None)
+def _diagnosed(found: Diagnosis, serious: Sequence[Finding]) -> Verdict:
+    first = first_unexplained(found, serious)
+    advice = first.recommendations if first else found.causes[0].advice if found.causes else ()
+    return Verdict(opening_line(found, serious), advice[0].text if advice else None)
+
+
+def first_unexplained(found: Diagnosis, serious: Sequence[Finding]) -> Finding | None:
+    """The finding that costs most, where the diagnosis names no cause."""
+    if found.causes:
+        return None
+    return next((finding for finding in serious if finding.seconds_at_stake), None)
+
+
+def opening_line(found: Diagnosis, serious: Sequence[Finding]) -> str:
+    """How long I/O holds the job up, then the first cause or, without one, the first finding."""
+    first = first_unexplained(found, serious)
+    if first is None:
+        return answer(found)
+    about = "about " if first.evidence.get("estimated") else ""
+    stake = f"{about}{format_seconds(first.seconds_at_stake)}"
+    return f"{held_up_line(found)} At most {stake} of it: {_lower(printable(first.title))}."
 
 
 def _lower(title: str) -> str:
-    return title[:1].lower() + title[1:] if title[1:2].islower() else title
+    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
 
 
 def io_share(characteristics: Characteristics) -> float | None:

@@ -13,6 +13,9 @@ from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_d
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
+BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
+WHOLE = 0.9  # of the bytes of MPI-IO that must be seen in POSIX, to tell the time of storage
+EACH_RANK = "how long each rank is in MPI-IO calls"
 UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
 
@@ -86,6 +89,64 @@ def blocking_calls(evidence: Evidence, *, direction: str) -> Answer:
     spare = max(0.0, (evidence.runtime or 2 * waited) - evidence.held_up(usage, usage.seconds))
     numbers = {"calls": sum(moves.operations), "seconds": waited}
     return Hit(numbers, min(waited, spare))
+
+
+def collective_overhead(evidence: Evidence) -> Answer:
+    """Collective calls take long in every rank, and hardly any of it is spent in storage calls.
+
+    What the quickest rank takes is neither waiting for a late one nor for a slow one.
+    """
+    upper, lower = evidence.usages.get("mpiio"), evidence.usages.get("posix")
+    files = _mostly_collective(evidence)
+    if upper is None or lower is None or evidence.ranks < 2 or not files:
+        return None
+    asked, done = by_file(upper, upper.bytes), by_file(lower, lower.bytes)
+    files = {file for file in files if done.get(file, 0) >= WHOLE * asked.get(file, 0)}
+    if not files:
+        return Unknown(BELOW)
+    quickest = _quickest(evidence, upper, files)
+    inside = [t if f in files else 0.0 for t, f in zip(lower.seconds, lower.file, strict=True)]
+    storage = evidence.held_up(lower, inside)
+    if quickest is None:
+        return Unknown(EACH_RANK)
+    if storage >= evidence.thresholds.collective_storage * quickest:
+        return None
+    calls = by_file(upper, upper.operations, only=files)
+    details, rows = file_details(evidence, calls, calls)
+    numbers = {"seconds": quickest, "storage": storage, "calls": sum(calls.values())}
+    return Hit(numbers, quickest - storage, details, files=rows)
+
+
+def _mostly_collective(evidence: Evidence) -> set[int]:
+    """Files whose MPI-IO calls are nearly all collective."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None:
+        return set()
+    calls = by_file(usage, usage.operations)
+    together: dict[int, float] = {}
+    for moves in usage.moves.values():
+        for file, count in by_file(usage, moves.collective or [0] * len(usage)).items():
+            together[file] = together.get(file, 0) + count
+    least = evidence.thresholds.collective_operations
+    return {file for file, count in together.items() if share(count, calls[file]) > least}
+
+
+def _quickest(evidence: Evidence, usage: Usage, files: set[int]) -> float | None:
+    """Seconds in reads and writes of the rank with fewest; None where that is not known."""
+    own = dict.fromkeys(range(evidence.ranks), 0.0)
+    shared = 0.0
+    for place, (file, rank) in enumerate(zip(usage.file, usage.rank, strict=True)):
+        if file not in files:
+            continue
+        data = sum(moves.seconds[place] for moves in usage.moves.values())
+        if rank in own:
+            own[rank] += data
+        elif usage.spread is not None:
+            part = share(data, usage.seconds[place])
+            shared += usage.spread.fastest_seconds[place] * part
+        else:
+            return None
+    return min(own.values()) + shared
 
 
 def single_aggregator(evidence: Evidence) -> Answer:
@@ -223,6 +284,8 @@ RULES = (
     *both(partial(_rule, kind="independent", level=Severity.HIGH, aliases=("M02", "M03"))),
     *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
     *both(partial(_rule, kind="blocking", level=Severity.INFO, aliases=("M06", "M07"))),
+    Rule("collective-overhead", Severity.HIGH, "mpiio", collective_overhead,
+         "collective-overhead", ("collective_storage",)),
     Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
          ("aggregator_share", "imbalance_bytes")),
     Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",

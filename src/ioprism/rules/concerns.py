@@ -31,6 +31,7 @@ KINDS = {
     "sync-storm": CallKind(("sync",)),
     "misaligned-file": CallKind(DIRECTIONS, misaligned=True),
     "misaligned-memory": CallKind(DIRECTIONS),
+    "collective-overhead": CallKind(DIRECTIONS, collective=True),
     "read-after-write": CallKind(("read",)),
     "hdf5-independent-access": CallKind(DIRECTIONS, collective=False),
     "pnetcdf-independent-access": CallKind(DIRECTIONS, collective=False),

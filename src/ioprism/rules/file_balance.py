@@ -7,7 +7,12 @@ from collections import Counter
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.rank_balance import aggregates, application_entries, shared_files
+from ioprism.analyses.rank_balance import (
+    aggregates,
+    application_entries,
+    rank_table,
+    shared_files,
+)
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst, worst_first
@@ -54,6 +59,8 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
     if evidence.ranks < 2:
         return None
     limits = evidence.thresholds
+    if _even_over_all_files(evidence, direction):
+        return None
     found: dict[int, float] = {}
     seconds: dict[int, float] = {}
     joined = False
@@ -80,6 +87,15 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
     if not found:
         return Unknown(NEEDS) if joined else None
     return _hit(evidence, found, seconds)
+
+
+def _even_over_all_files(evidence: Evidence, direction: str) -> bool:
+    """Whether what a rank has less in one file it has more in others: nobody waits."""
+    table = rank_table(evidence)
+    if table is None:
+        return False
+    sizes = [table.bytes.get(rank, {}).get(direction, 0) for rank in range(table.ranks)]
+    return any(sizes) and _variation(sizes) <= evidence.thresholds.file_imbalance
 
 
 def _variation(sizes: list[int]) -> float:

@@ -15,8 +15,8 @@ from ioprism.rules.rule import (
     both,
     by_file,
     file_details,
-    portions,
     share,
+    small_portions,
 )
 
 TITLES = {"hdf5": "HDF5", "pnetcdf": "PnetCDF"}
@@ -38,7 +38,9 @@ def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:
     )
     return Hit(
         {"accesses": sum(moves.operations), "small": sum(moves.small), "share": part},
-        evidence.held_up(usage, portions(moves.seconds, moves.small, moves.operations)),
+        evidence.held_up(
+            usage, small_portions(moves, moves.small, evidence.thresholds.small_bytes)
+        ),
         details,
         files=rows,
         of_calls=True,

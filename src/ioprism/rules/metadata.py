@@ -19,6 +19,7 @@ from ioprism.rules.rule import (
 )
 
 # Metadata calls of these layers reach a server; MPI-IO's opens also wait for other ranks.
+SEEK_SECONDS = 1e-5  # at most: a seek moves a number on the node, and asks no server
 LAYERS = tuple(name for name in UPWARDS if HEIGHT[name] < HEIGHT["mpiio"])
 
 
@@ -91,19 +92,22 @@ def _longest(evidence: Evidence) -> list[int]:
 def tiny_files(evidence: Evidence) -> Answer:
     """Very many files, each with very little in it."""
     moved: dict[int, float] = {}
-    seconds = 0.0
     for usage in _usages(evidence):
         for file, size in zip(usage.file, usage.bytes, strict=True):
             moved[file] = moved.get(file, 0) + size
-        seconds += evidence.held_up(usage, usage.seconds)
-    tiny = [file for file, size in moved.items() if size < evidence.thresholds.tiny_file_bytes]
+    few = evidence.thresholds.tiny_file_bytes
+    tiny = {file: size for file, size in moved.items() if size < few}
     if len(tiny) <= evidence.thresholds.tiny_files:
         return None
+    seconds = 0.0
+    for usage in _usages(evidence):
+        pairs = zip(usage.seconds, usage.file, strict=True)
+        seconds += evidence.held_up(usage, [t if f in tiny else 0.0 for t, f in pairs])
     return Hit(
         {"files": len(moved), "tiny": len(tiny), "share": share(len(tiny), len(moved))},
-        seconds * share(len(tiny), len(moved)),
-        _folders(evidence, tiny),
-        files=tiny,
+        seconds,
+        _folders(evidence, list(tiny)),
+        files=list(tiny),
         of_calls=True,
     )
 
@@ -126,7 +130,13 @@ def many_seeks(evidence: Evidence) -> Answer:
         if ratio <= evidence.thresholds.seeks:
             continue
         others = seeks + sum(usage.opens) + sum(usage.stats)
-        seconds = evidence.held_up(usage, usage.metadata_seconds) * share(seeks, others)
+        seconds = evidence.held_up(
+            usage,
+            [
+                min(time * share(seeks, others), SEEK_SECONDS * n)
+                for time, n in zip(usage.metadata_seconds, usage.seeks, strict=True)
+            ],
+        )
         details, rows = file_details(
             evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
         )

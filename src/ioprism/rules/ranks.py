@@ -22,6 +22,7 @@ from ioprism.model.finding import Severity, Subject
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst, worst_first
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
+OTHER_LOGS = "the logs of the job's other ranks: give all of them together"
 NEEDS_TIME = "how long each rank took: extended tracing (DXT_ENABLE_IO_TRACE=1)"
 
 
@@ -29,6 +30,8 @@ def _table(evidence: Evidence) -> RankTable | Unknown | None:
     """What each rank did; None where the question does not arise."""
     if evidence.ranks < 2 or not any(evidence.moved.values()):
         return None
+    if evidence.lone_rank:
+        return Unknown(OTHER_LOGS)
     return rank_table(evidence) or Unknown(NEEDS)
 
 
@@ -126,8 +129,8 @@ def time_imbalance(evidence: Evidence) -> Answer:
     behind = spread.most - spread.mean
     if spread.imbalance <= limits.rank_time_imbalance or behind < limits.imbalance_seconds:
         return None
-    if _explained(evidence, spread.rank):
-        return None
+    if found.table is None or _explained(evidence, spread.rank):
+        return None  # another rule says it of the shared file, or of rank 0
     slow = found.beyond(0.0)
     return Hit(
         {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
@@ -198,6 +201,8 @@ def _slowest(evidence: Evidence) -> _Slow | Unknown | None:
     """How far the slowest rank stands out, over the whole job or in the worst shared file."""
     if evidence.ranks < 2 or not evidence.usages:
         return None
+    if evidence.lone_rank:
+        return Unknown(OTHER_LOGS)
     table = rank_table(evidence)
     files = [one for one in shared_files(evidence) if not one.aggregated]
     listed = [(one, evidence.files.path(one.file)) for one in files]

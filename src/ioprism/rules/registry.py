@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.plugins import declared, load
 from ioprism.rules import (
     collective,
     file_balance,
@@ -28,12 +30,21 @@ from ioprism.units import format_counted
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
 
+    from ioprism.analyses.diagnosis.result import Diagnosis
+
 FAMILIES = (
     requests, metadata, ranks, file_balance, collective, libraries, interfaces, time, storage,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in family.RULES)
+GROUP = "ioprism.rules"
 
 LEVELS = tuple(Severity)  # worst first
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Our own rules, family by family, then those of plug-ins."""
+    return (*RULES, *(rule for plugin in declared(GROUP) for rule in load(plugin)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,8 @@ class Insights(Result):
 
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
-    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
+    slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
+    diagnosis: Diagnosis | None = None  # what holds the job up, where it was asked for
 
     def at_least(self, level: Severity) -> tuple[Finding, ...]:
         """The findings of this level and worse ones."""
@@ -65,6 +77,7 @@ class Insights(Result):
             "slowest_rank": None
             if self.slowest is None
             else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
+            **({} if self.diagnosis is None else _causes(self.diagnosis)),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -96,22 +109,27 @@ class Insights(Result):
         )
 
 
+def _causes(found: Diagnosis) -> dict[str, Any]:
+    told = found.to_dict()
+    return {"held_up": told["held_up"], "causes": told["causes"]}
+
+
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
 
 
 def judge(
-    evidence: Evidence, rules: Iterable[Rule] = RULES, *, measure: Measure | None = None
+    evidence: Evidence, rules: Iterable[Rule] | None = None, *, measure: Measure | None = None
 ) -> Insights:
     """Ask every rule; findings are ranked by level, then by the seconds at stake.
 
     Args:
         evidence: what is known of the job.
-        rules: what to ask.
+        rules: what to ask; all there are if None.
         measure: adds up the calls that findings are about, where the trace has single calls.
     """
     hits: dict[str, tuple[Rule, Hit]] = {}
     unchecked: list[NotChecked] = []
-    for rule in rules:
+    for rule in all_rules() if rules is None else rules:
         answer = rule.check(evidence)
         if isinstance(answer, Unknown):
             unchecked.append(NotChecked(rule.code, answer.needs))

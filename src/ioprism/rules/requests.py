@@ -7,7 +7,7 @@ from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
 from ioprism.rules.rule import (
     Answer,
     Hit,
@@ -17,9 +17,11 @@ from ioprism.rules.rule import (
     file_details,
     portions,
     share,
+    small_portions,
 )
 
 OFFSETS = "offsets of single calls, or POSIX counters"
+USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known
 SIZES = "sizes of single calls, or counters with size histograms"
 
 
@@ -62,7 +64,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
         details, rows = file_details(evidence, small, calls)
         found = Hit(
             {"requests": sum(calls.values()), "small": sum(small.values()), "share": part},
-            evidence.held_up(usage, portions(moves.seconds, chosen, moves.operations)),
+            evidence.held_up(usage, small_portions(moves, chosen, evidence.thresholds.small_bytes)),
             details,
             interface=usage.layer,
             files=rows,
@@ -91,15 +93,24 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
         details, rows = file_details(
             evidence, by_file(usage, backward), by_file(usage, moves.operations)
         )
+        spent = portions(moves.seconds, backward, moves.operations)
+        jumps = _of_jumps(spent, moves, evidence.thresholds.small_bytes)
         found = Hit(
             {"requests": sum(moves.operations), "backward": sum(backward), "share": part},
-            evidence.held_up(usage, portions(moves.seconds, backward, moves.operations)),
+            evidence.held_up(usage, jumps),
             details,
             interface=usage.layer,
             files=rows,
             of_calls=True,
+            part=share(sum(jumps), sum(spent)),
         )
     return found
+
+
+def _of_jumps(seconds: Seconds, moves: Moves, fixed: float) -> Seconds:
+    """The part of each entry's time that jumping costs: as much as `fixed` bytes a request."""
+    sizes = map(share, moves.bytes, moves.operations)
+    return [time * fixed / (fixed + size) for time, size in zip(seconds, sizes, strict=True)]
 
 
 def _backward(moves: Moves) -> list[int] | None:
@@ -148,30 +159,55 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
         details, rows = file_details(
             evidence, by_file(usage, off), by_file(usage, usage.operations)
         )
-        data = [
-            r + w
-            for r, w in zip(usage.moves["read"].seconds, usage.moves["write"].seconds, strict=True)
-        ]
+        block = _block(evidence, usage, rows)
+        data = [sum(both) for both in zip(*(m.seconds for m in usage.moves.values()), strict=True)]
+        spent = evidence.held_up(usage, portions(data, off, usage.operations))
+        # Memory off its alignment costs a copy at most, which no trace tells.
+        locked = _locked_seconds(evidence, usage, off) if what == "file" else 0.0
         found = Hit(
             {
                 "requests": sum(usage.operations),
                 "misaligned": sum(off),
                 "share": min(1.0, part),
-                "alignment": _block(evidence, rows),
+                "alignment": block,
             },
-            evidence.held_up(usage, portions(data, off, usage.operations)),
+            locked if what == "file" else None,
             details,
             interface=usage.layer,
             files=rows,
             of_calls=what == "file",
+            part=share(locked, spent),
         )
     return found
 
 
-def _block(evidence: Evidence, files: Sequence[int]) -> float:
-    """The stripe size of the worst file, or what offsets are measured against otherwise."""
+def _locked_seconds(evidence: Evidence, usage: Usage, off: Counts) -> float:
+    """Seconds in which writes may wait for the lock of a block that another rank writes too.
+
+    Only the first and the last block of a write are shared with others, and only in files that
+    several ranks write; reads do not wait for each other.
+    """
+    layouts = evidence.files.striping
+    writes = usage.moves["write"]
+    shared = {file for file, ranks in usage.users(writes.operations).items() if ranks > 1}
+    times = []
+    for place, seconds in enumerate(portions(writes.seconds, off, usage.operations)):
+        size = share(writes.bytes[place], writes.operations[place])
+        layout = layouts.get(usage.file[place])
+        block = layout.size if layout is not None and layout.size > 0 else USUAL_LOCK
+        borders = min(1.0, 2 * block / size) if size else 0.0
+        times.append(seconds * borders if usage.file[place] in shared else 0.0)
+    return evidence.held_up(usage, times)
+
+
+def _block(evidence: Evidence, usage: Usage, files: Sequence[int]) -> float:
+    """The stripe size of the worst file, or what its offsets are measured against otherwise."""
     layout = evidence.files.striping.get(files[0]) if files else None
-    return layout.size if layout and layout.size > 0 else evidence.thresholds.alignment
+    if layout is not None and layout.size > 0:
+        return layout.size
+    counted = dict(zip(usage.file, usage.alignment or (), strict=False))
+    told = counted.get(files[0], 0) if files else 0
+    return told if told > 0 else evidence.thresholds.alignment
 
 
 def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
@@ -185,18 +221,20 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         for file, size in zip(usage.file, moves.extent, strict=True):
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
-        if direction == "write":  # a file that is opened anew may be written anew
-            times_opened = _times_opened(evidence, usage)
-            extent = {file: size * times_opened.get(file, 1) for file, size in extent.items()}
+        # What is opened anew may be written anew, and what was written anew is read anew.
+        times = (
+            _times_opened(evidence, usage) if direction == "write" else _versions(evidence, usage)
+        )
+        extent = {file: size * times.get(file, 1) for file, size in extent.items()}
         again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
         part = share(sum(again.values()), sum(moved.values()))
         if part <= evidence.thresholds.redundant_bytes:
             continue
-        times = [t if f in again else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
+        spent = [t if f in again else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
         details, rows = file_details(evidence, again, moved)
         found = Hit(
             {"bytes": sum(moved.values()), "redundant": sum(again.values()), "share": part},
-            evidence.held_up(usage, times) * part,
+            evidence.held_up(usage, spent) * part,
             details,
             interface=usage.layer,
             files=rows,
@@ -204,6 +242,20 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             part=part,
         )
     return found
+
+
+def _versions(evidence: Evidence, usage: Usage) -> dict[int, int]:
+    """How often the job wrote each file anew and opened it again to read it; by file."""
+    opened = _times_opened(evidence, usage)
+    writes = usage.moves["write"]
+    reach: dict[int, int] = {}
+    for file, size in zip(usage.file, writes.extent or writes.bytes, strict=True):
+        reach[file] = max(reach.get(file, 0), size)
+    written = by_file(usage, writes.bytes)
+    return {
+        file: max(1, min(round(size / max(1, reach[file])), opened.get(file, 1) // 2))
+        for file, size in written.items()
+    }
 
 
 def _times_opened(evidence: Evidence, usage: Usage) -> dict[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
-from ioprism.model.usage import DIRECTIONS, Counts, Seconds, Usage
+from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
 
 WORST = 10  # files or ranks that a finding names; it may concern many more
 
@@ -107,6 +107,20 @@ def file_details(
         for file in worst(counts)
     ]
     return details, worst_first(counts)
+
+
+def small_portions(moves: Moves, small: Counts, fixed: float) -> Seconds:
+    """Split each entry's time between small requests and long ones.
+
+    Every request costs about as much as `fixed` bytes, the limit below which it is called
+    small, and long ones cost their bytes as well.
+    """
+    found = []
+    columns = zip(moves.seconds, small, moves.operations, moves.bytes, strict=True)
+    for seconds, few, requests, moved in columns:
+        transfer = moved if requests > few else 0
+        found.append(seconds * share(few * fixed, requests * fixed + transfer))
+    return found
 
 
 def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:

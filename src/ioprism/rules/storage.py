@@ -44,10 +44,12 @@ def _enough(evidence: Evidence) -> float:
 
 
 def target_imbalance(evidence: Evidence) -> Answer:
-    """Of the targets in use, some take far more bytes than others."""
+    """Of the targets in use by several ranks at once, some take far more bytes than others."""
     use = _use(evidence)
-    if not isinstance(use, TargetUse) or len(use.bytes) < 2:
+    if not isinstance(use, TargetUse) or len(use.bytes) < 2 or evidence.ranks < 2:
         return use if isinstance(use, Unknown) else None
+    if isinstance(single_target(evidence), Hit):
+        return None  # that one target takes nearly everything says it all
     most = max(use.bytes.values())
     mean = use.total / len(use.bytes)
     imbalance = 1 - mean / most

@@ -25,9 +25,10 @@ class Follower:
     """Reads what is added to one file."""
 
     def __init__(self, path: Path, *, job: str, largest: int) -> None:
-        if path.is_dir():
+        if path.exists() and not path.is_file():
+            what = "folder" if path.is_dir() else "pipe or device"
             raise BrokenTraceError(
-                "a folder cannot be followed.\nHint: name the file that grows.", source=path
+                f"a {what} cannot be followed.\nHint: name the file that grows.", source=path
             )
         self.path = path
         self.address = str(path)

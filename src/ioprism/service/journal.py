@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HEAD = struct.Struct("<III")  # bytes of the name, bytes of the message, checksum of both
@@ -22,7 +22,7 @@ class Journal:
         self.path = path
         self.size = 0
         self._pending: list[bytes] = []
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.open(path, flags, 0o600)
 
     def append(self, job: str, raw: bytes) -> None:
@@ -59,16 +59,27 @@ class Journal:
         os.close(self._file)
 
 
-def recorded(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the job and the message of every whole record; a record cut off ends it."""
+def recorded(
+    path: Path, left_out: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the job and the message of every whole record; one that is not whole ends it.
+
+    Args:
+        path: the journal.
+        left_out: hears how many bytes at the end are not used, if any are.
+    """
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return
     with file:
+        end, used = os.fstat(file.fileno()).st_size, 0
         while len(head := file.read(HEAD.size)) == HEAD.size:
             name_length, length, checksum = HEAD.unpack(head)
             name, raw = file.read(name_length), file.read(length)
             if len(raw) < length or zlib.crc32(raw, zlib.crc32(name)) != checksum:
-                return
+                break
+            used = file.tell()
             yield name.decode("utf-8", "replace"), raw
+    if used < end:
+        left_out(end - used)

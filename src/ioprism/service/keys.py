@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ioprism.errors import UsageError
+from ioprism.errors import OutputError, UsageError
 from ioprism.service.addresses import zeromq
 from ioprism.storage.atomic import atomic_write
 from ioprism.text import printable
@@ -69,13 +69,17 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
         [key.decode() for key in zmq.curve_keypair()] for _ in range(2)
     )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _write(folder / SERVER, {"public": public, "secret": secret, "clients": [own]})
-    _write(folder / CLIENT, {"server": public, "public": own, "secret": hidden})
-    return folder / SERVER, folder / CLIENT
+    server, client = folder / SERVER, folder / CLIENT
+    if server.exists():
+        raise OutputError(f"{server} already exists.\nHint: choose another folder for new keys.")
+    # A client without its server is what a killed run left.
+    _write(client, {"server": public, "public": own, "secret": hidden}, replace=True)
+    _write(server, {"public": public, "secret": secret, "clients": [own]}, replace=False)
+    return server, client
 
 
-def _write(path: Path, keys: dict[str, Any]) -> None:
-    with atomic_write(path, private=True) as aside:
+def _write(path: Path, keys: dict[str, Any], *, replace: bool) -> None:
+    with atomic_write(path, replace=replace, private=True) as aside:
         aside.write_text(json.dumps(keys, indent=1) + "\n", encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ioprism.errors import BrokenTraceError
 from ioprism.storage.atomic import atomic_write
 
-VERSION = 1
+VERSION = 2
 MARK = "ioprism watch"
 
 
@@ -17,7 +18,9 @@ def save(path: Path, state: Mapping[str, Any]) -> int:
     """Write a state in place of the old one; return its size in bytes."""
     import msgpack
 
-    packed: bytes = msgpack.packb({"format": MARK, "version": VERSION, **state})
+    content: bytes = msgpack.packb(state)
+    sealed = {"format": MARK, "version": VERSION, "checksum": zlib.crc32(content)}
+    packed: bytes = msgpack.packb({**sealed, "content": content})
     with atomic_write(path, replace=True, private=True) as aside:
         aside.write_bytes(packed)
     return len(packed)
@@ -36,14 +39,17 @@ def load(path: Path) -> Mapping[str, Any] | None:
     except FileNotFoundError:
         return None
     try:
-        state = msgpack.unpackb(raw, strict_map_key=False)
+        sealed = msgpack.unpackb(raw, strict_map_key=False)
     except (ValueError, msgpack.exceptions.UnpackException) as error:
         raise unusable(path, "it is damaged") from error
-    if not isinstance(state, dict) or state.get("format") != MARK:
+    if not isinstance(sealed, dict) or sealed.get("format") != MARK:
         raise unusable(path, "it is something else")
-    if state.get("version") != VERSION:
-        raise unusable(path, f"it has version {state.get('version')} instead of {VERSION}")
-    return state
+    if sealed.get("version") != VERSION:
+        raise unusable(path, f"it has version {sealed.get('version')} instead of {VERSION}")
+    content = sealed.get("content")
+    if not isinstance(content, bytes) or zlib.crc32(content) != sealed.get("checksum"):
+        raise unusable(path, "it is damaged")
+    return dict(msgpack.unpackb(content, strict_map_key=False))
 
 
 def unusable(path: Path, why: str) -> BrokenTraceError:

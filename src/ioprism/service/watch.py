@@ -167,7 +167,7 @@ class Watch:
                 self._restore(saved)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise state.unusable(path, str(error)[:200]) from error
-            for message in recorded(self._journal_path(path)):
+            for message in recorded(self._journal_path(path), self._note_left_out):
                 self.intake.receive([Message(*message)], arrived=time.monotonic())
             self._answer(self.intake.finalize())
         self._save(path)
@@ -216,6 +216,11 @@ class Watch:
                 self._journal.flush()
             except OSError as error:
                 self._note_unsaved(error)
+
+    def _note_left_out(self, size: int) -> None:
+        self.notify(
+            f"warning: the last {size} bytes of the journal are cut off or damaged and left out"
+        )
 
     def _note_unsaved(self, error: Exception) -> None:
         self.counts.unsaved += 1

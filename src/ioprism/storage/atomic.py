@@ -50,16 +50,17 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
     refuse_unless_file(target, replace=replace)
     beside = _prepared(target)
     try:
-        mode = _PRIVATE if private else _SHARED
-        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
+        with _named(target):
+            mode = _PRIVATE if private else _SHARED
+            os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
         if replace and not private:
             with suppress(FileNotFoundError):
                 beside.chmod(stat.S_IMODE(target.stat().st_mode))
         yield beside
-        _sync(beside)
+        sync(beside)
         refuse_unless_file(target, replace=replace)  # it may have appeared in the meantime
         beside.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         _remove(beside)
 
@@ -79,12 +80,41 @@ def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterat
     refuse_unless_ours(target, marker=marker, replace=replace)
     beside = _prepared(target)
     try:
-        beside.mkdir()
+        with _named(target):
+            beside.mkdir()
         yield beside
-        _sync_tree(beside)
-        refuse_unless_ours(target, marker=marker, replace=replace)
-        _put_in_place(beside, target)
-        _sync(target.parent)
+        take_place(beside, target, marker=marker, replace=replace)
+    finally:
+        _remove(beside)
+
+
+def take_place(beside: Path, target: Path, *, marker: str, replace: bool = False) -> None:
+    """Let a folder that is complete become `target`; the old one is then gone, or back.
+
+    Raises:
+        OutputError: the target exists and is not to be replaced, or ioprism did not make it.
+    """
+    _sync_tree(beside)
+    refuse_unless_ours(target, marker=marker, replace=replace)
+    _put_in_place(beside, target)
+    sync(target.parent)
+
+
+@contextmanager
+def _named(target: Path) -> Iterator[None]:
+    """Let errors tell the name that was asked for, not the one beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+@contextmanager
+def scratch_file(target: Path) -> Iterator[Path]:
+    """Yield a name beside `target` that nothing has; what has it at the end is removed."""
+    beside = _prepared(target)
+    try:
+        yield beside
     finally:
         _remove(beside)
 
@@ -201,7 +231,9 @@ def _is_abandoned(left: Path, host: str, process: str) -> bool:
 def _put_in_place(beside: Path, target: Path) -> None:
     if not target.exists():
         beside.rename(target)
-    elif not _exchanged(beside, target):
+    elif _exchanged(beside, target):
+        _remove(beside)
+    else:
         _replaced_in_two_steps(beside, target)
 
 
@@ -231,7 +263,8 @@ def _replaced_in_two_steps(beside: Path, target: Path) -> None:
     _remove(old)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Force a file or folder to storage."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -245,8 +278,8 @@ def _sync(path: Path) -> None:
 def _sync_tree(folder: Path) -> None:
     for place, _, files in os.walk(folder):
         for name in files:
-            _sync(Path(place, name))
-        _sync(Path(place))
+            sync(Path(place, name))
+        sync(Path(place))
 
 
 def _remove(path: Path) -> None:

@@ -11,16 +11,13 @@ neither a changed byte nor a missing file changes an answer unnoticed.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -28,6 +25,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.checked_json import checked_text, read_document
 from ioprism.storage.checked_parquet import (
     UNREADABLE,
     ChangedContentError,
@@ -35,6 +33,7 @@ from ioprism.storage.checked_parquet import (
     read_checked,
     write_checked,
 )
+from ioprism.storage.lock import held_alone
 from ioprism.text import printable
 
 VERSION = 2
@@ -44,8 +43,6 @@ JOBS_FILE = "jobs.parquet"
 PER_SERVER = "counters.parquet"
 PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
-LEDGER_BYTES = 256 * 2**20
-CHECKSUM = "checksum"  # of everything else in a JSON document
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +157,10 @@ def open_store(folder: Path) -> CounterStore:
             "Hint: ingest the raw files into a new store.",
             source=folder,
         )
-    for name in manifest.get("partitions", ()):
-        if not (folder / "counters" / str(name)).is_file():
-            raise _broken(folder, f"{printable(str(name))} is missing")
+    jobs = [JOBS_FILE] if manifest.get("jobs") else []
+    for name in [*jobs, *(f"counters/{one}" for one in manifest.get("partitions", ()))]:
+        if not (folder / name).is_file():
+            raise _broken(folder, f"{printable(name)} is missing")
     return CounterStore(folder)
 
 
@@ -178,23 +176,19 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             f"{folder} contains something other than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
-    with _lock_file(folder) as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise OutputError(
-                f"another run is writing to {folder}.\nHint: wait until it has finished."
-            ) from error
+    with ExitStack() as held:
+        _lock(folder, held)
         _remove_leftovers(folder)
         if not (folder / MANIFEST).is_file():
             _write_manifest(folder)
         yield open_store(folder)
 
 
-def _lock_file(folder: Path) -> TextIO:
+def _lock(folder: Path, held: ExitStack) -> None:
+    taken = f"another run is writing to {folder}.\nHint: wait until it has finished."
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return (folder / ".lock").open("w")
+        held.enter_context(held_alone(folder / ".lock", otherwise=taken))
     except OSError as error:
         raise OutputError(
             f"{folder} cannot be written to ({error.strerror}).\n"
@@ -231,7 +225,9 @@ def _write_manifest(folder: Path) -> None:
     names = sorted(
         str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
     )
-    _write_json({"ioprism_server_store": VERSION, "partitions": names}, folder / MANIFEST)
+    jobs = (folder / JOBS_FILE).is_file()
+    document = {"ioprism_server_store": VERSION, "partitions": names, "jobs": jobs}
+    _write_json(document, folder / MANIFEST)
 
 
 def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
@@ -253,6 +249,7 @@ def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
     with _writing(store.folder / JOBS_FILE) as aside:
         write_checked(merged, aside)
+    _write_manifest(store.folder)
 
 
 def enter_in_ledger(store: CounterStore, entries: Mapping[str, Ingested]) -> None:
@@ -325,26 +322,18 @@ def _writing(path: Path) -> Iterator[Path]:
 
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
     with _writing(path) as aside:
-        checked = {**document, CHECKSUM: _checksum(document)}
-        aside.write_text(json.dumps(checked, indent=1, sort_keys=True), encoding="utf-8")
+        aside.write_text(checked_text(document), encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LEDGER_BYTES:
-            raise _broken(path, "it is implausibly large")
-        document = dict(json.loads(path.read_text(encoding="utf-8")))
-        told = document.pop(CHECKSUM, None)
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        raise _broken(path, f"it cannot be read ({error})") from error
+        document, sound = read_document(path)
+    except ChangedContentError as error:
+        raise _broken(path, str(error)) from error
     old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
-    if told != _checksum(document) and not old:
+    if not sound and not old:
         raise _broken(path, "its content was changed")
     return document
-
-
-def _checksum(document: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(document, sort_keys=True).encode())
 
 
 def _broken(path: Path, why: str) -> BrokenTraceError:

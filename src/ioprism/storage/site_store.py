@@ -1,29 +1,34 @@
 """Keep what is known of every job of a centre, as Parquet tables that other tools open too.
 
-A batch of jobs is one file in each table's folder. The file of `jobs` appears last: a batch
-whose jobs are not there was interrupted, and is removed before anything else is added. So a
-killed run loses at most the batch it worked on, and nothing is ever counted twice.
+A batch of jobs is one file in each table's folder, and the manifest says how many batches
+there are. What lies beyond them was interrupted, and is removed before anything else is added;
+what is missing of them is said. So a killed run loses at most the batch it worked on, nothing
+is ever counted twice, and no file can vanish unnoticed.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.model.schema import Table
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.checked_json import checked_text, read_document
 from ioprism.storage.checked_parquet import ChangedContentError, read_checked, write_checked
+from ioprism.storage.lock import held_alone
+from ioprism.text import printable
 
 MANIFEST = "ioprism-site.json"
 LOCK = ".lock"
-VERSION = 1
+VERSION = 2
+UNCOUNTED = 1  # the version whose manifest does not count batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +44,16 @@ class SiteStore:
             BrokenTraceError: one of its files cannot be read.
         """
         schema = SITE_TABLES[name]
-        parts = sorted((self.folder / name).glob("*.parquet"))
-        whole = set(self._batches("jobs"))
-        kept = [part for part in parts if part.name in whole]
-        if not kept:
-            return schema.empty()
+        batches = range(1, self._batches() + 1)
+        return pl.concat([schema.empty(), *(self._part(schema, number) for number in batches)])
+
+    def _part(self, schema: Table, number: int) -> pl.DataFrame:
+        place = self._place(schema.name, number)
         try:
-            return pl.concat([schema.conform(read_checked(part)) for part in kept])
+            return schema.conform(read_checked(place))
         except (ChangedContentError, pl.exceptions.PolarsError) as error:
-            raise BrokenTraceError(
-                "the table cannot be read, or is damaged.\nHint: add the logs to a new store.",
-                source=self.folder / name,
-            ) from error
+            why = str(error) if place.exists() else "it is missing"
+            raise _broken(place, why) from error
 
     def known(self) -> frozenset[str]:
         """Return the jobs that are here, by the digest of their logs."""
@@ -58,14 +61,11 @@ class SiteStore:
 
     def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
         """Add a batch; whoever adds holds the lock."""
-        names = self._batches("jobs")
-        number = 1 + max((int(name.partition(".")[0]) for name in names), default=0)
-        order = [name for name in SITE_TABLES if name != SITE_JOBS.name]
-        for name in (*order, SITE_JOBS.name):
-            table = SITE_TABLES[name].conform(tables[name])
-            place = self.folder / name / f"{number:08d}.parquet"
-            with atomic_write(place, replace=True) as aside:
-                write_checked(table, aside)
+        number = 1 + self._batches()
+        for name, schema in SITE_TABLES.items():
+            with atomic_write(self._place(name, number), replace=True) as aside:
+                write_checked(schema.conform(tables[name]), aside)
+        _write_manifest(self.folder, batches=number)
 
     @contextmanager
     def adding(self) -> Iterator[SiteStore]:
@@ -74,25 +74,30 @@ class SiteStore:
         Raises:
             OutputError: another process is adding.
         """
-        with (self.folder / LOCK).open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise OutputError(
-                    f"{self.folder}: another process is adding jobs to this store.\n"
-                    "Hint: wait until it ends; logs given to both are added once."
-                ) from error
+        taken = (
+            f"{self.folder}: another process is adding jobs to this store.\n"
+            "Hint: wait until it ends; logs given to both are added once."
+        )
+        with held_alone(self.folder / LOCK, otherwise=taken):
             self._remove_interrupted()
             yield self
 
-    def _batches(self, name: str) -> list[str]:
-        return [path.name for path in (self.folder / name).glob("*.parquet")]
+    def _place(self, name: str, number: int) -> Path:
+        return self.folder / name / f"{number:08d}.parquet"
+
+    def _batches(self) -> int:
+        """How many batches are whole; what lies beyond them was interrupted."""
+        manifest = _manifest(self.folder)
+        if manifest["ioprism_site_store"] != UNCOUNTED:
+            return int(manifest["batches"])
+        jobs = (self.folder / SITE_JOBS.name).glob("*.parquet")
+        return max((_number(path) for path in jobs), default=0)
 
     def _remove_interrupted(self) -> None:
-        whole = set(self._batches(SITE_JOBS.name))
+        whole = self._batches()
         for name in SITE_TABLES:
             for part in (self.folder / name).glob("*.parquet"):
-                if part.name not in whole:
+                if _number(part) > whole:
                     part.unlink()
 
 
@@ -102,27 +107,48 @@ def open_site(folder: Path) -> SiteStore:
     Raises:
         BrokenTraceError: the folder is no site store, or one of another version.
     """
-    manifest = folder / MANIFEST
-    if not manifest.is_file():
+    if not (folder / MANIFEST).is_file():
         raise BrokenTraceError(
             "this is not a site store.\n"
-            f"Hint: make one with `ioprism site add LOG... --store {folder}`.",
+            f"Hint: make one with `ioprism site add LOG... --store {printable(str(folder))}`.",
             source=folder,
         )
+    _manifest(folder)
+    return SiteStore(folder)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
     try:
-        version = json.loads(manifest.read_text(encoding="utf-8")).get("ioprism_site_store")
-    except (OSError, ValueError, AttributeError) as error:
-        raise BrokenTraceError(
-            f"its manifest cannot be read ({error}).\nHint: add the logs to a new store.",
-            source=manifest,
-        ) from error
-    if version != VERSION:
+        manifest, sound = read_document(folder / MANIFEST)
+    except ChangedContentError as error:
+        raise _broken(folder / MANIFEST, str(error)) from error
+    version = manifest.get("ioprism_site_store")
+    if version not in (UNCOUNTED, VERSION):
         raise BrokenTraceError(
             f"this store has version {version}; this ioprism reads version {VERSION}.\n"
             "Hint: add the logs to a new store.",
             source=folder,
         )
-    return SiteStore(folder)
+    if not sound and manifest != {"ioprism_site_store": UNCOUNTED}:
+        raise _broken(folder / MANIFEST, "its content was changed")
+    return manifest
+
+
+def _write_manifest(folder: Path, *, batches: int) -> None:
+    document = {"ioprism_site_store": VERSION, "batches": batches}
+    with atomic_write(folder / MANIFEST, replace=True) as aside:
+        aside.write_text(checked_text(document), encoding="utf-8")
+
+
+def _number(part: Path) -> int:
+    """The number of a batch; 0 for a file that is none of ours."""
+    return int(part.stem) if part.stem.isdecimal() else 0
+
+
+def _broken(place: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"the store is damaged: {why}.\nHint: add the logs to a new store.", source=place
+    )
 
 
 def make_site(folder: Path) -> SiteStore:
@@ -135,12 +161,12 @@ def make_site(folder: Path) -> SiteStore:
         return open_site(folder)
     if folder.exists() and (not folder.is_dir() or not all(map(_begun, folder.iterdir()))):
         raise OutputError(
-            f"{folder} already exists and is not a site store.\nHint: choose another name."
+            f"{printable(str(folder))} already exists and is not a site store.\n"
+            "Hint: choose another name."
         )
     for name in SITE_TABLES:
         (folder / name).mkdir(parents=True, exist_ok=True)
-    with atomic_write(folder / MANIFEST) as aside:
-        aside.write_text(json.dumps({"ioprism_site_store": VERSION}), encoding="utf-8")
+    _write_manifest(folder, batches=0)
     return SiteStore(folder)
 
 

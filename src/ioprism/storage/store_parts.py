@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,13 @@ from typing import Any
 
 from ioprism.errors import OutputError
 from ioprism.model.trace import Completeness, Partition, Trace
-from ioprism.storage.trace_store import VERSION, check_target, write_events, write_tables
+from ioprism.storage.atomic import refuse_unless_ours, sync, take_place
+from ioprism.storage.lock import held_alone
+from ioprism.storage.trace_store import MANIFEST, VERSION, write_events, write_tables
 from ioprism.version import __version__
 
 PLAN = "plan.json"
+LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +46,19 @@ def write_store_in_parts(
     Raises:
         OutputError: the folder exists and is not to be replaced, or cannot be written.
     """
-    check_target(folder, replace=replace)
-    if folder.exists() and not replace:
-        raise OutputError(
-            f"{folder} already exists and is left as it is.\n"
-            "Hint: choose another name, or use --force to replace it."
-        )
+    refuse_unless_ours(folder, marker=MANIFEST, replace=replace)
     parts = folder.with_name(f".{folder.name}.parts")
+    taken = f"another run is writing {folder}.\nHint: wait until it has finished."
     try:
-        _begin(parts, _plan(trace))
-        done = map_partitions(trace, partial(write_part, parts.absolute()))
-        for message in dict.fromkeys(m for one in done for m in one.warnings):
-            trace.completeness.warn(message)
-        write_tables(trace, parts, [file for one in done for file in one.files])
-        _take_place(parts, folder)
+        parts.mkdir(parents=True, exist_ok=True)
+        with held_alone(parts / LOCK, otherwise=taken):
+            _begin(parts, _plan(trace))
+            done = map_partitions(trace, partial(write_part, parts.absolute()))
+            for message in dict.fromkeys(m for one in done for m in one.warnings):
+                trace.completeness.warn(message)
+            write_tables(trace, parts, [file for one in done for file in one.files])
+            take_place(parts, folder, marker=MANIFEST, replace=replace)
+            _remove_notes(folder)
     except OSError as error:
         raise OutputError(
             f"{folder} cannot be written ({error.strerror or error}).\n"
@@ -74,10 +76,12 @@ def write_part(folder: Path, number: int, partition: Partition | None) -> Writte
     batches = iter(()) if partition is None else partition.batches(heard.warn)
     files = write_events(batches, folder, f"events-{number:05d}")
     done = Written(tuple(files), heard.warnings)
-    # The note appears whole or not at all: what it names is complete.
+    # The note appears whole or not at all, and what it names is on storage by then.
     aside = folder / f".{note.name}.{os.getpid()}"
     said = {"files": done.files, "warnings": done.warnings}
     aside.write_text(json.dumps(said), encoding="utf-8")
+    for path in (*(folder / name for name in files), aside):
+        sync(path)
     aside.replace(note)
     return done
 
@@ -100,23 +104,26 @@ def _contents(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _begin(parts: Path, plan: dict[str, Any]) -> None:
-    """Go on with an earlier attempt if it had the same plan; else begin anew."""
+    """Go on with an earlier attempt if it had the same plan; else begin anew.
+
+    Raises:
+        OutputError: the folder holds what no attempt can have left.
+    """
     try:
         known = json.loads((parts / PLAN).read_text(encoding="utf-8")) == plan
     except (OSError, ValueError):
         known = False
     if known:
         return
-    shutil.rmtree(parts, ignore_errors=True)
-    parts.mkdir(parents=True)
+    left = [path for path in parts.iterdir() if path.name != LOCK]
+    if left:
+        refuse_unless_ours(parts, marker=PLAN, replace=True)
+    for path in sorted(left, key=lambda path: path.name == PLAN):  # the plan marks it as ours
+        path.unlink()
     (parts / PLAN).write_text(json.dumps(plan), encoding="utf-8")
 
 
-def _take_place(parts: Path, folder: Path) -> None:
-    for note in [parts / PLAN, *parts.glob("part-*.json")]:
-        note.unlink()
-    old = folder.with_name(f".{folder.name}.old")
-    if folder.exists():
-        folder.rename(old)
-    parts.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+def _remove_notes(folder: Path) -> None:
+    for note in [folder / PLAN, folder / LOCK, *folder.glob("part-*.json")]:
+        with suppress(OSError):
+            note.unlink()

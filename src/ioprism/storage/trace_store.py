@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from isal import isal_zlib
 
-from ioprism.errors import BrokenTraceError, OutputError, TraceError
+from ioprism.errors import BrokenTraceError, TraceError
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import (
     Completeness,
@@ -62,19 +62,6 @@ def write_store(
     with atomic_folder(folder, marker=MANIFEST, replace=replace) as aside:
         events = write_events(trace.batches(), aside, "events", progress)
         write_tables(trace, aside, events)
-
-
-def check_target(folder: Path, *, replace: bool) -> None:
-    """Refuse to replace a folder that is no store.
-
-    Raises:
-        OutputError: the folder exists and is no store.
-    """
-    if folder.exists() and replace and not (folder / MANIFEST).is_file():
-        raise OutputError(
-            f"{folder} exists and is not an ioprism store, so it is not replaced.\n"
-            "Hint: choose another name."
-        )
 
 
 def write_events(

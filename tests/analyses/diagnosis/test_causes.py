@@ -69,6 +69,25 @@ def test_no_second_is_counted_twice_in_any_log(shared_data: Path) -> None:
         check_sums(found)
 
 
+OTHER_FORMATS = (
+    "dftracer/small", "recorder/gotcha/ckpt", "recorder/master/meta", "tmio/8.jsonl",
+    "tmio/384.msgpack", "strace/randread_np2.strace", "otf2/traces.otf2",
+)  # fmt: skip
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", OTHER_FORMATS)
+def test_sums_hold_in_every_format(shared_data: Path, name: str) -> None:
+    check_sums(diagnose(read_trace(shared_data / name)))
+
+
+@pytest.mark.corpus
+def test_calls_that_nobody_is_named_for_are_not_blamed_on_one_rank(shared_data: Path) -> None:
+    found = diagnose(read_trace(shared_data / "tmio" / "8.jsonl"))
+
+    assert "serial-io" not in {cause.code for cause in found.causes}
+
+
 def check_sums(found: Diagnosis) -> None:
     saved = sum(cause.saving.seconds for cause in found.causes)
     assert saved <= found.held_up.seconds * (1 + 1e-9)

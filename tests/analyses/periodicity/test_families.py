@@ -8,23 +8,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.more_rhythm_families import MORE_WITH_RHYTHM, MORE_WITHOUT_RHYTHM
 from benchmarks.periodicity_families import answer, followed
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
 from ioprism.analyses.periodicity.testing.chance import log_regular, probability
 
 EACH = 10
+WITHOUT = {**WITHOUT_RHYTHM, **MORE_WITHOUT_RHYTHM}
+WITH = {**WITH_RHYTHM, **MORE_WITH_RHYTHM}
 
 
-@pytest.mark.parametrize("name", WITHOUT_RHYTHM)
+@pytest.mark.parametrize("name", WITHOUT)
 def test_streams_without_rhythm_are_hardly_ever_called_periodic(name: str) -> None:
-    found = [answer(draw(WITHOUT_RHYTHM[name], number)) for number in range(EACH)]
+    found = [answer(draw(WITHOUT[name], number)) for number in range(EACH)]
 
     assert sum(one is not None and one.certainty == "sure" for one in found) == 0
 
 
-@pytest.mark.parametrize("name", WITH_RHYTHM)
+@pytest.mark.parametrize("name", WITH)
 def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> None:
-    streams = [draw(WITH_RHYTHM[name], number) for number in range(EACH)]
+    streams = [draw(WITH[name], number) for number in range(EACH)]
     found = [answer(stream) for stream in streams]
     right = [
         stream.is_right(None if one is None else one.seconds)
@@ -32,6 +35,16 @@ def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> No
     ]
 
     assert sum(right) >= EACH - 1
+
+
+def test_equal_bursts_after_gaps_that_vary_by_half_are_a_maybe_with_an_honest_probability() -> None:
+    found = [answer(draw(WITHOUT["gamma_gaps"], number)) for number in range(EACH)]
+    told = [one for one in found if one is not None]
+
+    assert told
+    assert all(one.certainty == "maybe" for one in told)
+    assert all(one.false_alarm_probability > 0.01 for one in told)
+    assert all(one.chance_of_random_bursts <= 0.12 for one in told)
 
 
 def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:

@@ -12,7 +12,7 @@ from ioprism.model.samples import WritePattern
 from tests.analyses.write_time.machines import titan_samples
 
 COSTS = np.array([0.0, 1 / 1000, 0.0, 0.0, 1 / 2500, 0.0, 1 / 300])
-TRUTH = StageFit(Shape(3.0, 0.0, (0,)), 1.5, 0.01, COSTS, COSTS)
+TRUTH = StageFit(Shape(3.0, 0.0, (0,)), 1.5, 0.01, COSTS, COSTS, COSTS)
 
 
 def made() -> tuple[np.ndarray, np.ndarray]:

@@ -129,8 +129,9 @@ def test_every_record_version_comes_back_bit_for_bit(
         for compression in COMPRESSIONS:
             path = tmp_path / f"{log_version}-{compression}.darshan"
             write_log(
-                path, content, version=log_version, byte_order=byte_order, compression=compression
-            )
+                path, content, version=log_version, byte_order=byte_order, compression=compression,
+                replace=True,
+            )  # fmt: skip
             trace = read_back(path)
             found = trace.counters[module]
 
@@ -197,8 +198,9 @@ def test_each_module_can_be_marked_partial(
     for module in MODULES:
         if version in room_for(module):
             write_log(
-                path, LogContent(JOB), version=version, byte_order=byte_order, partial=[module]
-            )
+                path, LogContent(JOB), version=version, byte_order=byte_order, partial=[module],
+                replace=True,
+            )  # fmt: skip
             flagged = [name for name, region in read_log(path).modules.items() if region.partial]
 
             assert flagged == [module]
@@ -296,7 +298,8 @@ def test_any_number_of_calls_comes_back(
     ]
     path = tmp_path / "log.darshan"
 
-    write_log(path, LogContent(JOB, NAMES, [Dxt("DXT_POSIX", written, 1)]), byte_order=byte_order)
+    content = LogContent(JOB, NAMES, [Dxt("DXT_POSIX", written, 1)])
+    write_log(path, content, byte_order=byte_order, replace=True)
 
     expected = sorted(call for record in written for call in flat(record))
     assert sorted(traced(DarshanReader().read(path))) == expected
@@ -400,8 +403,11 @@ def test_a_failure_leaves_the_old_log_as_it_was(tmp_path: Path) -> None:
     write_log(path, LogContent(JOB, NAMES))
     before = path.read_bytes()
 
+    with pytest.raises(OutputError, match="already exists"):
+        write_log(path, LogContent(JOB))
     with pytest.raises(UsageError, match="no POSIX records of version 9"):
-        write_log(path, LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 9)]))
+        content = LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 9)])
+        write_log(path, content, replace=True)
 
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

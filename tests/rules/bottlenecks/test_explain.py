@@ -29,7 +29,8 @@ CASES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "shared_file_contention": (
         {"shared_time": 51, "time": 100, "sharers": 4}, {"sharers": 3}),
     "tiny_files": ({"files": 100, "size": 99 * MIB}, {"size": 100 * MIB}),
-    "excessive_seeks": ({"seek_count": 101, "data_count": 200}, {"seek_count": 100}),
+    "excessive_seeks": (
+        {"seek_count": 101, "data_count": 200, "seek_time": 1}, {"seek_count": 100}),
     "rereads": ({"reread_size": 2 * MIB, "read_size": 3 * MIB}, {"read_size": 4 * MIB}),
     "one_slow_call": ({"slowest_call": 51, "time": 100, "count": 9}, {"slowest_call": 50}),
     "single_call": ({"count": 1}, {"count": 2}),
@@ -71,9 +72,18 @@ def test_metadata_names_the_call_that_takes_most(call: str) -> None:
     fields |= {"stat_time": fields["stat_time"] or 3.0}
     rule = bundled_rules()["excessive_metadata_access"]
     holds = judged(pl.DataFrame([fields]), causes([rule])).holds.row(0)
-    order = ["open", "close", "seek", "stat", "sync", "other_metadata"]
+    order = ["open", "close", "seek", "stat", "sync", "of counters", "other_metadata"]
 
     assert [name for name, held in zip(order, holds, strict=True) if held] == [call]
+
+
+def test_counters_tell_the_time_of_all_metadata_calls_together() -> None:
+    fields: dict[str, Any] = dict.fromkeys(FIELDS, 0.0)
+    fields |= {"function": "x", "time": 10.0, "metadata_time": 9.0, "other_metadata_time": 9.0}
+    rule = bundled_rules()["excessive_metadata_access"]
+    holds = judged(pl.DataFrame([fields | {"open_count": 5.0}]), causes([rule])).holds.row(0)
+
+    assert holds == (False, False, False, False, False, True, False)
 
 
 def test_a_bottleneck_without_a_reason_says_so_and_is_counted(tmp_path: Any) -> None:

@@ -14,6 +14,7 @@ typedef enum { H5D_FILL_TIME_ALLOC, H5D_FILL_TIME_NEVER } H5D_fill_time_t;
 hid_t H5Pcreate(hid_t);
 herr_t H5Pset_alignment(hid_t, hsize_t, hsize_t);
 herr_t H5Pset_chunk(hid_t, int, const hsize_t *);
+herr_t H5Pset_chunk_cache(hid_t, unsigned long, unsigned long, double);
 herr_t H5Pset_fill_time(hid_t, H5D_fill_time_t);
 herr_t H5Pset_fapl_mpio(hid_t, MPI_Comm, MPI_Info);
 herr_t H5Pset_mpi_params(hid_t, MPI_Comm, MPI_Info);

@@ -5,6 +5,7 @@
 enum { NC_NOFILL = 0x100 };
 int ncmpi_set_fill(int, int, int *);
 int ncmpi_put_vara_double_all(int, int, const MPI_Offset *, const MPI_Offset *, const double *);
+int ncmpi_put_vara_float_all(int, int, const MPI_Offset *, const MPI_Offset *, const float *);
 int ncmpi_iput_vara_double(int, int, const MPI_Offset *, const MPI_Offset *, const double *, int *);
 int ncmpi_wait_all(int, int, int *, int *);
 #endif

@@ -80,5 +80,6 @@ def test_many_logs_at_once_are_the_same_as_one_by_one(tmp_path: Path) -> None:
     for log in wanted:
         alone = tmp_path / "alone.darshan"
         trace = log.run.trace()
-        write_log(alone, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=COUNTERS_ONLY))
+        content = log_content(trace, file_alignment=FILE_ALIGNMENT, modules=COUNTERS_ONLY)
+        write_log(alone, content, replace=True)
         assert alone.read_bytes() == log.path.read_bytes()

@@ -7,8 +7,8 @@ The steps, one module each:
   the calls of the layers above, metadata and sync seconds of each rank, layout and hosts;
 - `io_phases.py`: one segmentation, and how long each phase holds the job up;
 - `queues.py`: how much of a call's time a storage target is held exclusively;
-- `loads.py`: `PhaseLoads`, the seconds of every rank and target in every phase, and how long the
-  phase must last with them. A change is a change of these loads;
+- `late_ranks.py`: who keeps others waiting by computing: that is no I/O;
+- `situation.py`: all of it together, with what calls cost and how to sum them up;
 - one module per family of causes, each `find(situation) -> Iterator[Candidate]`;
 - `attribution.py`: picks candidates so that no second is counted twice, and writes the ledger.
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.result import Cause, LedgerLine, Saving
-from ioprism.analyses.diagnosis.significance import SIGNIFICANT
+from ioprism.analyses.diagnosis.significance import SIGNIFICANT, WORTH
 from ioprism.analyses.diagnosis.situation import Candidate
 
 LEAST = 1e-12  # seconds: less is rounding
-WORTH = 0.01  # of the run time: less is no cause
+NOTICED = 0.05  # seconds: the same job's run times differ by more
+LEAST_PART = 0.02  # of the held-up time
 DOUBT = 0.07  # no saving is known better than this: the next run has its own noise
 
 
@@ -39,7 +40,7 @@ def attributed(candidates: Iterable[Candidate], held: Floats, runtime: float) ->
         part = np.divide(candidate.seconds, held, out=np.zeros_like(held), where=held > LEAST)
         taken = left * np.clip(part, 0.0, 1.0)
         seconds = float(taken.sum())
-        if seconds <= WORTH * runtime:
+        if seconds <= max(WORTH * runtime, NOTICED, LEAST_PART * float(held.sum())):
             continue
         left = left - taken
         causes.append(_cause(candidate, seconds, float(held.sum()), runtime))

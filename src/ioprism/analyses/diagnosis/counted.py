@@ -9,8 +9,10 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.counter_records import CounterRecords
+from ioprism.analyses.diagnosis.heat_phases import HeatPhases
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.model.trace import Trace
 
@@ -23,18 +25,43 @@ class Counted:
     trace: Trace
     by_rank: Floats  # seconds of each rank
     held: float
+    heat: HeatPhases | None = None
 
     def candidate(
         self, code: str, culprit: dict[str, object], after: tuple[float, float, float],
-        some: Flags, peers: Flags | None = None, *, p_value: float = 0.0, **facts: object,
+        some: Flags, peers: Flags | None = None, *, p_value: float | None = None, **facts: object,
     ) -> Candidate:  # fmt: skip
         """Return a candidate from the seconds that remain: likely, at least, at most."""
         likely, least, most = (float(np.clip(x, 0.0, self.held)) for x in after)
         group = None if peers is None or not peers.any() else self.group(peers)
+        test = self.chance(some) if p_value is None else p_value
         return Candidate(
             code, culprit, np.array([self.held - likely]), self.held - most, self.held - least,
-            p_value, Contrast(code, self.group(some), group), facts,
+            test, Contrast(code, self.group(some), group), facts,
         )  # fmt: skip
+
+    def busiest(self, seconds: Floats) -> float:
+        """What the busiest rank spends of these seconds of records.
+
+        Of a file that all share, the slowest rank's time divides as the time of all does.
+        """
+        found, own = self.records, ~self.records.shared
+        alone = found.by_rank(np.where(own, seconds, 0.0)).max()
+        part = seconds / np.maximum(found.seconds, 1e-12)
+        together = np.maximum(found["slowest"], found.seconds / found.ranks) * part
+        return float(alone + together[found.shared].sum())
+
+    def chance(self, some: Flags) -> float:
+        """How likely the busiest rank's calls of these records cost next to nothing next time."""
+        found, runtime = self.records, self.trace.job.runtime or self.held
+        calls = found.requests + found["opens"] + found["stats"] + found["syncs"]
+        seconds, count = (found.by_rank(np.where(some, x, 0.0)) for x in (found.seconds, calls))
+        rank = int(np.argmax(seconds))
+        # Of files that all share, the calls of all tell what one rank's take.
+        together = some & found.shared
+        spent = max(float(seconds[rank]), float(found["slowest"][together].sum()))
+        number = float(count[rank] + calls[together].sum())
+        return min(1.0, TRIED * counted_test(spent, number, WORTH * runtime))
 
     def group(self, some: Flags) -> CallGroup:
         """Sum up records."""

@@ -112,10 +112,7 @@ def _slowest_without(at: Counted, some: Flags, factor: float) -> float:
 def _imbalance(at: Counted) -> Iterator[Candidate]:
     """Some ranks move much more."""
     found = at.records
-    own = ~found.shared
-    if not own.any() or found.moved[found.shared].sum() > 0.5 * found.moved.sum():
-        return
-    moved = np.bincount(found.rank[own], found.moved[own], minlength=found.ranks)
+    moved, seconds = _rank_loads(at)
     active = moved > 0
     if active.sum() < MANY:
         return
@@ -123,17 +120,38 @@ def _imbalance(at: Counted) -> Iterator[Candidate]:
     if not 0 < len(heavy) <= 0.5 * active.sum() or moved[heavy].sum() < 0.1 * moved.sum():
         return
     light = np.setdiff1d(np.flatnonzero(active), heavy)
-    if at.by_rank[heavy].max() < 0.8 * at.by_rank.max():
+    if seconds[heavy].max() < 0.8 * seconds.max():
         return
-    cost = float(np.median(at.by_rank[light] / moved[light]))
-    bare = float(np.min(at.by_rank[active] / moved[active]))
+    cost = float(np.median(seconds[light] / moved[light]))
+    bare = float(np.min(seconds[active] / moved[active]))
     even = float(moved.sum() / active.sum())
-    mine = own & np.isin(found.rank, heavy)
+    own = ~found.shared
+    mine, peers = own & np.isin(found.rank, heavy), own & ~np.isin(found.rank, heavy)
+    if not mine.any():
+        mine = found.shared
     yield at.candidate(
         "data-imbalance", {"ranks": [int(rank) for rank in heavy]},
-        (even * cost, even * bare, even * cost * 1.5), mine, own & ~mine,
+        (even * cost, even * bare, even * cost * 1.5), mine, peers,
         bytes=float(moved[heavy].mean()), even_bytes=even,
     )  # fmt: skip
+
+
+def _rank_loads(at: Counted) -> tuple[Floats, Floats]:
+    """Bytes and seconds of each rank; for shared files, only heat maps tell whose they are.
+
+    The ranks that a library makes its aggregators move the data of all: they are no imbalance.
+    """
+    found = at.records
+    if found.moved[found.shared].sum() <= 0.5 * found.moved.sum():
+        own = ~found.shared
+        each = np.bincount(found.rank[own], found.moved[own], minlength=found.ranks)
+        return each.astype(np.float64), at.by_rank
+    if at.heat is None or "MPI-IO" in at.trace.counters:
+        return np.zeros(found.ranks), at.by_rank
+    busy, moved = at.heat.busy.sum(axis=0), at.heat.by_rank
+    # Bins round short times up: bytes tell at most how long a rank took beside the busiest.
+    parts = [values / max(float(values.max()), 1e-12) for values in (busy, moved)]
+    return moved, at.held * np.minimum(*parts)
 
 
 def _hot_target(at: Counted) -> Iterator[Candidate]:

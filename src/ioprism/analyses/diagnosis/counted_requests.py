@@ -109,9 +109,12 @@ def _few_aggregators(at: Counted, place: int, row: dict[str, Any]) -> Iterator[C
     )  # fmt: skip
 
 
-def _work_left(at: Counted, busy: Floats) -> tuple[float, float, float]:
-    """Seconds that data calls alone keep the slowest rank, or the targets: likely, least, most."""
-    chain = float(at.records.by_rank(busy).max())
+def _work_left(at: Counted, busy: Floats, *, gone: float) -> tuple[float, float, float]:
+    """Seconds that data calls alone keep the slowest rank, or the targets: likely, least, most.
+
+    No less than what is held up without the calls that go.
+    """
+    chain = max(float(at.records.by_rank(busy).max()), at.held - gone)
     targets = {name for names in at.records.targets for name in names}
     even = float(busy.sum()) / len(targets) if targets else 0.0
     return max(chain, LIKELY * even), max(chain, LEAST * even), max(chain, 1.2 * even)
@@ -128,7 +131,8 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     likely = np.sqrt(np.maximum(0.5 * found["longest_write"] * found["writes"], least) * least)
     writes = np.where(some, np.minimum(found["write_time"], likely), found["write_time"])
     busy = writes + found["read_time"]
-    left = _work_left(at, busy)
+    spent = np.where(some, found["write_time"] - writes, 0.0)
+    left = _work_left(at, busy, gone=at.busiest(spent))
     meta = float(at.records.by_rank(found["meta_time"]).max())
     record = int(np.argmax(np.where(some, found["syncs"], 0)))
     yield at.candidate(
@@ -144,8 +148,9 @@ def _metadata(at: Counted) -> Iterator[Candidate]:
     some = found["meta_time"] > 0
     if not some.any():
         return
-    busy = np.where(tiny_files(found), 0.0, found["read_time"] + found["write_time"])
-    left = _work_left(at, busy)
+    data = found["read_time"] + found["write_time"]
+    busy = np.where(tiny_files(found), 0.0, data)
+    left = _work_left(at, busy, gone=at.busiest(found["meta_time"] + data - busy))
     # One open for each file with data is needed, and none of those with next to nothing.
     opens = found["opens"] + found["stats"]
     needed = np.where(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.analyses.diagnosis import counted_load, counted_requests
-from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
+from ioprism.analyses.diagnosis import counted_heat, counted_load, counted_requests
+from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.counted import Counted, slowest_rank
 from ioprism.analyses.diagnosis.counter_records import counter_records
+from ioprism.analyses.diagnosis.heat_phases import heat_phases
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp
+from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.model.trace import Trace
 
 
@@ -20,15 +22,19 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     if found is None or not len(found):
         return Diagnosis(runtime, HeldUp(0.0, 0.0, "nothing"))
     by_rank = found.by_rank(found.seconds)
-    held = slowest_rank(trace, found, runtime)
-    how = HeldUp(held, held / runtime if runtime > 0 else 0.0, "counters")
-    missing = not_checked_in_counters(any(found.targets))
+    heat = heat_phases(trace, found.ranks)
+    ratio = 1.0 if heat is None else heat.waiting_ratio
+    held = min(runtime, slowest_rank(trace, found, runtime) * ratio)
+    how = HeldUp(
+        held, held / runtime if runtime > 0 else 0.0, "counters" if heat is None else "heatmap"
+    )
+    missing = not_checked_in_counters(layout=any(found.targets), heat=heat is not None)
     if how.share < WORTH:
         return Diagnosis(runtime, how, ledger=ledger((), held, held), not_checked=missing)
-    at = Counted(found, trace, by_rank, held)
-    kept = attributed(
-        [*counted_load.find(at), *counted_requests.find(at)], np.array([held]), runtime
-    )
+    at = Counted(found, trace, by_rank, held, heat)
+    families = (counted_heat, counted_load, counted_requests)
+    candidates = [one for family in families for one in family.find(at)]
+    kept = attributed(candidates, np.array([held]), runtime)
     left = float(kept.left.sum())
     return Diagnosis(
         runtime, how, kept.causes, ledger(kept.causes, left, left), not_checked=missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +15,15 @@ from ioprism.analyses.diagnosis import (
     slow_sessions,
     uneven_load,
 )
-from ioprism.analyses.diagnosis.attribution import WORTH, attributed, ledger
+from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.calls import Floats
+from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.process_control import without_process_control
-from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp, Opportunity
+from ioprism.analyses.diagnosis.result import Cause, Diagnosis, HeldUp, Opportunity, Saving
+from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
@@ -36,8 +38,19 @@ FAMILIES = (uneven_load, layers, overheads, requests)
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
-def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
-    """Return what holds the job up, largest saving first."""
+Finder = Callable[[Situation], Iterable[Candidate]]  # what a plug-in declares
+
+
+def diagnose(
+    trace: Trace, engine: Engine | None = None, *, more: Sequence[Finder] = ()
+) -> Diagnosis:
+    """Return what holds the job up, largest saving first.
+
+    Args:
+        trace: the job.
+        engine: what collects the calls.
+        more: further causes to look for, in traces with single calls.
+    """
     if not trace.partitions:
         return diagnose_counters(trace)
     trace = without_process_control(trace)
@@ -47,14 +60,18 @@ def diagnose(trace: Trace, engine: Engine | None = None) -> Diagnosis:
         return diagnose_counters(trace)
     at = situation(seen)
     if run is not None:
-        found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered")
+        found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered", more=more)
         missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
         return replace(found, stages=stages(run.stages), not_checked=missing)
-    return of_situation(at, how="phases" if seen.waits else "ranks")
+    return of_situation(at, how="phases" if seen.waits else "ranks", more=more)
 
 
 def of_situation(
-    at: Situation, *, first: Iterable[Candidate] = (), how: str = "phases"
+    at: Situation,
+    *,
+    first: Iterable[Candidate] = (),
+    how: str = "phases",
+    more: Sequence[Finder] = (),
 ) -> Diagnosis:
     """Find the causes in a prepared situation."""
     # A sample stands for the whole run: as if the run were as much shorter as its I/O.
@@ -63,9 +80,12 @@ def of_situation(
     share = held / runtime if runtime > 0 else 0.0
     held_up = HeldUp(held, share, how)
     if share < WORTH:
-        whole = Diagnosis(runtime, held_up, ledger=ledger((), held, held))
+        causes = tuple(_uneven_computing(at))
+        whole = Diagnosis(runtime, held_up, causes, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    others = [one for family in FAMILIES for one in family.find(at)]
+    # Whoever adds a cause knows the site or the program: it explains before our general ones do.
+    finders = (*more, *(family.find for family in FAMILIES))
+    others = [one for find in finders for one in find(at)]
     busy_target = any(one.code == "hot-target" for one in others)
     slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
     candidates = [*first, *slow, *others]
@@ -74,12 +94,27 @@ def of_situation(
     whole = Diagnosis(
         runtime,
         held_up,
-        causes=found.causes,
+        causes=(*found.causes, *_uneven_computing(at)),
         ledger=ledger(found.causes, left, float(_transfer(at).sum())),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
     return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
+
+
+def _uneven_computing(at: Situation) -> Iterator[Cause]:
+    """Who keeps others waiting without any I/O: said, so that nobody looks for it there."""
+    if at.late is None:
+        return
+    theirs = np.isin(at.calls.rank, at.late.ranks)
+    yield Cause(
+        "compute-imbalance",
+        {"ranks": [int(at.seen.rank_numbers[rank]) for rank in at.late.ranks]},
+        Saving(0.0, 0.0, 0.0, 0.0),
+        1 - at.late.p_value,
+        contrast_of(at, theirs, ~theirs, "compute-imbalance"),
+        {"waited": at.late.waited, "meetings": at.late.meetings},
+    )
 
 
 def _slow(at: Situation) -> Iterator[Candidate]:

@@ -56,27 +56,17 @@ def library_files(at: Situation) -> list[LibraryFile]:
         )
         .filter(pl.col("layer").cast(pl.String) == "mpiio")
     )
-    counted = _counted_collectives(at)
     return [
         LibraryFile(
             int(row["file"]),
             (int(row["read"] or 0), int(row["write"] or 0)),
             int(row["calls"]),
-            bool(row["collective"]) or int(row["file"]) in counted,
+            bool(row["collective"]),
             int(row["ranks"]),
         )
         for row in table.iter_rows(named=True)
         if row["file"] is not None
     ]
-
-
-def _counted_collectives(at: Situation) -> set[int]:
-    """Files for which the MPI-IO counters count collective calls."""
-    if "MPI-IO" not in at.seen.counters:
-        return set()
-    table = at.seen.counters["MPI-IO"]
-    some = (pl.col("MPIIO_COLL_WRITES") > 0) | (pl.col("MPIIO_COLL_READS") > 0)
-    return set(table.filter(some)["file"].to_list())
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -123,7 +113,7 @@ def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candid
         saved,
         float(low.sum()) * 0.97,
         float((at.held - rest).sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine & (at.calls.kind == READ), writes, "read-modify-write"),
         {"asked": entry.asked[1], "read": read, "written": written},
     )
@@ -149,7 +139,7 @@ def _not_aggregated(at: Situation, entry: LibraryFile, mine: Flags) -> Iterator[
         saved,
         float(np.maximum(0.0, at.held - rest - slow).sum()),
         float((at.held - rest).sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "collective-not-aggregated"),
         {"bytes_per_request": size, "asked_bytes": sum(entry.asked) / max(1, entry.calls_above)},
     )
@@ -169,8 +159,11 @@ def _few_aggregators(
     held = np.where(mine, at.queues.held, 0.0)
     work = at.even_target(held)
     rest = np.maximum(0.0, at.held - own.max(axis=1))
+    # The data of all ranks pass the aggregators' nodes: more of them receive more at once.
+    exchange = np.minimum(rest, at.waiting)
+    received = rest - exchange * (1 - len(writers) / nodes)
     least, most = at.queues.doubt
-    after = [np.maximum(chain, work * factor) + rest for factor in (most, 1.0, least)]
+    after = [np.maximum(chain, work * factor) + received for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - a) for a in after]
     yield Candidate(
         "few-aggregators",
@@ -178,7 +171,7 @@ def _few_aggregators(
         saved[1],
         0.93 * float(saved[0].sum()),
         1.03 * float(saved[2].sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "few-aggregators"),
         {"aggregators": len(writers), "nodes": nodes},
     )

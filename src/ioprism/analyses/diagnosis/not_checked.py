@@ -29,9 +29,11 @@ COUNTERS_CANNOT = (
 )  # fmt: skip
 
 
-def not_checked_in_counters(layout: bool) -> tuple[NotChecked, ...]:
-    """List what counters alone cannot show."""
-    missing = [NotChecked(code, CALLS) for code in COUNTERS_CANNOT]
+def not_checked_in_counters(*, layout: bool, heat: bool) -> tuple[NotChecked, ...]:
+    """List what counters alone cannot show, and what heat maps add to them."""
+    missing = [
+        NotChecked(code, CALLS) for code in COUNTERS_CANNOT if code != "interference" or not heat
+    ]
     if not layout:
         missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
     return tuple(missing)

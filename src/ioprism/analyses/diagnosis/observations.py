@@ -68,9 +68,9 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     layers = set(events["layer"].cast(pl.String).unique().to_list())
     lowest = [name for name in BELOW if name in layers] or sorted(layers)[:1]
     is_low = pl.col("layer").cast(pl.String).is_in(lowest)
-    below, above = events.filter(is_low), events.filter(~is_low)
-    calls = _calls(below)
     counters = {name: with_file_rows(table, files) for name, table in _records(trace)}
+    below, above = events.filter(is_low), _told_collective(events.filter(~is_low), counters)
+    calls = _calls(below)
     counted = counted_times(
         counters,
         trace.job.ranks or 1,
@@ -92,7 +92,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
         runtime=_runtime(trace, phases),
-        ranks=max(trace.job.ranks or 0, len(numbers)),
+        ranks=max(trace.job.ranks or 0, len(numbers)) if _says_who(sample.events) else len(numbers),
         rank_numbers=numbers.astype(np.int64),
         host_of=host_of,
         hosts=hosts,
@@ -112,9 +112,28 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     )
 
 
+def _says_who(events: pl.DataFrame) -> bool:
+    """Whether any call tells who made it: else nothing is known of single ranks."""
+    return any(events[name].null_count() < events.height for name in ("rank", "process"))
+
+
 def _records(trace: Trace) -> list[tuple[str, pl.DataFrame]]:
     """The counters that are looked at beside calls."""
     return [(name, trace.counters[name]) for name in ("POSIX", "MPI-IO") if name in trace.counters]
+
+
+def _told_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Mark calls of MPI-IO on files whose counters count collective calls: DXT does not tell."""
+    if "MPI-IO" not in counters:
+        return above
+    together, alone = (
+        pl.sum_horizontal(f"MPIIO_{kind}_READS", f"MPIIO_{kind}_WRITES").sum()
+        for kind in ("COLL", "INDEP")
+    )
+    counted = counters["MPI-IO"].group_by("file").agg(together.alias("coll"), alone.alias("alone"))
+    files = counted.filter(pl.col("coll") > pl.col("alone"))["file"]
+    of_file = (pl.col("layer").cast(pl.String) == "mpiio") & pl.col("file").is_in(files.implode())
+    return above.with_columns(collective=pl.coalesce("collective", of_file.fill_null(value=False)))
 
 
 def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:

@@ -57,7 +57,7 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if len(files):
         culprit["file"] = at.path(int(np.bincount(files).argmax()))
     yield Candidate(
-        "frequent-sync", culprit, saved, low, high, 0.0,
+        "frequent-sync", culprit, saved, low, high, at.chance(syncs),
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
         {"syncs": int(at.seen.syncs.sum())},
     )  # fmt: skip
@@ -110,7 +110,8 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
     kept = np.full(len(at.calls), 1 / per_node)
     saved, low, high = without(at, some, kept)
     yield Candidate(
-        "library-start", {"directory": _directory(at, some)}, saved, 0.8 * low, high, 0.0,
+        "library-start", {"directory": _directory(at, some)}, saved, 0.8 * low, high,
+        at.chance(some),
         contrast_of(at, some, None, "library-start"),
         {"files": len(files), "ranks": at.ranks, "nodes": nodes},
     )  # fmt: skip
@@ -132,7 +133,7 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
         culprit |= {"directory": directory} if directory not in ("", "/") else {}
     culprit |= at.task_of(some)
     yield Candidate(
-        "metadata", culprit, saved, low, high, 0.0,
+        "metadata", culprit, saved, low, high, at.chance(some | tiny),
         contrast_of(at, some, at.calls.moves_data, "metadata"),
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},

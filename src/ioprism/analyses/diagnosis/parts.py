@@ -14,6 +14,7 @@ from ioprism.analyses.diagnosis.situation import Situation, medians_by
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
 ENOUGH_WORK = 0.2  # of a target's largest share of work, for a set of targets to tell of it
+MINOR = 0.1  # of what mending all slow parts saves
 SUSPECTS = 8  # parts of each kind that are looked at closely: the slowest
 
 
@@ -138,29 +139,16 @@ def busy_levels(at: Situation) -> Floats:
     return np.asarray(np.log(ratio.min(axis=1)), np.float64)
 
 
-def holder(at: Situation, node: Part) -> Part:
-    """Return the one rank for which all others of a slow node wait, or else the node.
+def kept_parts(gains: list[float]) -> int:
+    """How many of the parts, mended one after the other, are worth naming.
 
-    Ranks of a node share its way to storage: a call that holds it makes the others wait. Who is
-    served while others wait is told by the order in which calls of the node end.
+    The last ones are not if they save next to nothing; the first ones are: of two parts that are
+    equally slow, mending one alone saves nothing.
     """
-    host = at.seen.hosts.index(node.culprit["host"])
-    some = np.flatnonzero((at.seen.host_of[at.calls.rank] == host) & at.calls.moves_data)
-    order = some[np.argsort(at.calls.end[some], kind="stable")]
-    before = np.concatenate(([-np.inf], at.calls.end[order][:-1]))
-    alone = at.calls.end[order] - np.maximum(at.calls.start[order], before)
-    ranks, place = np.unique(at.calls.rank[order], return_inverse=True)
-    each = np.bincount(place, alone) / np.bincount(place, at.queues.lone[order])
-    if len(ranks) < 2:
-        return node
-    first = int(np.argmax(each))
-    if each[first] < HOLDS * np.max(np.delete(each, first)):
-        return node
-    culprit = {"ranks": [int(at.seen.rank_numbers[ranks[first]])], "host": node.culprit["host"]}
-    return Part("slow-rank", culprit, node.member, node.preference, node.level, node.peers)
-
-
-HOLDS = 2.5  # times the others' seconds, for one rank to be what a node waits for
+    total, count = sum(gains), len(gains)
+    while count > 1 and gains[count - 1] < MINOR * total:
+        count -= 1
+    return count
 
 
 def joint_culprit(found: list[Part]) -> dict[str, Any]:

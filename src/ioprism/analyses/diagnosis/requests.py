@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,6 +20,7 @@ from ioprism.analyses.diagnosis.uneven_load import COPIES, read_copies
 BLOCK = 2**20  # bytes: lock block where the layout is not known, and one request of a file system
 ENOUGH = 3
 DISORDER = 0.5  # share of requests out of order
+ALIGNED = 0.9  # of a lone request's time its target works; the rest is the way there
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -112,6 +114,8 @@ def in_order(at: Situation, some: Flags) -> Flags:
 
 def _round(at: Situation, rows: Ints) -> Ints:
     """Bytes from a stripe to the next one on the same target, less the stripe itself."""
+    if not at.seen.files.height:
+        return np.zeros(len(rows), np.int64)
     counts = at.seen.files["targets"].list.len().fill_null(1).cast(pl.Int64).to_numpy()
     sizes = stripe_sizes(at)
     others = np.maximum(1, counts[np.maximum(at.calls.file[rows], 0)]) - 1
@@ -121,21 +125,14 @@ def _round(at: Situation, rows: Ints) -> Ints:
 def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None:
     """Requests wait for locks on blocks that other ranks hold."""
     locked, free = some & conflict, some & ~conflict
-    small = float(np.median(at.calls.bytes[some])) < 0.5 * float(np.median(stripe_sizes(at)[some]))
-    cost = _lock_cost(at, locked, free, small=small)
-    if cost is None:
+    size = float(np.median(at.calls.bytes[some]))
+    block = int(np.median(stripe_sizes(at)[some]))
+    small = size < 0.5 * block
+    savings = _one_part_each(at, some, locked, free) if small else _aligned(at, some, locked, free)
+    if savings is None:
         return None
-    quick, test = cost
-    held = np.where(some, np.minimum(at.queues.held, quick), at.queues.held)
-    lone = np.where(some, np.minimum(at.own, quick / LIKELY), at.queues.lone)
-    saved = _savings(at, some, lone, held)
-    low, high = (float(_savings(at, some, lone * x, held * x).sum()) for x in (1.25, 0.7))
-    code = "misalignment"
-    if small:
-        # Each rank gets one aligned part: its requests can then also be large.
-        code = "shared-file-contention"
-        low, saved = float(saved.sum()), _savings(at, some, lone * 0.3, held * 0.3)
-        high = float(_savings(at, some, lone * 0, held * 0).sum())
+    saved, low, high, test = savings
+    code = "shared-file-contention" if small else "misalignment"
     file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         code,
@@ -145,19 +142,73 @@ def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None
         min(float(at.held.sum()), 1.03 * high),
         test,
         contrast_of(at, locked, free, code),
-        {"stripe_size": int(np.median(stripe_sizes(at)[some])),
-         "bytes_per_request": float(np.median(at.calls.bytes[some]))},
-    )  # fmt: skip
+        {"stripe_size": block, "bytes_per_request": size},
+    )
 
 
-def _lock_cost(
-    at: Situation, locked: Flags, free: Flags, *, small: bool
-) -> tuple[float, float] | None:
+Savings = tuple[Floats, float, float, float]  # by phase, low and high sum, p-value
+
+
+def _aligned(at: Situation, some: Flags, locked: Flags, free: Flags) -> Savings | None:
+    """Each request lies in one block: it costs one target what it takes alone and unlocked."""
+    if free.sum() < ENOUGH:
+        return None
+    seconds = at.calls.duration
+    service = np.where(np.isfinite(at.queues.service), at.queues.service, seconds)
+    test = 2 * min(rank_test(x[locked], x[free]) for x in (service, seconds))
+    alone = seconds[free & at.queues.idle]
+    quick = float(np.median(alone) if len(alone) >= ENOUGH else np.quantile(seconds[free], 0.1))
+    chain = at.busiest_rank(np.where(some, np.minimum(at.own, quick), at.own))
+    # Two targets shared its bytes; about half of its time did not depend on them.
+    whole = quick * (1 + 1 / float(np.median(_largest_piece(at)[free]))) / 2
+    work = _first_target_work(at, np.where(some, whole, at.queues.held))
+    # Ranks in step come to some targets at once: as many rounds as do not fit side by side.
+    users, targets = len(np.unique(at.calls.rank[some])), max(1, len(at.pieces.targets))
+    convoy = math.ceil(users / targets) / (users / targets)
+    likely, low, high = (
+        np.maximum(0.0, at.held - np.maximum(chain, work * part) - at.waiting)
+        for part in (ALIGNED * (1 + convoy) / 2, convoy, LIKELY)
+    )
+    return likely, float(low.sum()), float(high.sum()), min(1.0, test)
+
+
+def _largest_piece(at: Situation) -> Floats:
+    """The part of each request's bytes that the busier one of its two blocks holds."""
+    block = stripe_sizes(at)
+    first = np.minimum(at.calls.bytes, block - at.calls.offset % block)
+    total = np.maximum(1, at.calls.bytes)
+    return np.asarray(np.clip(np.maximum(first, total - first) / total, 0.5, 1.0), np.float64)
+
+
+def _first_target_work(at: Situation, seconds: Floats) -> Floats:
+    """The most that any target works in each phase if calls only concern their first target."""
+    known = at.pieces.known
+    count = len(at.pieces.targets)
+    if not count:
+        return np.zeros(at.phases)
+    key = at.seen.phase[known] * count + at.pieces.first[known]
+    work = np.bincount(key, seconds[known], minlength=at.phases * count)
+    return np.asarray(work.reshape(at.phases, count).max(axis=1), np.float64)
+
+
+def _one_part_each(at: Situation, some: Flags, locked: Flags, free: Flags) -> Savings | None:
+    """Each rank gets one aligned part: no locks are taken away, and requests can be large."""
+    cost = _lock_cost(at, locked, free)
+    if cost is None:
+        return None
+    quick, test = cost
+    held = np.where(some, np.minimum(at.queues.held, quick), at.queues.held)
+    lone = np.where(some, np.minimum(at.own, quick / LIKELY), at.queues.lone)
+    low, saved, high = (_savings(at, some, lone * x, held * x) for x in (1.0, 0.3, 0.0))
+    return saved, float(low.sum()), float(high.sum()), test
+
+
+def _lock_cost(at: Situation, locked: Flags, free: Flags) -> tuple[float, float] | None:
     """What a request holds its target for where no other rank has the lock, and its p-value."""
     service = np.where(np.isfinite(at.queues.service), at.queues.service, at.calls.duration)
     slow = float(np.mean(at.queues.held[locked]))
     if free.sum() < ENOUGH:
-        return (float(np.quantile(service[locked], 0.05)), 0.001) if small else None
+        return float(np.quantile(service[locked], 0.05)), at.chance(locked)
     test = rank_test(service[locked], service[free])
     quick = float(np.median(service[free]))
     if test > SIGNIFICANT:
@@ -166,9 +217,7 @@ def _lock_cost(
         quick = slow * float(
             np.median(at.calls.duration[free]) / np.median(at.calls.duration[locked])
         )
-    if quick > 0.95 * slow:
-        return None
-    return quick, test
+    return None if quick > 0.95 * slow else (quick, test)
 
 
 def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
@@ -239,7 +288,7 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         seconds,
         float(saved(low).sum()),
         float(saved(high).sum()),
-        0.0,
+        at.chance(some),
         contrast_of(at, some, None, "small-requests"),
         {"requests": int(some.sum()), "bytes_per_request": size},
     )
@@ -272,7 +321,7 @@ def _redundant(at: Situation, some: Flags) -> Candidate | None:
         saved,
         float(np.maximum(0.0, at.held - rest - 3 * after).sum()),
         float((at.held - rest).sum()),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "redundant-reads"),
         {"copies": float(copies[file]), "readers": int(readers[file]),
          "bytes": float(at.calls.bytes[mine].sum() / copies[file])},

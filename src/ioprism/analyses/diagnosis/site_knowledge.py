@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis, LedgerLine, Saving
+from ioprism.analyses.diagnosis.significance import WORTH
 
 CONFIRMED, DOUBTED = 1.2, 0.9  # servers' rate in the time concerned, over that of the whole job
 SURE = 0.97
@@ -13,13 +14,15 @@ SURE = 0.97
 def no_faster_than(found: Diagnosis, seconds: float) -> Diagnosis:
     """Return the diagnosis where the job's bytes need at least so many seconds on this system.
 
-    Savings that would leave less are cut in proportion; what is cut counts as transfer.
+    Savings that would leave less are cut in proportion; what is cut counts as transfer. A cause
+    of which too little is left is none.
     """
     room = max(0.0, found.held_up.seconds - seconds)
     saved = sum(cause.saving.seconds for cause in found.causes)
     if saved <= room or not saved:
         return found
-    causes = tuple(_scaled(cause, room / saved) for cause in found.causes)
+    scaled = (_scaled(cause, room / saved) for cause in found.causes)
+    causes = tuple(cause for cause in scaled if cause.saving.share > WORTH or not cause.saving.high)
     return _rebooked(found, causes, "transfer")
 
 

@@ -18,9 +18,16 @@ from ioprism.analyses.diagnosis.calls import (
     joined,
     own_time,
 )
+from ioprism.analyses.diagnosis.late_ranks import (
+    LateRanks,
+    from_the_last_arrival,
+    idle_phases,
+    late_ranks,
+)
 from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.result import Contrast
+from ioprism.analyses.diagnosis.significance import TRIED, WORTH, again_test
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
 from ioprism.views.time.intervals import unite
 
@@ -54,6 +61,7 @@ class Situation:
     waiting: Floats  # of them, seconds in which the busiest rank makes no call
     pieces: TargetPieces
     queues: QueueFit
+    late: LateRanks | None = None  # who keeps the others waiting by computing
 
     @property
     def calls(self) -> Calls:
@@ -126,6 +134,17 @@ class Situation:
             "to": float(self.calls.end[theirs].max()),
         }
 
+    def chance(self, some: Flags) -> float:
+        """How likely the busiest rank's calls among these, made again, cost next to nothing.
+
+        For causes whose calls have no peers in the trace.
+        """
+        spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
+        rank = int(np.argmax(spent)) if len(spent) else 0
+        seconds = self.own[some & (self.calls.rank == rank)]
+        least = WORTH * self.seen.runtime * self.seen.share
+        return min(1.0, TRIED * again_test(seconds, least))
+
     def path(self, file: int) -> str:
         """The name of a file."""
         return str(self.seen.files["path"][int(file)]) if file >= 0 else ""
@@ -135,27 +154,33 @@ def situation(seen: Observations) -> Situation:
     """Derive what all causes need."""
     own = own_time(seen.calls)
     pieces = target_pieces(seen.calls, seen.files)
-    held, waiting = held_up(seen, own)
-    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, pieces))
+    late = late_ranks(seen.calls, seen.above, seen.runtime) if seen.waits else None
+    held, waiting = held_up(seen, own, late)
+    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, pieces), late)
 
 
-def held_up(seen: Observations, own: Floats) -> tuple[Floats, Floats]:
+def held_up(
+    seen: Observations, own: Floats, late: LateRanks | None = None
+) -> tuple[Floats, Floats]:
     """Seconds that each phase holds the job up, and those outside calls of the lowest layer.
 
     The latter are, for the busiest rank, exchange inside a library, or ranks that come one after
     another.
     Ranks leave a phase together, so it holds all of them up for as long as anyone is in a call;
-    where they do not wait for each other, the rank with most I/O counts.
+    where they do not wait for each other, the rank with most I/O counts. While a rank still
+    computes, the others' I/O, and their waiting in a collective call, hold nobody up.
     """
-    above = _as_calls(seen.above)
     if not seen.waits:
-        return _longest_rank(joined(seen.calls, above))
+        return _longest_rank(joined(seen.calls, _as_calls(seen.above)))
+    above = _as_calls(from_the_last_arrival(seen.above))
     start, end = unite(
         np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
     )
     held = np.asarray(
         np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases)), np.float64
     )
+    if late is not None:
+        held[idle_phases(seen.calls, seen.phases)] = 0.0
     ranks = max(1, len(seen.rank_numbers))
     lowest = np.bincount(
         seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks

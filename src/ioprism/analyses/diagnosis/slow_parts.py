@@ -11,8 +11,8 @@ from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend,
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.parts import (
     Part,
-    holder,
     joint_culprit,
+    kept_parts,
     number_of_parts,
     slowest_parts,
 )
@@ -44,22 +44,25 @@ def find(at: Situation) -> Iterator[Candidate]:
 def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candidate]:
     """Take the slowest part, mend it, look again; parts of one kind become one cause."""
     found: list[Part] = []
-    mended = seconds
     tests: list[float] = []
+    states, gains = [seconds], list[float]()
     for _ in range(MOST_PARTS):
         best = _slowest_part(at, cells, found)
         if best is None:
             break
         part, p_value = best
-        repaired = mend(at, cells, part.member, mended)
-        if not phase_seconds(at, mended).sum() - phase_seconds(at, repaired).sum() > 0:
+        repaired = mend(at, cells, part.member, states[-1])
+        gain = float(phase_seconds(at, states[-1]).sum() - phase_seconds(at, repaired).sum())
+        if gain <= 0:
             break
         found.append(part)
         tests.append(p_value)
-        mended = repaired
-        cells = make_cells(at, mended) or cells
+        gains.append(gain)
+        states.append(repaired)
+        cells = make_cells(at, repaired) or cells
     if found:
-        yield _candidate(at, found, seconds, mended, max(tests))
+        count = kept_parts(gains)
+        yield _candidate(at, found[:count], seconds, states[count], max(tests[:count]))
 
 
 def _slowest_part(
@@ -85,7 +88,7 @@ def _slowest_part(
     p_value = _chance(at, cells, part)
     if p_value > SIGNIFICANT:
         return None
-    return (holder(at, part) if part.code == "slow-node" else part), p_value
+    return part, p_value
 
 
 def _slower(cells: Cells, member: Flags) -> bool:
@@ -135,7 +138,7 @@ def _candidate(
     low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
     return Candidate(
         code=found[0].code,
-        culprit=joint_culprit(found),
+        culprit=joint_culprit(found) | at.task_of(changed),
         seconds=np.maximum(0.0, before - likely),
         low=float(np.maximum(0, before - low).sum()) * 0.93,
         high=float((before - after).sum()) * 1.03,

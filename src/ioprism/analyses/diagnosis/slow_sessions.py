@@ -16,6 +16,7 @@ from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.parts import (
     Part,
     joint_culprit,
+    kept_parts,
     number_of_parts,
     slowest_parts,
 )
@@ -37,20 +38,23 @@ def find(at: Situation) -> Iterator[Candidate]:
     cells, work = session_cells(at, seconds)
     found: list[Part] = []
     tests: list[float] = []
-    mended = seconds
+    states, gains = [seconds], list[float]()
     for _ in range(MOST_PARTS):
-        best = slowest_part(at, cells, found, mended)
+        best = slowest_part(at, cells, found, states[-1])
         if best is None:
             break
-        repaired = _mend(cells, work, best[0].member, mended)
-        if not (mended.max(axis=1) - repaired.max(axis=1)).sum() > 0:
+        repaired = _mend(cells, work, best[0].member, states[-1])
+        gain = float((states[-1].max(axis=1) - repaired.max(axis=1)).sum())
+        if gain <= 0:
             break
         found.append(best[0])
         tests.append(best[1])
-        mended = repaired
-        cells, work = session_cells(at, mended)
+        gains.append(gain)
+        states.append(repaired)
+        cells, work = session_cells(at, repaired)
     if found:
-        yield _candidate(at, found, seconds, mended, max(tests))
+        count = kept_parts(gains)
+        yield _candidate(at, found[:count], seconds, states[count], max(tests[:count]))
 
 
 def slowest_part(
@@ -190,7 +194,7 @@ def _candidate(
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
     return Candidate(
         code=found[0].code,
-        culprit=joint_culprit(found) | _own_files(at, changed),
+        culprit=joint_culprit(found) | _own_files(at, changed) | at.task_of(changed),
         seconds=saved,
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),

@@ -21,7 +21,7 @@ def slow_stretch(at: Situation, cells: Cells, seconds: Floats) -> tuple[Candidat
     present, level = _phase_levels(at, seconds)
     if len(present) < FEWEST:
         return None
-    best = _best_run(level)
+    best = best_run(level)
     if best is None:
         return None
     inside = np.zeros(len(present), np.bool_)
@@ -76,7 +76,7 @@ def _phase_levels(at: Situation, seconds: Floats) -> tuple[Ints, Floats]:
     return present, np.log(spent[present] / usual[present])
 
 
-def _best_run(level: Floats) -> tuple[int, int] | None:
+def best_run(level: Floats) -> tuple[int, int] | None:
     """The run of neighbours, less than half of all, that stands out most."""
     step = -(-len(level) // MOST_STEPS)
     parts = [level[begin : begin + step] for begin in range(0, len(level), step)]

@@ -138,7 +138,7 @@ def find(at: Situation, run: Training) -> Iterator[Candidate]:
         seconds=saved,
         low=0.9 * float(saved.sum()),  # a worker shares the node with the loop
         high=float(hidden.sum()),  # workers that live on read the first batch ahead, too
-        p_value=0.0,
+        p_value=at.chance(at.calls.kind == READ),
         contrast=Contrast("reads in the training loop", slow),
         facts={"batches": loads.batches, "epochs": loads.epochs},
     )

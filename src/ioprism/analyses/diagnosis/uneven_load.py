@@ -71,7 +71,7 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
         saved,
         low,
         high,
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "serial-io"),
         {"ranks": at.seen.ranks, "nodes": len(at.seen.hosts)},
     )
@@ -254,7 +254,7 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
         saved,
         0.93 * float(saved.sum()),
         min(float(at.held.sum()), float((at.held - after(4 * available)).sum()) * 1.02),
-        0.0,
+        at.chance(mine),
         contrast_of(at, mine, None, "few-targets"),
         {"stripe_count": len(used), "targets": available, "ranks": int(users[file])},
     )

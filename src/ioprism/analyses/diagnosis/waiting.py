@@ -19,10 +19,10 @@ def ranks_wait(calls: Calls) -> bool:
     what delays one rank's burst delays all its later ones. Bursts are compared by number, so
     that only programs tell whose ranks do the same number of bursts.
     """
-    bursts = _bursts(calls)
+    bursts = bursts_of_ranks(calls)
     if bursts is None:
         return True
-    start, end = (times - np.median(times, axis=0) for times in bursts)
+    start, end = (times[:, :MOST] - np.median(times[:, :MOST], axis=0) for times in bursts)
     # A rank that always computes longer is late each time, also where all wait for it: what
     # counts is how much later each burst makes it.
     added = (end - start)[:, :-1]
@@ -31,7 +31,7 @@ def ranks_wait(calls: Calls) -> bool:
     return total <= 0 or float((added * kept).sum()) / total < OWN_WAY
 
 
-def _bursts(calls: Calls) -> tuple[Floats, Floats] | None:
+def bursts_of_ranks(calls: Calls) -> tuple[Floats, Floats] | None:
     """Start and end of the bursts of each rank; None where ranks differ in their number."""
     if not len(calls):
         return None
@@ -48,4 +48,4 @@ def _bursts(calls: Calls) -> tuple[Floats, Floats] | None:
     if len(counts) < 2 or counts[0] < FEWEST_BURSTS or not (counts == counts[0]).all():
         return None
     shape = (len(firsts), int(counts[0]))
-    return calls.start[begin].reshape(shape)[:, :MOST], calls.end[last].reshape(shape)[:, :MOST]
+    return calls.start[begin].reshape(shape), calls.end[last].reshape(shape)

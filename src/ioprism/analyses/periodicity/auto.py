@@ -10,15 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ioprism.analyses.periodicity.onsets import phase_starts
+from ioprism.analyses.periodicity.onsets.scales import averaged
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral import harmonic
 from ioprism.model.signal import Signal
 
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
-MIN_SHARE = 0.1  # of the variance
+MIN_SHARE = 0.2  # of the variance; bursts that come in pairs at random times give less
 CONFIRMED = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
 AGREEMENT = 0.05  # of the period
+SUGGESTIVE = 0.2  # phases less likely by chance tell which frequencies matter
+SAMPLES_PER_PERIOD = 256  # that the spectrum needs to judge a period that phases suggest
+FEWEST_SAMPLES = 4096
 
 
 def find_period(signal: Signal) -> Period | None:
@@ -26,7 +30,7 @@ def find_period(signal: Signal) -> Period | None:
     by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
         return _weighted(by_phases, PHASES_WEIGHT)
-    by_spectrum = _clear(harmonic.find_period(signal))
+    by_spectrum = _clear(harmonic.find_period(_for_spectrum(signal, by_phases)))
     if by_phases is None or by_spectrum is None:
         return by_phases or by_spectrum
     by_phases = _weighted(by_phases, PHASES_WEIGHT)
@@ -36,7 +40,24 @@ def find_period(signal: Signal) -> Period | None:
         # processes without rhythm whose spectra have a peak there, too. A clear line confirms.
         clear = by_spectrum.false_alarm_probability <= BEYOND_DOUBT
         return _weighted(by_phases, CONFIRMED) if clear else by_phases
-    return min(by_phases, by_spectrum, key=lambda period: period.false_alarm_probability)
+    return min(by_phases, by_spectrum, key=_least_chance)
+
+
+def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
+    """The signal, as coarse as the spectrum may see it where phases suggest a period.
+
+    The spectrum is what costs most; a period and its multiples need no finer samples.
+    """
+    if suggested is None or _least_chance(suggested) > SUGGESTIVE:
+        return signal
+    per_period = suggested.seconds / signal.interval
+    block = min(per_period / SAMPLES_PER_PERIOD, len(signal.values) / FEWEST_SAMPLES)
+    return averaged(signal, max(1, int(block)))
+
+
+def _least_chance(period: Period) -> float:
+    """The lower of both chances: equal phases speak for a loop in the program."""
+    return min(period.false_alarm_probability, period.chance_of_random_bursts)
 
 
 def _clear(period: Period | None) -> Period | None:

@@ -10,6 +10,11 @@ import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
 from ioprism.analyses.periodicity.onsets import phase_starts
+from ioprism.analyses.periodicity.onsets.confirmation import (
+    confirming_phases,
+    is_confirmed,
+    needs_confirmation,
+)
 from ioprism.analyses.periodicity.onsets.scales import coarser_signals
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
@@ -18,14 +23,7 @@ from ioprism.analyses.periodicity.sampling import (
     sample,
     step_function,
 )
-from ioprism.analyses.periodicity.spectral import (
-    autocorrelation,
-    dft,
-    harmonic,
-    hybrid,
-    stft,
-    wavelet,
-)
+from ioprism.analyses.periodicity.spectral import dft, harmonic
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
 
@@ -38,10 +36,12 @@ PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
 SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
-# Equal phases at strongly jittering distances are a loop more often than chance: answers up to
-# this many times the level are given, as "maybe" and with their true false-alarm probability.
+# Equal phases speak for a loop in the program, even where a process without a clock may well
+# give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
+# and with its true false-alarm probability; of many phases, up to so many times the level.
 LOOP = 12.0
 LOOP_REPETITIONS = 7
+LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Options:
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
     maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
+    confirm: bool = True  # whether a few phases within a longer job must be phases of it
     resample: bool = True  # whether the paper's methods may take coarser samples than given
 
     def __post_init__(self) -> None:
@@ -67,6 +68,33 @@ class Options:
             )
 
 
+# Methods that are seldom asked for are loaded when they are.
+
+
+def _by_autocorrelation(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import autocorrelation
+
+    return autocorrelation.find_period(signal)
+
+
+def _by_stft(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import stft
+
+    return stft.find_period(signal)
+
+
+def _by_wavelet(signal: Signal, _: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import wavelet
+
+    return wavelet.find_period(signal)
+
+
+def _by_hybrid(signal: Signal, options: Options) -> Period | None:
+    from ioprism.analyses.periodicity.spectral import hybrid
+
+    return hybrid.find_period(signal, wavelet=options.wavelet, level=options.level)
+
+
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "auto": lambda signal, _: auto.find_period(signal),
     "phases": lambda signal, _: phase_starts.find_period(signal),
@@ -74,12 +102,10 @@ METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
     ),
-    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
-    "stft": lambda signal, _: stft.find_period(signal),
-    "wavelet": lambda signal, _: wavelet.find_period(signal),
-    "hybrid": lambda signal, options: hybrid.find_period(
-        signal, wavelet=options.wavelet, level=options.level
-    ),
+    "autocorrelation": _by_autocorrelation,
+    "stft": _by_stft,
+    "wavelet": _by_wavelet,
+    "hybrid": _by_hybrid,
 }
 DEFAULTS = Options()
 
@@ -145,14 +171,22 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = _found(signal, options)
+    return accepted(signal, _found(signal, options), options)
+
+
+def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:
+    """What was found, with how certain it is; None if that is not enough."""
     if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
     if found.confidence < MIN_CONFIDENCE:
         return None
     chance, level = found.false_alarm_probability, options.max_false_alarm
-    if chance > level and not (options.maybe and _loops(found) and chance <= LOOP * level):
+    if chance > level and not (options.maybe and _loops(found, level)):
         return None
+    if options.confirm:
+        found = replace(found, confirmed=confirming_phases(signal, found))
+        if needs_confirmation(signal, found) and not is_confirmed(found):
+            return None
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     return replace(found, certainty="maybe") if unsure else found
 
@@ -179,6 +213,8 @@ def _found(signal: Signal, options: Options) -> Period | None:
     )
 
 
-def _loops(found: Period) -> bool:
-    """Whether as many equal phases speak for a loop in the program."""
-    return found.alike and found.repetitions >= LOOP_REPETITIONS
+def _loops(found: Period, level: float) -> bool:
+    """Whether equal phases speak for a loop in the program."""
+    factor = LOOP if found.repetitions >= LOOP_REPETITIONS else 1.0
+    even = found.spread <= LOOP_VARIATION * found.seconds
+    return found.alike and even and found.chance_of_random_bursts <= factor * level

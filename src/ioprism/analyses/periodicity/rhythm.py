@@ -9,10 +9,9 @@ from ioprism.analyses.periodicity.describe import (
 )
 from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.analyses.periodicity.detect import DEFAULTS, Options, detect
-from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
+from ioprism.analyses.periodicity.results import Fit, NamedPeriod, Period, Rhythm
 from ioprism.analyses.periodicity.several import other_periods
 from ioprism.analyses.periodicity.spectral import dft
-from ioprism.analyses.periodicity.spectral.fit import fit as fit_components
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.model.signal import Signal
 
@@ -44,12 +43,18 @@ def rhythm(
         period=None,
         candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
         components=strongest_components(signal, count=components) if components else (),
-        fit=fit_components(signal, count=components or FITTED) if fit else None,
+        fit=_fit(signal, components or FITTED) if fit else None,
         burst=None,
         next_phase=None,
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
     )
     return waves if found is None else answered(waves, found)
+
+
+def _fit(signal: Signal, count: int) -> Fit:
+    from ioprism.analyses.periodicity.spectral.fit import fit  # loaded when it is asked for
+
+    return fit(signal, count=count)
 
 
 def answered(rhythm: Rhythm, period: Period) -> Rhythm:
@@ -66,7 +71,7 @@ def take_turns(both: Period, read: Period, write: Period) -> bool:
 
 def every_second(signal: Signal, period: Period) -> Period:
     """The rhythm of every second phase."""
-    seconds = 2.0 * period.seconds
+    seconds, phases = 2.0 * period.seconds, period.phases[::2]
     amplitude, phase = cosine_at(signal, 1.0 / seconds)
     return replace(
         period,
@@ -75,5 +80,6 @@ def every_second(signal: Signal, period: Period) -> Period:
         amplitude=amplitude,
         phase=phase,
         repetitions=period.repetitions // 2,
-        phases=period.phases[::2],
+        phases=phases,
+        confirmed=None if period.confirmed is None else min(period.confirmed, len(phases)),
     )

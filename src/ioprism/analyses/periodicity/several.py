@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.onsets.scales import averaged
 from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
@@ -22,6 +23,7 @@ MOST_RHYTHMS = 4
 LEAST_SHARE = 0.1  # of the signal's time that another rhythm may hold in
 ALIKE = 0.1  # periods closer than this share are the same rhythm
 LOOKS = 3  # before, after, and at the same time
+MOST_SAMPLES = 2**14  # of a look; more are averaged
 MARGIN = 0.05  # of the period, around a phase that is taken out
 
 
@@ -32,7 +34,7 @@ def other_periods(signal: Signal, dominant: Period, *, options: Options) -> tupl
     )
     found = [dominant]
     for look in _looks(signal, dominant):
-        other = detect(look, options=strict)
+        other = detect(averaged(look, -(-len(look.values) // MOST_SAMPLES)), options=strict)
         if other is not None and not any(_same(other, known) for known in found):
             found.append(other)
     return tuple(found[1:MOST_RHYTHMS])

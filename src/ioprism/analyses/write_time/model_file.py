@@ -115,7 +115,7 @@ def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
     if isinstance(fit, Trees):
         return {"kind": fit.kind, "start": fit.start, "trees": [t.tolist() for t in fit.trees]}
     if isinstance(fit, StageFit):
-        lists = {"costs": fit.costs.tolist(), "bounds": fit.bounds.tolist()}
+        lists = {name: getattr(fit, name).tolist() for name in ("costs", "bounds", "floors")}
         return {"kind": fit.kind, **asdict(fit), **lists}
     if isinstance(fit, Fit):
         return {
@@ -163,6 +163,7 @@ def _stage_fit(content: Mapping[str, Any]) -> StageFit:
         straggling=float(content["straggling"]),
         costs=_finite(content["costs"]),
         bounds=_finite(content["bounds"]),
+        floors=_finite(content.get("floors", content["costs"])),  # older files have none
         tied=_frozen(content["tied"]),
     )
 

@@ -99,7 +99,7 @@ def _stages(system: System, name: str) -> StageFit:
     costs: FloatArray = np.array(
         [COEFFICIENTS[name].get(load.name, 0.0) for load in LOADS[system.filesystem]]
     )
-    return StageFit(Shape(1.0, 0.0), INTERCEPTS[name], 0.0, costs, costs)
+    return StageFit(Shape(1.0, 0.0), INTERCEPTS[name], 0.0, costs, costs, costs)
 
 
 def _calibration(name: str) -> Calibration:

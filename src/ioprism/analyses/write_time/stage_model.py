@@ -58,6 +58,7 @@ class StageFit:
     straggling: float
     costs: FloatArray  # one for each load; 0 where nothing shows the stage
     bounds: FloatArray  # the largest costs that the samples allow
+    floors: FloatArray  # the smallest ones
     tied: tuple[tuple[int, int], ...] = ()  # loads left out, and the equal ones that stand for them
 
     def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
@@ -89,8 +90,18 @@ class StageFit:
         return longest
 
     def fastest(self, loads: FloatArray) -> FloatArray:
-        """Return seconds if files are created while others write."""
-        return self._with(max(self.shape.meeting, TOGETHER)).predict(loads, loads)
+        """Return seconds if the stage that matters most were as fast as the samples allow.
+
+        Files are created while others write then.
+        """
+        together = self._with(max(self.shape.meeting, TOGETHER))
+        shortest = together._seconds(loads, self.costs)
+        for number, floor in enumerate(self.floors):
+            if floor < self.costs[number]:
+                costs = self.costs.copy()
+                costs[number] = floor
+                shortest = np.minimum(shortest, together._seconds(loads, costs))
+        return shortest
 
     def _with(self, meeting: float) -> StageFit:
         return replace(self, shape=replace(self.shape, meeting=meeting))
@@ -142,17 +153,18 @@ def fit_stages(
         shape,
     )
     logarithms = _minimise(problem, float(seconds.min()))
-    costs, bounds = np.zeros(loads.shape[1]), np.zeros(loads.shape[1])
+    costs, bounds, floors = np.zeros((3, loads.shape[1]))
     shares = np.exp(logarithms[2:])
     costs[kept] = np.where(logarithms[2:] > LEAST / 2, shares, 0.0) * largest
     if with_bounds:
-        bounds[kept] = _bounds(problem, logarithms) * largest
+        floors[kept], bounds[kept] = _bounds(problem, logarithms) * largest
     return StageFit(
         shape=shape,
         start=float(np.exp(logarithms[0])),
         straggling=float(np.exp(logarithms[1])),
         costs=costs,
         bounds=bounds,
+        floors=np.minimum(floors, costs),
         tied=tied,
     )
 
@@ -254,21 +266,29 @@ def _deviation(residuals: FloatArray) -> float:
 
 
 def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
-    """Raise one cost at a time until the samples contradict it; return the last ones allowed."""
+    """Lower and raise one cost at a time until the samples contradict it."""
     residuals, _ = problem.residuals(unknowns)
     deviation = _deviation(residuals)
     free = replace(problem, shape=replace(problem.shape, penalty=0.0))
     limit = free.loss(residuals, unknowns, deviation) + max(
         LEAST_EVIDENCE, EVIDENCE * len(residuals)
     )
-    bounds = np.exp(unknowns[2:])
-    for number in range(len(bounds)):
-        for logarithm in np.arange(0.0, LEAST / 2, -0.1):
-            if logarithm <= unknowns[2 + number]:
-                break
-            raised = unknowns.copy()
-            raised[2 + number] = logarithm
-            if free.loss(free.residuals(raised)[0], raised, deviation) <= limit:
-                bounds[number] = np.exp(logarithm)
-                break
+
+    def furthest(number: int, logarithms: FloatArray) -> float:
+        """The first of these that the samples allow, or the fitted one."""
+        for logarithm in logarithms:
+            moved = unknowns.copy()
+            moved[2 + number] = logarithm
+            if free.loss(free.residuals(moved)[0], moved, deviation) <= limit:
+                return float(logarithm)
+        return float(unknowns[2 + number])
+
+    ends = [
+        (
+            furthest(number, np.arange(LEAST / 2, fitted, 0.1)),
+            furthest(number, np.arange(0.0, max(LEAST / 2, fitted), -0.1)),
+        )
+        for number, fitted in enumerate(unknowns[2:])
+    ]
+    bounds: FloatArray = np.exp(np.array(ends).reshape(-1, 2).T)
     return bounds

@@ -8,6 +8,7 @@ import click
 
 from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
@@ -38,7 +39,7 @@ from ioprism.reports.to_terminal import write_time as terminal_form
     "--gap",
     default=1.0,
     show_default=True,
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     help="Seconds without writes that end a phase of the trace.",
 )
 @options.format_name

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options
+from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
@@ -49,4 +49,4 @@ def import_(
         return
     inputs.show_warnings(warnings)
     if not quiet:
-        click.echo(f"{runs} runs added; the store has {samples} samples", err=True)
+        output.say(f"{runs} runs added; the store has {samples} samples")

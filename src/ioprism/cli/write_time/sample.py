@@ -12,6 +12,7 @@ from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
 from ioprism.campaign.launchers import LAUNCHERS
 from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.pipeline import write_time
@@ -59,7 +60,13 @@ def sample() -> None:
     is_flag=True,
     help="Choose the nodes of each run; by default the scheduler does.",
 )
-@click.option("--seed", default=1, show_default=True, help="Seed of the random numbers.")
+@click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the random numbers.",
+)
 @click.option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
 @click.option("--dry-run", is_flag=True, help="Only show the cost.")
 @options.as_json
@@ -136,13 +143,13 @@ def _scales(text: str) -> tuple[int, ...]:
 @click.option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Start no run after this many seconds.",
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Stop a run that takes longer; default: 20 times what is expected, at least 600.",
 )
@@ -150,7 +157,7 @@ def _scales(text: str) -> tuple[int, ...]:
     "--pause",
     default=60.0,
     show_default=True,
-    type=click.FloatRange(0),
+    type=NumberRange(0),
     metavar="SECONDS",
     help="Seconds to wait after a round in which every run failed.",
 )
@@ -255,10 +262,10 @@ def script(
     job = Job(store_path, directory, target, nodes, minutes, account, queue)
     with atomic_write(target, replace=force) as aside:
         aside.write_text(job_script(scheduler, job), "utf-8")
-    click.echo(f"wrote {target}", err=True)
+    output.say(f"wrote {target}")
 
 
 def _announce(quiet: bool) -> Announce:
     if quiet or not sys.stderr.isatty():
         return lambda _: None
-    return lambda text: click.echo(text, err=True)
+    return output.say

@@ -14,6 +14,7 @@ from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import heading, table
 from ioprism.storage.atomic import atomic_write
+from ioprism.text import harmless, printable
 
 
 @click.group()
@@ -37,7 +38,7 @@ def list_systems(as_json: bool) -> None:
         click.echo(json_form.document(body, paths=(), format_name="system"))
         return
     for system in known:
-        click.echo(f"{system.name}: {system.title}, {system.nodes} nodes")
+        click.echo(printable(f"{system.name}: {system.title}, {system.nodes} nodes"))
 
 
 @system.command()
@@ -72,7 +73,7 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
         rows = [(f.name, f.unit, f.stage, f.kind) for f in chosen]
         table(console, ("feature", "unit", "stage", "kind"), rows)
     else:
-        click.echo(description.text, nl=False)
+        click.echo(harmless(description.text), nl=False)
 
 
 @system.command()
@@ -99,8 +100,8 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
     text = draft(look_around(directory))
     parse_system(text, source="draft")
     if target is None:
-        click.echo(text, nl=False)
+        click.echo(harmless(text), nl=False)
         return
     with atomic_write(target, replace=force) as aside:
         aside.write_text(text, "utf-8")
-    click.echo(f"wrote {target}: check the lines marked `check`", err=True)
+    output.say(f"wrote {target}: check the lines marked `check`")

@@ -9,6 +9,7 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports.to_json import write_time as json_form
@@ -61,7 +62,7 @@ from ioprism.storage.atomic import atomic_write
     "--level",
     default=0.9,
     show_default=True,
-    type=click.FloatRange(0.5, 0.99),
+    type=NumberRange(0.5, 0.99),
     help="Confidence level of the intervals.",
 )
 @click.option(

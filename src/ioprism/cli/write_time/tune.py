@@ -9,6 +9,7 @@ import click
 
 from ioprism.analyses.write_time.tuning import Limits
 from ioprism.cli import options, output
+from ioprism.cli.numbers import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.model.samples import parse_node_list
@@ -56,12 +57,12 @@ from ioprism.reports.to_terminal import write_time as terminal_form
 )
 @click.option(
     "--mtbf",
-    type=click.FloatRange(0, min_open=True),
+    type=NumberRange(0, min_open=True),
     help="Mean time between failures, in seconds.",
 )
 @click.option(
     "--io-share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=NumberRange(0, 1, min_open=True, max_open=True),
     help="Largest share of the time that I/O may take.",
 )
 @options.as_json

@@ -59,25 +59,27 @@ def write_log(
     byte_order: ByteOrder = "<",
     compression: Compression = "zlib",
     partial: Collection[str] = (),
+    replace: bool = False,
 ) -> None:
     """Write a log, whole or not at all; memory stays bounded if the records are a generator.
 
     Args:
-        path: The file to write; one that exists is replaced.
+        path: The file to write.
         content: What the log says.
         version: The version of the log format, one of `VERSIONS`.
         byte_order: ``<`` as on most machines, or ``>``.
         compression: How every rank's stream is compressed.
         partial: Modules that are to be marked as having run out of memory.
+        replace: Whether a file of this name may be replaced.
 
     Raises:
         UsageError: the format version has no room for what the content holds.
-        OutputError: the file cannot be written.
+        OutputError: the file exists, or cannot be written.
     """
     slots = _slots(version)
     names = [module.name for module in content.modules]
     _check_modules([*names, *partial], slots, version)
-    with _aside(path) as file:
+    with _aside(path, replace=replace) as file:
         file.write(bytes(_header_size(version)))
         _write_region(file, [[_job_bytes(content.job, version, byte_order)]], compression)
         name_streams = _name_streams(content.names, version, byte_order)
@@ -104,6 +106,7 @@ def write_trace(
     compression: Compression = "zlib",
     partial: Collection[str] = (),
     file_alignment: int = FILE_ALIGNMENT,
+    replace: bool = False,
 ) -> None:
     """Write the log that Darshan with extended tracing would have made of a trace's events.
 
@@ -118,6 +121,7 @@ def write_trace(
         byte_order=byte_order,
         compression=compression,
         partial=partial,
+        replace=replace,
     )
 
 
@@ -140,10 +144,10 @@ def _check_modules(names: Iterable[str], slots: tuple[str, ...], version: Versio
 
 
 @contextmanager
-def _aside(path: Path) -> Iterator[BinaryIO]:
+def _aside(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
     """Write beside the file, so that no half-written log is ever seen."""
     try:
-        with atomic_write(path, replace=True) as beside, beside.open("w+b") as file:
+        with atomic_write(path, replace=replace) as beside, beside.open("w+b") as file:
             yield file
     except OSError as error:
         raise OutputError(

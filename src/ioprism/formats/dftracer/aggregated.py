@@ -29,7 +29,8 @@ _COUNTS = {"read": "POSIX_READS", "write": "POSIX_WRITES", "open": "POSIX_OPENS"
            "seek": "POSIX_SEEKS", "stat": "POSIX_STATS", "sync": "POSIX_FSYNCS",
            "metadata": "POSIX_MMAPS"}  # fmt: skip
 _BYTES = {"read": "POSIX_BYTES_READ", "write": "POSIX_BYTES_WRITTEN"}
-_TIMES = {"read": "POSIX_F_READ_TIME", "write": "POSIX_F_WRITE_TIME"}
+# Darshan counts the time of a sync as time of writing.
+_TIMES = {"read": "POSIX_F_READ_TIME", "write": "POSIX_F_WRITE_TIME", "sync": "POSIX_F_WRITE_TIME"}
 
 
 @dataclass(frozen=True, slots=True)

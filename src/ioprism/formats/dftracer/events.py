@@ -201,7 +201,10 @@ def tasks_of(
 ) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
-        text = pieces(chunks(path, trouble, start=segment.start, stop=segment.stop), trouble)
+        source = chunks(
+            path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch
+        )
+        text = pieces(source, trouble)
         if segment.size <= LARGEST_TASK:
             yield partial(map, read, portions(text))
         else:

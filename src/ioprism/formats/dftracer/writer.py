@@ -8,10 +8,12 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 
 from ioprism.model.trace import Trace
+from ioprism.storage.atomic import atomic_write
 
 MICROSECONDS = 1e6
 CATEGORIES = {"posix": "POSIX", "stdio": "STDIO"}  # other layers: the application's own word
@@ -23,7 +25,6 @@ def write_dftracer(trace: Trace, folder: Path) -> None:
 
     Stripe layouts have no place in the format; write them beside it for `--layout`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     paths = dict(trace.files.select("file", "path").iter_rows())
     origin = trace.job.start_time or 0.0
     calls = {key[0]: rows for key, rows in trace.events().group_by("rank", maintain_order=True)}
@@ -31,8 +32,9 @@ def write_dftracer(trace: Trace, folder: Path) -> None:
         own = calls.get(process["rank"])
         lines = _lines(process, own, paths, origin, trace.job.runtime or 0.0)
         text = "[\n" + "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-        path = folder / f"{process['application']}-{process['pid']}.pfw.gz"
-        path.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
+        name = f"{quote(process['application'], safe='')}-{process['pid']}.pfw.gz"
+        with atomic_write(folder / name) as aside:
+            aside.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
 
 
 def _hash(name: str) -> str:

@@ -9,7 +9,7 @@ from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.pipeline.document import Document
-from ioprism.reports.comparing import metric_row, verdict
+from ioprism.reports.comparing import metric_row, telling, verdict
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.report import PARTS, STYLES, embedded, rank_count
@@ -40,7 +40,7 @@ def _data(found: Comparison, before: Document, after: Document) -> dict[str, Any
         "files": {},
         "stripes": {},
         "timeline": {"source": "calls"},
-        "metrics": [[*metric_row(m), _judgement(m.better)] for m in found.metrics],
+        "metrics": [[*metric_row(m), _judgement(m.better)] for m in telling(found)],
         "gone": [_line(finding) for finding in found.gone],
         "new": [_line(finding) for finding in found.new],
         "kept": [_line(pair.after, pair.before) for pair in found.kept],

@@ -38,6 +38,7 @@ PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "re
          "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
          "report-phases", "report-parts", "report-findings", "report-diagnosis",
          "report-tables", "report-export", "report-tiles")  # fmt: skip
+NO_CAUSE = "No single cause stands out; what was found is listed below, the costliest first."
 SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
 STYLES = ("plots.css", "report.css")
 
@@ -144,6 +145,7 @@ def _findings(document: Document) -> list[dict[str, Any]]:
             "level": finding.severity.value,
             "title": printable(finding.title),
             "seconds": finding.seconds_at_stake,
+            "cause": finding.cause,
             "evidence": _evidence(finding),
             "advice": [{"text": r.text, "snippet": r.snippet} for r in finding.recommendations],
             "details": _details(finding),
@@ -204,7 +206,8 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         "computing."
         for chance in found.opportunities
     ]
-    return {**plain, "opportunities": hidden, "calm": diagnosis_answer(found)}
+    calm = NO_CAUSE if document.serious else diagnosis_answer(found)
+    return {**plain, "opportunities": hidden, "calm": calm}
 
 
 def _targets(document: Document) -> dict[str, Any]:
@@ -213,12 +216,12 @@ def _targets(document: Document) -> dict[str, Any]:
     there = document.system_targets
     of = f"{used:,} of {there:,}" if there and there >= used else f"{used:,}"
     shared = "" if document.trace.partitions else " A file's calls are shared by its targets."
-    note = f"{of} storage targets are used; the slowest first.{shared}"
+    note = f"{of} storage targets are used; most time in calls first.{shared}"
     return {"title": "storage target", "note": note, "rows": _parts(rows, "target", "OST ")}
 
 
 def _hosts(document: Document) -> dict[str, Any]:
-    note = f"{format_counted(document.by_host.height, 'node')}; the slowest first."
+    note = f"{format_counted(document.by_host.height, 'node')}; most time in calls first."
     return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
 
 

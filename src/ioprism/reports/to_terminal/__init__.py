@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.text import printable
+from ioprism.text import harmless, printable
 
 
 def name(text: str | None, *, style: str = "") -> Text:
@@ -19,7 +19,7 @@ def name(text: str | None, *, style: str = "") -> Text:
 def heading(console: Console, title: str) -> None:
     """Print a section's title."""
     console.print()
-    console.print(Text(title, style="bold"))
+    console.print(Text(printable(title), style="bold"))
 
 
 def facts(console: Console, rows: Iterable[tuple[str, str | Text]]) -> None:
@@ -27,7 +27,7 @@ def facts(console: Console, rows: Iterable[tuple[str, str | Text]]) -> None:
     listed = list(rows)
     width = max((len(label) for label, _ in listed), default=0)
     for label, value in listed:
-        text = value if isinstance(value, Text) else Text(value)
+        text = value if isinstance(value, Text) else Text(harmless(value))
         lines = text.wrap(console, max(1, console.width - width - 4), overflow="fold")
         for number, line in enumerate(lines):
             before = "" if number else label
@@ -44,7 +44,7 @@ def table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str 
             Text(title), justify="right" if number and title else "left", overflow="fold"
         )
     for row in rows:
-        grid.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        grid.add_row(*(cell if isinstance(cell, Text) else Text(harmless(cell)) for cell in row))
     console.print(Padding(grid, (0, 0, 0, 2)))
 
 

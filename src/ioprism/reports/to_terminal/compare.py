@@ -10,9 +10,9 @@ from rich.text import Text
 
 from ioprism.analyses.compare import Comparison, Kept, Metric
 from ioprism.model.finding import Finding
-from ioprism.reports.comparing import metric_row, verdict
+from ioprism.reports.comparing import metric_row, telling, verdict
 from ioprism.reports.to_terminal import heading, table
-from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
@@ -27,7 +27,7 @@ def show(comparison: Comparison, console: Console) -> None:
             f"{format_seconds(abs(comparison.delivered))} {'longer' if longer else 'shorter'}."
         )
     heading(console, "Numbers")
-    table(console, ("", "before", "after", "change"), [_row(m) for m in comparison.metrics])
+    table(console, ("", "before", "after", "change"), [_row(m) for m in telling(comparison)])
     _list(console, "Findings that are gone", comparison.gone)
     _list(console, "New findings", comparison.new)
     if comparison.kept:

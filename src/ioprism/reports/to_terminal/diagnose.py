@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
+    from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
 
 LITTLE = 0.01  # of the run time
 MOST_EPOCHS = 8  # shown
@@ -17,12 +21,14 @@ HOW = {
     "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
     "ranks": "on the rank with most I/O: ranks do not wait for each other",
     "counters": "from the counters of the slowest rank",
+    "heatmap": "from the counters of the slowest rank and the phases of the heat map",
     "uncovered": "as the I/O that does not overlap with computing",
     "nothing": "not at all: no I/O is recorded",
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
     "unexplained": "unexplained",
+    "untraced": "calls that the trace has counters of only",
 }
 
 
@@ -70,29 +76,33 @@ def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
 
 def answer(diagnosis: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
-    held = diagnosis.held_up
-    of_run = f" of {format_seconds(diagnosis.runtime)}" if diagnosis.runtime > 0 else ""
-    first = f"I/O holds the job up for {format_seconds(held.seconds)}{of_run}."
-    if not diagnosis.causes:
-        little = held.share < LITTLE
+    first = held_up_line(diagnosis)
+    if not diagnosis.causes or not diagnosis.causes[0].saving.seconds:
+        little = diagnosis.held_up.share < LITTLE
         verdict = "Nothing is worth changing." if little else "No cause was found."
         return f"{first} {verdict}"
     cause = diagnosis.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
-    return (
-        f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({_span(cause)})."
-    )
+    return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
 
 
-def _span(cause: Cause) -> str:
+def held_up_line(found: Diagnosis) -> str:
+    """Return how long I/O holds the job up."""
+    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
+    return f"I/O holds the job up for {format_seconds(found.held_up.seconds)}{of_run}."
+
+
+def span(cause: Cause) -> str:
+    """Return the interval of what a cause would save."""
     return f"{format_seconds(cause.saving.low)} to {format_seconds(cause.saving.high)}"
 
 
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
-    saving = f"saves {format_seconds(cause.saving.seconds)} ({_span(cause)})"
-    share = f"{cause.saving.share:.0%} of the run"
-    line = f"{saving}, {share}; confidence {cause.confidence:.0%}; {cause.code}"
+    saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
+    gain = f"{saving}, {cause.saving.share:.0%} of the run"
+    line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
+    line += f"confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))
     names = cause.facts.get("groups", ("calls concerned", "peers"))
     groups = [(names[0], cause.contrast.slow)]

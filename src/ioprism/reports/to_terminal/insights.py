@@ -13,40 +13,57 @@ from ioprism.model.finding import Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table
-from ioprism.reports.wording import held_up
+from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
+from ioprism.reports.wording import held_up, opening_line
 from ioprism.rules.registry import Insights, NotChecked
-from ioprism.text import printable
 from ioprism.units import format_count, format_counted, format_seconds
 
-STYLES = {
-    Severity.HIGH: "bold red",
-    Severity.WARN: "yellow",
-    Severity.INFO: "cyan",
-    Severity.OK: "green",
-}
-SERIOUS = (Severity.HIGH, Severity.WARN)
 DETAILS = 3  # worst files or ranks of each finding; all with --all
 
 
 def show(insights: Insights, job: Job, console: Console, *, everything: bool) -> None:
-    """Print what is wrong with what to do about it, then what else is worth knowing."""
-    if (opening := held_up(insights.slowest, job.runtime)) is not None:
-        console.print(Text(f"{opening}.", "bold"))
+    """Print what holds the job up, the causes with what they explain, then everything else."""
+    if (opening := _opening(insights, job)) is not None:
+        console.print(Text(opening, "bold"))
     heading(console, "Job")
     facts(console, _job_facts(job))
-    serious = [f for f in insights.findings if f.severity in SERIOUS]
-    others = [f for f in insights.findings if f.severity not in SERIOUS]
-    heading(console, "Findings" if serious else "No findings")
-    for finding in serious:
-        _show_finding(finding, console, everything=everything)
+
+    def details(finding: Finding) -> None:
+        _show_details(finding, console, everything=everything, advice=everything)
+
+    left = show_causes(insights.diagnosis, insights.findings, console, details=details)
+    serious = [f for f in left if f.severity in SERIOUS]
+    others = [f for f in left if f.severity not in SERIOUS]
+    explained = len(left) < len(insights.findings)
+    _show_serious(serious, console, explained=explained, everything=everything)
     if others:
         heading(console, "Also worth knowing")
         for finding in others:
+            console.print(Padding(headline(finding), (0, 0, 0, 2)))
             if everything:
-                _show_finding(finding, console, everything=True)
-            else:
-                console.print(Padding(_headline(finding), (0, 0, 0, 2)))
+                details(finding)
     _show_unchecked(insights.not_checked, console, everything=everything)
+
+
+def _opening(found: Insights, job: Job) -> str | None:
+    """How long I/O holds the job up, and the first cause; the slowest rank where none is known."""
+    if found.diagnosis is not None and found.diagnosis.held_up.how != "nothing":
+        return opening_line(found.diagnosis, found.at_least(Severity.WARN))
+    line = held_up(found.slowest, job.runtime)
+    return None if line is None else f"{line}."
+
+
+def _show_serious(
+    serious: Sequence[Finding], console: Console, *, explained: bool, everything: bool
+) -> None:
+    if not serious and explained:
+        return
+    title = "Findings that no cause above explains" if explained else "Findings"
+    heading(console, title if serious else "No findings")
+    for finding in serious:
+        console.print()
+        console.print(Padding(headline(finding), (0, 0, 0, 2)))
+        _show_details(finding, console, everything=everything, advice=True)
 
 
 def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
@@ -57,32 +74,17 @@ def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
     ]
 
 
-def _headline(finding: Finding) -> Text:
-    stake = finding.seconds_at_stake
-    about = "about " if finding.evidence.get("estimated") else ""
-    costs = stake and finding.severity in SERIOUS
-    time = f"  ({about}{format_seconds(stake)} at stake)" if costs else ""
-    return Text.assemble(
-        (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
-        printable(finding.title),
-        (time, "bold"),
-        (f"  [{finding.code}]", "dim"),
-    )
-
-
-def _show_finding(finding: Finding, console: Console, *, everything: bool) -> None:
-    console.print()
-    console.print(Padding(_headline(finding), (0, 0, 0, 2)))
+def _show_details(finding: Finding, console: Console, *, everything: bool, advice: bool) -> None:
     rows = finding.details if everything else finding.details[:DETAILS]
     for row in rows:
-        console.print(Padding(detail(row), (0, 0, 0, 9)))
+        console.print(Padding(detail(row), (0, 0, 0, 10)))
     left = len(finding.details) - len(rows)
     if left:
-        console.print(Padding(Text(f"… and {left} more (--all shows them)", "dim"), (0, 0, 0, 9)))
-    for advice in finding.recommendations:
-        console.print(Padding(Text.assemble(("→ ", "bold"), advice.text), (0, 0, 0, 7)))
-        if advice.snippet and everything:
-            console.print(Padding(Text(advice.snippet, style="dim"), (0, 0, 0, 11)))
+        console.print(Padding(Text(f"… and {left} more (--all shows them)", "dim"), (0, 0, 0, 10)))
+    for one in finding.recommendations if advice else ():
+        console.print(Padding(Text.assemble(("→ ", "bold"), one.text), (0, 0, 0, 7)))
+        if one.snippet and everything:
+            console.print(Padding(Text(one.snippet, style="dim"), (0, 0, 0, 11)))
 
 
 def detail(row: Mapping[str, object]) -> Text:

@@ -98,6 +98,11 @@ def _range_line(signal: Signal, period: Period) -> str:
     )
 
 
+def _agreement(period: Period) -> str:
+    """How far `ioprism phases` shows the same."""
+    return f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
+
+
 def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
@@ -106,6 +111,8 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
+    if period.phases and period.confirmed is not None:
+        rows.append(("phases", _agreement(period)))
     if rhythm.burst is not None:
         burst = rhythm.burst
         rows.append(

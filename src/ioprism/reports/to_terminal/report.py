@@ -10,12 +10,11 @@ from rich.text import Text
 from ioprism.model.finding import Finding
 from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
-from ioprism.pipeline.document import SERIOUS, Document
+from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal import facts, heading, name
-from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
 from ioprism.reports.to_terminal.plot import bars
 from ioprism.reports.wording import job_facts, verdict
-from ioprism.text import printable
 from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.picture.timeline import Timeline
 
@@ -33,7 +32,7 @@ def show(document: Document, console: Console) -> None:
     """Print the verdict, the findings, when it happened, and where it went."""
     said = verdict(document)
     heading(console, said.line)
-    if said.first:
+    if said.first and not (document.diagnosis and document.diagnosis.causes):
         console.print(Text.assemble(("Do first: ", "bold"), said.first))
     heading(console, "Job")
     facts(console, [(key, name(text)) for key, text in job_facts(document)])
@@ -45,11 +44,16 @@ def show(document: Document, console: Console) -> None:
 def _findings(document: Document, console: Console) -> None:
     if not document.findings:
         return
-    serious = document.serious
-    heading(console, "What was found" if serious else "Nothing costs noticeable time")
+    left = show_causes(document.diagnosis, document.findings, console)
+    told = len(document.findings) - len(left)
+    serious = [finding for finding in left if finding.severity in SERIOUS]
+    if serious:
+        heading(console, "Findings that no cause above explains" if told else "Findings")
+    elif not (document.diagnosis and document.diagnosis.causes):
+        heading(console, "Nothing costs noticeable time")
     for finding in serious[:MOST_FINDINGS]:
         _finding(finding, console)
-    others = len(document.findings) - min(len(serious), MOST_FINDINGS)
+    others = len(left) - min(len(serious), MOST_FINDINGS)
     if others:
         console.print()
         console.print(Text(f"  {format_counted(others, 'finding')} more on the page", "dim"))
@@ -57,21 +61,7 @@ def _findings(document: Document, console: Console) -> None:
 
 def _finding(finding: Finding, console: Console) -> None:
     console.print()
-    stake = finding.seconds_at_stake
-    about = "about " if finding.evidence.get("estimated") else ""
-    costs = stake and finding.severity in SERIOUS
-    time = f"  {about}{format_seconds(stake)} at stake" if costs else ""
-    console.print(
-        Padding(
-            Text.assemble(
-                (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
-                printable(finding.title),
-                (time, "bold"),
-                overflow="fold",
-            ),
-            (0, 0, 0, 2),
-        )
-    )
+    console.print(Padding(headline(finding), (0, 0, 0, 2)))
     told = ((key, value) for key, value in finding.evidence.items() if key != "estimated")
     numbers = list(told)[:EVIDENCE]
     line = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)

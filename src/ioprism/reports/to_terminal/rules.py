@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.reports.to_terminal import heading, table
-from ioprism.reports.to_terminal.insights import STYLES
+from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.rules import wording
 from ioprism.rules.rule import Rule
 from ioprism.settings import Thresholds

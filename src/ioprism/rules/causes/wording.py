@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent / "texts"
 
 @cache
 def texts(code: str) -> Mapping[str, Any]:
-    """Return the words for a cause; a cause of a plug-in may have none."""
+    """Return the words for a cause; those of a plug-in tell theirs in their facts, or have none."""
     file = FOLDER / f"{code}.toml"
     if not file.is_file():
         return {"title": code, "subject": code, "groups": [code, "peers"]}
@@ -52,9 +52,11 @@ def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
         for entry in words.get("recommendation", ())
         if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
     )
+    advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
     one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
     title, subject = (
-        fill(words.get(f"{key}{one}", words[key]), filled) for key in ("title", "subject")
+        str(cause.facts.get(key) or fill(words.get(f"{key}{one}", words[key]), filled))
+        for key in ("title", "subject")
     )
     groups = tuple(str(group) for group in words["groups"])
     return replace(

@@ -23,6 +23,7 @@ KINDS: Mapping[str, Callable[[Draw], Scenario]] = {
     "healthy-shared": storage_path.healthy_shared,
     "healthy-collective": collective.healthy_collective,
     "late-rank": mixed.late_rank,
+    "late-rank-collective": collective.late_collective,
     "ugly-but-cheap": mixed.ugly_but_cheap,
     "slow-target": storage_path.slow_target,
     "slow-targets": storage_path.slow_targets,

@@ -8,6 +8,7 @@ from pathlib import Path
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log, write_trace
 from ioprism.formats.dftracer.writer import write_dftracer
+from ioprism.storage.atomic import atomic_write
 from ioprism.synthetic.machine.scenario import Case
 
 COUNTERS_ONLY = ("POSIX", "MPI-IO", "STDIO", "LUSTRE")
@@ -22,10 +23,15 @@ def write_case(folder: Path, name: str, case: Case, *, counters_only: bool = Fal
         write_log(path, content)
     else:
         write_trace(path, trace)
-    (folder / f"{name}.truth.json").write_text(json.dumps(case.truth) + "\n")
+    _write_truth(folder, name, case)
 
 
 def write_workflow(folder: Path, name: str, case: Case) -> None:
     """Write the folder NAME with one DFTracer file per process, and NAME.truth.json."""
     write_dftracer(case.run.trace(), folder / name)
-    (folder / f"{name}.truth.json").write_text(json.dumps(case.truth) + "\n")
+    _write_truth(folder, name, case)
+
+
+def _write_truth(folder: Path, name: str, case: Case) -> None:
+    with atomic_write(folder / f"{name}.truth.json") as aside:
+        aside.write_text(json.dumps(case.truth) + "\n", encoding="utf-8")

@@ -56,6 +56,8 @@ def usage_of(
         syncs=columns.sum(module.syncs),
         misaligned=columns.known("FILE_NOT_ALIGNED"),
         misaligned_memory=columns.known("MEM_NOT_ALIGNED"),
+        alignment=columns.known("FILE_ALIGNMENT"),
+        common_sizes=_common_sizes(columns) if module.sizes else (),
         spread=_spread(columns) if EVERYONE in columns.ranks else None,
         extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
     )
@@ -170,14 +172,22 @@ def _bin_column(columns: _Columns, direction: str, number: int) -> str:
     return whole.removeprefix(f"{columns.module.prefix}_")
 
 
+def _common_sizes(columns: _Columns) -> list[tuple[Counts, Counts]]:
+    """The request sizes that came up most, and how often each did."""
+    found = []
+    for place in _MOST_COMMON:
+        sizes = columns.known(f"ACCESS{place}_ACCESS")
+        if sizes is not None:
+            found.append((sizes, columns.sum((f"ACCESS{place}_COUNT",))))
+    return found
+
+
 def _exactly(columns: _Columns, size: float) -> Counts:
     """How many requests have exactly this size, as far as the most common sizes tell."""
     exact = [0] * len(columns.files)
-    for place in _MOST_COMMON:
-        sizes = columns.known(f"ACCESS{place}_ACCESS")
-        if sizes is None or size not in sizes:
+    for sizes, counts in _common_sizes(columns):
+        if size not in sizes:
             continue
-        counts = columns.sum((f"ACCESS{place}_COUNT",))
         exact = [
             n + (count if one == size else 0)
             for n, one, count in zip(exact, sizes, counts, strict=True)

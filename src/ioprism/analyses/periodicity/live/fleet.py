@@ -14,6 +14,7 @@ from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.results import Period
 
 MOST_PHASES = 64  # of one job, ahead
+BRIEF = 0.01  # of a phase; phases that only touch do not overlap
 LATE = 0.25  # of the period until which a phase that is due may still begin
 
 
@@ -82,7 +83,8 @@ def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
 
 def _extend(found: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
     jobs = tuple(sorted({phase.job for phase in running}))
-    if len(jobs) < 2:
+    shortest = min((phase.end - phase.start for phase in running), default=0.0)
+    if len(jobs) < 2 or high - low < BRIEF * shortest:
         return
     rate = sum(phase.bytes / max(phase.end - phase.start, 1e-9) for phase in running)
     if found and found[-1].end == low and found[-1].jobs == jobs:

@@ -15,14 +15,23 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ioprism.analyses.periodicity.describe import predict_next_phase
-from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.live.change import change_point, relative_difference
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
 from ioprism.analyses.periodicity.live.grain import Grain
+from ioprism.analyses.periodicity.live.looks import (
+    by_phases,
+    by_spectrum,
+    held_since,
+    latest_distance,
+    number_of_look,
+    phase_starts,
+    silence,
+    what_is_seen,
+)
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
 from ioprism.analyses.periodicity.live.ring import Ring
 from ioprism.analyses.periodicity.live.spending import share_of_look
-from ioprism.analyses.periodicity.onsets.beats import Segments, beats, segments
+from ioprism.analyses.periodicity.onsets.beats import Segments, segments
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.analyses.periodicity.spectral.lines import has_line
@@ -32,10 +41,9 @@ AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is dear, is asked again when the window has grown so
-PHASES_SHARE = 0.75  # of the false-alarm level; the rest is left to the spectrum
+PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
-MIN_PHASES = 4  # three periods; fewer are not announced
 REMEMBERED = 64  # recent answers
 
 
@@ -94,6 +102,7 @@ class Tracker:
         self._suspected: float | None = None  # when a change may have happened
         self._last_beat: float | None = None  # when the latest phase of the rhythm began
         self._rival: float | None = None  # seconds, another period that was found once
+        self._seen: tuple[int, ...] = ()  # what the latest look depended on
         self._due = -math.inf  # when the next analysis is worth its cost
         self._spectrum_due = 0.0  # length of the window, in seconds
         self._spectrum_looks = 0
@@ -156,8 +165,15 @@ class Tracker:
 
     def _search(self, signal: Signal, parts: Segments) -> Look:
         """Look for a rhythm where none is known; chance is held against every look."""
-        level = self.settings.max_false_alarm
-        found = _by_phases(signal, level=PHASES_SHARE * level * share_of_look(_look(parts)))
+        level, look, seen = (
+            self.settings.max_false_alarm,
+            number_of_look(parts),
+            what_is_seen(parts),
+        )
+        found = None
+        if look >= 1 and seen != self._seen:
+            found = by_phases(signal, parts, level=PHASES_SHARE * level * share_of_look(look))
+        self._seen = seen
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
@@ -165,7 +181,7 @@ class Tracker:
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            found = _by_spectrum(signal, level=share * level)
+            found = by_spectrum(signal, level=share * level)
         return Look(signal, parts, found)
 
     def _follow(self, signal: Signal, parts: Segments, known: Period) -> Look:
@@ -174,14 +190,14 @@ class Tracker:
         if newer is not None:
             return newer
         level = self.settings.max_false_alarm
-        found = _by_phases(signal, level=level)
-        if found is None or _silence(signal, found) > STILL_VALID:
+        found = by_phases(signal, parts, level=level)
+        if found is None or silence(signal, found) > STILL_VALID:
             found = (
-                _by_spectrum(signal, level=level) if known.method != "phases" else None
+                by_spectrum(signal, level=level) if known.method != "phases" else None
             ) or found
-        if found is None or _silence(signal, found) > OVER:
+        if found is None or silence(signal, found) > OVER:
             # One look that finds nothing may be that of a phase half reported.
-            return Look(signal, parts, known if _silence(signal, known) <= OVER else None)
+            return Look(signal, parts, known if silence(signal, known) <= OVER else None)
         if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
             self._rival = None
             return Look(signal, parts, found)
@@ -193,10 +209,10 @@ class Tracker:
 
     def _after_change(self, signal: Signal, parts: Segments, known: Period) -> Look | None:
         """The rhythm since the distances of phases changed, if they did and there is one."""
-        starts = _starts(parts, known)
+        starts = phase_starts(parts, known)
         if starts is not None and (place := change_point(starts)) is not None:
             self._suspected = float(starts[place])
-        elif _silence(signal, known) > STILL_VALID:
+        elif silence(signal, known) > STILL_VALID:
             self._suspected = self._suspected or self._last_beat
         if self._suspected is None:
             return None
@@ -204,10 +220,12 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = _by_phases(
-            recent, level=self.settings.max_false_alarm * share_of_look(_look(new_parts))
+        found = by_phases(
+            recent,
+            new_parts,
+            level=self.settings.max_false_alarm * share_of_look(number_of_look(new_parts)),
         )
-        if found is None or _silence(recent, found) > STILL_VALID:
+        if found is None or silence(recent, found) > STILL_VALID:
             return None
         if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
             self._suspected = None
@@ -235,10 +253,10 @@ class Tracker:
         if found is None:
             return None if before is None else self._ended(before, now)
         if before is None:
-            return Change(_since(found, now), None, found.seconds)
+            return Change(held_since(found, now), None, found.seconds)
         if relative_difference(found.seconds, before.seconds) <= AGREEMENT:
             return None
-        since = look.signal.start if self._suspected is not None else _since(found, now)
+        since = look.signal.start if self._suspected is not None else held_since(found, now)
         self._begin(since)
         return Change(since, before.seconds, found.seconds)
 
@@ -266,11 +284,8 @@ class Tracker:
         if look.period is not None and look.period.method != "phases":
             return look.period.seconds
         if look.period is not None:
-            return min(look.period.seconds / ANALYSES_PER_PERIOD, _latest_distance(look.parts) / 2)
-        step = (now - look.signal.start) / ANALYSES_PER_SPAN
-        if look.parts.count > 1:
-            step = min(step, (now - look.signal.start) / look.parts.count)
-        return max(step, look.signal.interval)
+            return min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
+        return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 
     def _expected(self, look: Look, now: float) -> ExpectedPhase | None:
         if self._period is None or look.period is None:
@@ -347,44 +362,6 @@ class Tracker:
             next_phase=None if phase is None else ExpectedPhase(**phase),
             probabilities=frequency_ranges(self._answers),
         )
-
-
-def _look(parts: Segments) -> int:
-    """Which look this is: phases say something new with each one more."""
-    return parts.count - MIN_PHASES + 1
-
-
-def _starts(parts: Segments, known: Period) -> FloatArray | None:
-    """When phases begin, by the way of splitting whose distances are closest to the rhythm's."""
-    found = beats(parts, known) or parts.by_levels
-    return None if found is None else found.starts
-
-
-def _latest_distance(parts: Segments) -> float:
-    """Seconds between the last two phases; a faster rhythm asks for a closer look."""
-    phases = parts.by_levels
-    if phases is None or len(phases) < 2:
-        return math.inf
-    return float(phases.starts[-1] - phases.starts[-2])
-
-
-def _by_phases(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("phases", level, maybe=False))
-
-
-def _by_spectrum(signal: Signal, *, level: float) -> Period | None:
-    return detect(signal, options=Options("harmonic", level, maybe=False))
-
-
-def _silence(signal: Signal, period: Period) -> float:
-    """How many periods ago the rhythm was last seen."""
-    if not period.valid_ranges:
-        return math.inf
-    return (signal.end - period.valid_ranges[-1][1]) / period.seconds
-
-
-def _since(period: Period, now: float) -> float:
-    return period.valid_ranges[-1][0] if period.valid_ranges else now
 
 
 def _restored_period(state: Mapping[str, Any] | None) -> Period | None:

@@ -1,7 +1,8 @@
 """Do phases of I/O begin at regular distances, even if the distances jitter?
 
 Phases are sought at several scales; the false-alarm probability counts every scale as a
-question. The confidence is one minus the coefficient of variation of the distances.
+question, the likely ones less. The confidence is one minus the coefficient of variation of the
+distances.
 """
 
 from __future__ import annotations
@@ -13,19 +14,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
-from ioprism.analyses.periodicity.onsets.regularity import (
-    Stretch,
-    matching_share,
-    most_regular,
-)
-from ioprism.analyses.periodicity.onsets.scales import find_scales
+from ioprism.analyses.periodicity.onsets.regularity import matching_share, most_regular
+from ioprism.analyses.periodicity.onsets.scales import distinct, find_scales
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.analyses.periodicity.testing.chance import probability
 from ioprism.model.signal import Signal
 
-FIRST_WEIGHT = 0.7  # of the evidence sought at the finest scale, the rest at the others
+FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
 COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good
 SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
 SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
@@ -43,8 +40,19 @@ class Train:
     beats: tuple[Beat, ...]
     log_chance: float  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
+    log_random: float  # the chance of equal bursts at random times
     matching: float  # share of the phases that are as long as the middle one
     resolution: float  # seconds, of starts and ends
+
+    def weighted(self, weight: float) -> Train:
+        """The same, found by a question that is one of several."""
+        price = -math.log(weight)
+        return replace(self, log_chance=self.log_chance + price, log_random=self.log_random + price)
+
+    @property
+    def log_least(self) -> float:
+        """The lower of both chances, by which trains are compared."""
+        return min(self.log_chance, self.log_random)
 
     @property
     def repetitions(self) -> int:
@@ -68,27 +76,29 @@ def find_period(signal: Signal) -> Period | None:
     return None if train is None else describe(signal, sharpened(signal, train))
 
 
-def find_train(signal: Signal) -> Train | None:
-    """The beats of the rhythm that holds longest among those that chance hardly explains."""
-    scales = find_scales(signal)
+def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
+    """The beats of the rhythm that holds longest among those that chance hardly explains.
+
+    Args:
+        signal: the signal.
+        finest: its phases by its levels, if they are known already.
+    """
+    scales = find_scales(signal, finest=finest)
     first = next(scales, None)
     if first is None:
         return None
-    finest = _train(first, most_regular(first), weight=FIRST_WEIGHT)
-    if _is_beyond_doubt(finest, signal):
-        return finest
-    others = list(scales)
-    found = [finest] if others else [_train(first, most_regular(first), weight=1.0)]
-    found += [
-        _train(phases, most_regular(phases), weight=(1.0 - FIRST_WEIGHT) / len(others))
-        for phases in others
-    ]
-    clear = [train for train in found if train.log_chance <= CLEAR]
+    whole = _train(first.phases)
+    if _is_beyond_doubt(whole.weighted(FIRST_WEIGHT), signal):
+        return whole.weighted(FIRST_WEIGHT)
+    every = distinct([first, *scales])
+    trains = [whole, *(_train(scale.phases) for scale in every[1:])]
+    found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
+    clear = [train for train in found if train.log_least <= CLEAR]
     if not clear:
-        return _purest(min(found, key=lambda train: train.log_chance), found)
+        return _purest(min(found, key=lambda train: train.log_least), found)
     longest = max(train.span for train in clear)
     covering = [train for train in clear if train.span >= COVERING * longest]
-    return _purest(min(covering, key=lambda train: train.log_chance), found)
+    return _purest(min(covering, key=lambda train: train.log_least), found)
 
 
 def _purest(best: Train, found: Sequence[Train]) -> Train:
@@ -100,12 +110,12 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
     similar = [
         train
         for train in found
-        if train.log_chance <= SUGGESTIVE
+        if train.log_least <= SUGGESTIVE
         and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
         and train.matching > best.matching + CLEARLY_PURER
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
-    return replace(purest, log_chance=best.log_chance)
+    return replace(purest, log_chance=best.log_chance, log_random=best.log_random)
 
 
 def sharpened(signal: Signal, train: Train) -> Train:
@@ -150,6 +160,7 @@ def describe(signal: Signal, train: Train) -> Period:
         method="phases",
         repetitions=train.repetitions,
         alike=train.alike,
+        chance_of_random_bursts=probability(train.log_random),
         phases=tuple((beat.start, beat.end) for beat in beats),
     )
 
@@ -161,8 +172,14 @@ def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     return train.log_chance <= BEYOND_DOUBT and alike and lasting
 
 
-def _train(phases: Phases, stretch: Stretch, *, weight: float) -> Train:
+def _train(phases: Phases) -> Train:
+    stretch = most_regular(phases)
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
-    chance = stretch.log_chance - math.log(weight)
-    matching = matching_share(phases)
-    return Train(tuple(beats), chance, stretch.alike, matching, phases.resolution)
+    return Train(
+        tuple(beats),
+        stretch.log_chance,
+        stretch.alike,
+        stretch.log_random,
+        matching_share(phases),
+        phases.resolution,
+    )

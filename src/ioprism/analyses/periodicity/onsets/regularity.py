@@ -2,9 +2,11 @@
 
 Which process to compare with follows from the phases themselves:
 
-- Phases all alike: equal bursts at random times. Their idle gaps are exponential.
-- Phases of different lengths: crossings of noise, or a renewal process. Neither its lengths nor
-  its gaps are memoryless, so that moderately even distances are no evidence: a gamma law.
+- Phases at some distance: a renewal process, or crossings of noise. Gaps are not memoryless
+  (a program computes for a while, a server recovers), so that moderately even ones are no
+  evidence: a gamma law whose waits vary by half. Where all phases are alike, the chance of equal
+  bursts at random times, whose gaps are exponential, is told beside it: it is how far such
+  phases speak for a loop in the program, however much its distances jitter.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about as long as each other and pauses are what the program needs between them; both
   must be even far beyond that.
@@ -18,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ioprism.analyses.periodicity.onsets import stretches
 from ioprism.analyses.periodicity.onsets.segments import Phases, median
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
 from ioprism.model.signal import FloatArray
@@ -25,7 +28,6 @@ from ioprism.model.signal import FloatArray
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
 STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two
 WORTH_A_LOOK = math.log(0.2)
-MIN_RUN = 4  # gaps; a shorter regular stretch among irregular phases is chance
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
 WHOLE_WEIGHT = 0.9  # of the evidence sought in all phases, the rest in stretches of them
 MATCH = 0.07  # phases are alike if their lengths differ by less than this share
@@ -34,7 +36,7 @@ ALIKE = math.log(0.01)
 NO_PAUSE = 0.02  # share of the period below which pauses separate nothing
 SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
-CROSSINGS = 4.0  # of smooth noise, and of uniform gaps: they vary by half or more
+RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.35  # of the distances; gaps may be even where they are not
 
@@ -47,16 +49,29 @@ class Stretch:
     last: int
     log_chance: float
     alike: bool = False  # whether all phases are as long as each other
+    log_random: float = CERTAIN  # the chance of equal bursts at random times, where they are
+
+    @property
+    def log_least(self) -> float:
+        """The lower of both chances, by which stretches are compared."""
+        return min(self.log_chance, self.log_random)
+
+    def at_price(self, price: float) -> Stretch:
+        """The same, found by as many questions as the logarithm of the price says."""
+        return replace(
+            self,
+            log_chance=min(CERTAIN, self.log_chance + price),
+            log_random=min(CERTAIN, self.log_random + price),
+        )
 
 
 def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
-    whole = _judged(phases, 0, len(phases) - 1)
-    whole = replace(whole, log_chance=min(CERTAIN, whole.log_chance - math.log(WHOLE_WEIGHT)))
+    whole = _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
     distances = np.diff(phases.starts)
     if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
-    return min(whole, _best_part(phases), key=lambda stretch: stretch.log_chance)
+    return min(whole, _best_part(phases), key=lambda stretch: stretch.log_least)
 
 
 def _judged(phases: Phases, first: int, last: int) -> Stretch:
@@ -68,12 +83,10 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         return Stretch(first, last, CERTAIN)
     if pause_share < SHORT_PAUSE:
         return Stretch(first, last, _serial(part), alike)
-    return Stretch(first, last, _at_random(part) if alike else _unlike(part), alike)
-
-
-def _at_random(phases: Phases) -> float:
-    """Against equal bursts at random times."""
-    return _log_chance(phases, phases.gaps, EXPONENTIAL)
+    if not alike:
+        return Stretch(first, last, _unlike(part))
+    chances = (_log_chance(part, part.gaps, shape) for shape in (RENEWAL, EXPONENTIAL))
+    return Stretch(first, last, next(chances), alike, next(chances))
 
 
 def _unlike(phases: Phases) -> float:
@@ -81,7 +94,7 @@ def _unlike(phases: Phases) -> float:
     distances = np.diff(phases.starts)
     if distances.std() > MOST_VARIATION * distances.mean():
         return CERTAIN
-    chances = [_log_chance(phases, waits, CROSSINGS) for waits in (distances, phases.gaps)]
+    chances = [_log_chance(phases, waits, RENEWAL) for waits in (distances, phases.gaps)]
     return min(chances) + math.log(len(chances))
 
 
@@ -90,7 +103,7 @@ def _serial(phases: Phases) -> float:
     lengths, gaps = (phases.ends - phases.starts)[:-1], phases.gaps
     return max(
         _log_chance(phases, lengths, SERVICE),
-        _log_chance(phases, gaps, CROSSINGS),
+        _log_chance(phases, gaps, RENEWAL),
     )
 
 
@@ -125,49 +138,12 @@ def matching_share(phases: Phases) -> float:
 
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
-    spacings = (_Moments.of(phases.gaps), _Moments.of(np.diff(phases.starts)))
-    best, sizes = Stretch(0, len(phases.gaps), CERTAIN), _sizes(len(phases.gaps))
-    questions = sum(2 * (len(phases.gaps) - size + 1) for size in sizes)
-    price = math.log(max(1, questions)) - math.log(1.0 - WHOLE_WEIGHT)
-    for size in sizes:
-        for first, variation in {spacing.steadiest(size) for spacing in spacings}:
-            # No process is less likely to be as even as the memoryless one.
-            if log_regular(waits=size, variation=variation) + price > WORTH_A_LOOK:
-                continue
-            found = _judged(phases, first, first + size)
-            best = min(best, found, key=lambda stretch: stretch.log_chance)
-    return replace(best, log_chance=min(CERTAIN, best.log_chance + price))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Moments:
-    """Running sums, from which the variation of any stretch follows."""
-
-    middle: float
-    sums: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def of(cls, numbers: FloatArray) -> _Moments:
-        middle = float(numbers.mean())
-        centred = numbers - middle
-        running = np.zeros((2, len(numbers) + 1))
-        np.cumsum(centred, out=running[0, 1:])
-        np.cumsum(centred**2, out=running[1, 1:])
-        return cls(middle, running[0], running[1])
-
-    def steadiest(self, size: int) -> tuple[int, float]:
-        """Where the stretch of this size begins that varies least for its mean, and how much."""
-        mean = (self.sums[size:] - self.sums[:-size]) / size
-        variance = (self.squares[size:] - self.squares[:-size]) / size - mean**2
-        relative = np.maximum(variance, 0.0) / (self.middle + mean) ** 2
-        first = int(np.argmin(relative))
-        return first, math.sqrt(float(relative[first]))
-
-
-def _sizes(most: int) -> list[int]:
-    sizes, size = [], float(MIN_RUN)
-    while size < most:
-        sizes.append(round(size))
-        size *= 1.25
-    return sorted(set(sizes))
+    best, count = Stretch(0, len(phases.gaps), CERTAIN), len(phases.gaps)
+    if count <= stretches.SHORTEST:
+        return best
+    price = stretches.log_questions(count) - math.log(1.0 - WHOLE_WEIGHT)
+    spacings = (phases.gaps, np.diff(phases.starts))
+    for first, size in stretches.steadiest(spacings, log_least=WORTH_A_LOOK - price):
+        found = _judged(phases, first, first + size)
+        best = min(best, found, key=lambda stretch: stretch.log_least)
+    return best.at_price(price)

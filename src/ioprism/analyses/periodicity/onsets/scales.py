@@ -10,7 +10,8 @@ question of its own, and whoever asks several pays for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,33 +35,65 @@ MIN_PHASES = 3
 PARTED = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
 MOST_PARTINGS = 2
 BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
+# How likely a rhythm is to show at a scale, beside any other one.
+FINEST = 8.0
+BY_CLEAREST_GAPS = 4.0
+BY_PHASES_OF_JOB = 4.0
+ANY_OTHER = 1.0
 
 
-def find_scales(signal: Signal) -> Iterator[Phases]:
-    """Split a signal into phases in every way that differs from those before it."""
-    found: list[Phases] = []
-    for phases in _every(signal):
-        if len(phases) >= MIN_PHASES and not any(_same(phases, other) for other in found):
-            found.append(phases)
-            yield phases
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """One way to split a signal into phases."""
+
+    phases: Phases
+    weight: float  # of the evidence sought at it, beside those of others
 
 
-def _every(signal: Signal) -> Iterator[Phases]:
+def find_scales(signal: Signal, *, finest: Phases | None = None) -> Iterator[Scale]:
+    """Split a signal into three phases or more in every way, the finest first.
+
+    Args:
+        signal: the signal.
+        finest: its phases by its levels, if they are known already.
+    """
+    return (scale for scale in _every(signal, finest) if len(scale.phases) >= MIN_PHASES)
+
+
+def distinct(scales: Iterable[Scale]) -> list[Scale]:
+    """The scales that differ, with weights that sum to one."""
+    found: list[Scale] = []
+    for scale in scales:
+        alike = (i for i, other in enumerate(found) if _same(scale.phases, other.phases))
+        place = next(alike, None)
+        if place is None:
+            found.append(scale)
+        else:
+            found[place] = replace(found[place], weight=found[place].weight + scale.weight)
+    total = sum(scale.weight for scale in found)
+    return [replace(scale, weight=scale.weight / total) for scale in found]
+
+
+def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
     for coarse in coarser_signals(signal):
-        phases = find_phases(coarse)
+        finest = coarse is signal
+        phases = known if finest and known is not None else find_phases(coarse)
         if phases is not None:
-            yield phases
-        yield from _by_gaps(coarse, above=NOTHING if coarse is signal else BACKGROUND)
+            yield Scale(phases, FINEST if finest else ANY_OTHER)
+        weight = BY_CLEAREST_GAPS if finest else ANY_OTHER
+        for joined in _by_gaps(coarse, above=NOTHING if finest else BACKGROUND):
+            yield Scale(joined, weight)
+            weight = ANY_OTHER
     runs = busy_runs(signal)
     if len(runs[0]) < MIN_PHASES:
         return
     pauses = find_pauses(signal)
     if pauses is not None:
-        yield pauses
-    yield _as_the_phases_of_a_job(signal, runs)
+        yield Scale(pauses, ANY_OTHER)
+    yield Scale(phases_of_job(signal, runs), BY_PHASES_OF_JOB)
 
 
-def _as_the_phases_of_a_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
+def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
     """The segmentation that `ioprism phases` uses."""
     start, end = (signal.start + signal.interval * edge.astype(np.float64) for edge in runs)
     threshold, _ = phase_borders(start, end, PhaseSettings())

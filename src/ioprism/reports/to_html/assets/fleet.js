@@ -30,7 +30,7 @@ function draw(state) {
 }
 
 function drawJob(pen, at, job, top) {
-  const text = style("--text") || "#333", colour = style("--c1") || "#26a";
+  const text = style("--ink") || "#333", colour = style("--c1") || "#26a";
   pen.fillStyle = text;
   pen.textBaseline = "middle";
   pen.fillText(job.job.length > 18 ? `${job.job.slice(0, 17)}…` : job.job, 2, top + ROW / 2);
@@ -54,7 +54,7 @@ function drawJob(pen, at, job, top) {
 }
 
 function drawAxis(pen, at, state, width, bottom) {
-  pen.strokeStyle = pen.fillStyle = style("--text") || "#333";
+  pen.strokeStyle = pen.fillStyle = style("--ink") || "#333";
   pen.beginPath();
   pen.moveTo(at(0), 0);
   pen.lineTo(at(0), bottom);

@@ -255,7 +255,7 @@ function heat(place, options) {
     for (let i = 0; i < 5; i += 1) {
       const row = Math.round(i / 4 * (rows - 1));
       pen.textAlign = "right";
-      pen.fillText(`${plain(options.periods[row])} s`, LEFT - 6, floor - (row + 0.5) / rows * (floor - TOP) + 4);
+      pen.fillText(`${+options.periods[row].toPrecision(3)} s`, LEFT - 6, floor - (row + 0.5) / rows * (floor - TOP) + 4);
     }
     for (const x of ticks(view.low, view.high, Math.max(2, Math.floor(width / 130)))) {
       const at = LEFT + (x - view.low) / (view.high - view.low) * (width - RIGHT - LEFT), edge = at > width - RIGHT - 24;

@@ -1,5 +1,5 @@
 // What holds the job up: the ledger as one bar, then a card for each cause with its contrast drawn.
-const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", unexplained: "not explained", rest: "not held up by I/O" };
+const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", unexplained: "not explained", untraced: "calls that only counters show", rest: "not held up by I/O" };
 
 function diagnosisSection(section, state) {
   const found = data.diagnosis, place = section.querySelector(".causes");
@@ -55,7 +55,7 @@ function causeCard(cause, state) {
     body.append(element("p", advice.text, "advice"));
     if (advice.snippet) body.append(example(advice.snippet));
   });
-  const symptoms = data.findings.filter((finding) => cause.symptoms.includes(finding.code));
+  const symptoms = data.findings.filter((finding) => finding.cause === cause.code);
   if (symptoms.length) {
     const folded = element("details", undefined, "more");
     folded.append(element("summary", `${symptoms.length} symptom${symptoms.length > 1 ? "s" : ""} that it explains`), ...symptoms.map((finding) => findingCard(finding, state)));
@@ -81,6 +81,7 @@ function contrastOf({ what, names, slow, peers }) {
     line.insertCell().textContent = count(group.count);
     line.insertCell().textContent = group.bytes === null ? "–" : bytes(group.bytes);
     for (const [, key, text] of measures) {
+      if (rows.length < 2) { line.insertCell().textContent = group[key] === null || group[key] === undefined ? "–" : text(group[key]); line.insertCell(); continue; }  // nothing to compare with
       const most = Math.max(...rows.map(([, one]) => one[key] || 0)) || 1, drawn = element("span", undefined, `bar part${n ? 1 : 2}`);
       line.insertCell().textContent = group[key] === null || group[key] === undefined ? "–" : text(group[key]);
       drawn.style.width = `${100 * (group[key] || 0) / most}%`;

@@ -7,7 +7,7 @@ function findingCard(finding, state) {
   card.id = `finding-${finding.id}`;
   const head = element("summary");
   head.append(element("span", LEVEL_NAMES[finding.level] || finding.level, `level ${finding.level}`), element("span", finding.title, "what"));
-  if (finding.seconds !== null) head.append(element("span", `${duration(finding.seconds)} at stake`, "stake"));
+  if (finding.seconds !== null && !finding.cause) head.append(element("span", `${duration(finding.seconds)} at stake`, "stake"));
   card.append(head);
   const body = element("div", undefined, "body");
   if (finding.show && data.timeline.count) {
@@ -45,19 +45,18 @@ function example(snippet) {
 }
 
 function findingsSection(place, state) {
-  const explained = new Set((data.diagnosis ? data.diagnosis.causes : []).flatMap((cause) => cause.symptoms));
-  const own = data.findings.filter((finding) => !explained.has(finding.code));
+  const own = data.findings.filter((finding) => !finding.cause), explained = own.length < data.findings.length;
   const serious = own.filter((finding) => finding.level === "high" || finding.level === "warn");
   const main = serious.slice(0, MOST_CARDS), rest = own.filter((finding) => !main.includes(finding));
   place.replaceChildren(...main.map((finding) => findingCard(finding, state)));
-  if (!main.length) place.append(element("p", explained.size ? "Nothing beyond what the causes above explain." : "Nothing that costs noticeable time was found.", "calm"));
+  if (!main.length) place.append(element("p", explained ? "Nothing beyond what the causes above explain." : "Nothing that costs noticeable time was found.", "calm"));
   if (rest.length) {
     const more = element("details", undefined, "more");
     more.append(element("summary", serious.length > main.length ? `${rest.length} more findings and notes` : `${rest.length} notes, and what is done well`), ...rest.map((finding) => findingCard(finding, state)));
     place.append(more);
   }
   const first = place.querySelector("details.finding");
-  if (first && main.length && !explained.size) first.open = true;
+  if (first && main.length && !explained) first.open = true;
 }
 
 function showFinding(finding, state) {

@@ -158,7 +158,7 @@ function tip(rows, event) {
 // Labels at the left for rows of a picture.
 function leftLabels(pen, box, rows, labelOf) {
   pen.fillStyle = colour("--dim"); pen.textAlign = "right";
-  const wanted = Math.max(2, Math.floor(box.height / 34)), step = Math.max(1, Math.ceil(rows / wanted));
+  const wanted = Math.max(2, Math.floor(box.height / 20)), step = Math.max(1, Math.ceil(rows / wanted));
   for (let row = 0; row < rows; row += step) {
     const text = labelOf(row);
     if (text !== null) pen.fillText(text, box.left - 8, Math.max(box.top + 9, box.top + (row + 0.5) / rows * box.height + 4));

@@ -8,10 +8,10 @@ function pathParts(section, key) {
   rateBars(holder, parts.rows, parts.title);
 }
 
-// The slowest first: a slow part is the shortest bar of its kind.
+// Those with most time in calls first; a slow part is the shortest bar of its kind.
 function rateBars(place, rows, title) {
-  const known = rows.filter((row) => row.rate !== null).sort((a, b) => a.rate - b.rate), most = Math.max(1e-300, ...known.map((row) => row.rate));
-  const middle = known.length ? known[Math.floor(known.length / 2)].rate : 0;
+  const known = rows.filter((row) => row.rate !== null).sort((a, b) => b.seconds - a.seconds), rates = known.map((row) => row.rate).sort((a, b) => a - b);
+  const most = Math.max(1e-300, ...rates), middle = rates.length ? rates[Math.floor(rates.length / 2)] : 0;
   const made = element("table", undefined, "bars"), head = made.createTHead().insertRow();
   head.append(element("th", title), ...["calls", "read", "written", "time in calls", "rate"].map((name) => element("th", name)), element("td", ""));
   const body = made.createTBody();
@@ -35,6 +35,7 @@ function directoryTree() {
   const at = (name) => sheet.columns.findIndex((column) => column.name === name), file = at("file"), spent = at("time in calls"), layer = at("interface");
   const lowest = data.heights, seen = new Map();
   for (const row of sheet.rows) {
+    if (row[file] === null) continue;
     const kept = seen.get(row[file]);
     if (kept === undefined || lowest[row[layer]] < lowest[kept[layer]]) seen.set(row[file], row);
   }
@@ -48,14 +49,25 @@ function directoryTree() {
       node.seconds += row[spent] || 0;
     }
   }
-  return root;
+  return shortened(root);
+}
+
+// Directories that hold nothing but one directory are drawn as one.
+function shortened(node) {
+  while (node.inner.size === 1) {
+    const [only] = node.inner.values();
+    if (!only.inner.size) break;
+    Object.assign(node, { name: node.name === "/" ? `/${only.name}` : `${node.name}/${only.name}`, path: only.path, inner: only.inner });
+    for (const one of node.inner.values()) one.above = node;
+  }
+  for (const one of node.inner.values()) shortened(one);
+  return node;
 }
 
 function directoryIcicle(section, state) {
-  let root = directoryTree();
+  const root = directoryTree();
   section.hidden = !(root.seconds > 0) || root.inner.size === 0;
   if (section.hidden) return;
-  while (root.inner.size === 1 && [...root.inner.values()][0].inner.size) root = [...root.inner.values()][0];
   const place = section.querySelector(".icicle"), top = root;
   const draw = (node) => {
     const rows = [[node]], LEVELS = 4;

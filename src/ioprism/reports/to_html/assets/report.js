@@ -9,7 +9,7 @@ function story() {
   find("verdict").textContent = data.verdict.line;
   find("next-step").textContent = data.verdict.first || "";
   find("next-step").hidden = !data.verdict.first;
-  for (const [name, text] of data.facts) { const pair = element("div"); pair.append(element("dt", name), element("dd", text)); find("facts").append(pair); }
+  for (const [name, text] of data.facts) { const pair = element("div"); pair.append(element("dt", name), element("dd", text)); pair.className = name === "program" ? "program" : ""; pair.title = name === "program" ? text : ""; find("facts").append(pair); }
   for (const text of data.warnings) find("warnings").append(element("p", text, "warning"));
 }
 
@@ -35,7 +35,7 @@ function inView(shown, state) {
   const { marks } = shown, counted = deepest(marks), bins = data.timeline.source === "heat map";
   eachStretch(marks, state.time.low, state.time.high, (from, to) => {
     for (let i = from; i < to; i += 1) {
-      if (!shown.lit[i]) continue;
+      if (!shown.lit[i] || data.layers[marks.layer[i]] === "application") continue;  // steps of the program are no calls
       for (const sums of shown.lit[i] === 2 ? [all, lit] : [all]) {
         sums.calls += callsOf(marks, i);
         sums.busy += busyOf(marks, i);

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from ioprism.synthetic.machine.draw import Draw
 from ioprism.synthetic.machine.hardware import MiB
@@ -50,6 +53,16 @@ def healthy_collective(d: Draw) -> Scenario:
     write = _shape(d, d.choose(96, 256, 768) * KiB, d.whole(8, 40))
     program = _collective(d, write, aggregators=write.one_per_host(), buffer=4 * MiB)
     return Scenario(program, d.machine)
+
+
+def late_collective(d: Draw) -> Scenario:
+    """One rank computes longer; all others wait for it inside their collective calls."""
+    scenario = healthy_collective(d)
+    pauses = np.full(d.ranks, d.compute)
+    pauses[d.whole(0, d.ranks - 1)] *= d.rng.uniform(2.0, 4.0)
+    first, *rest = scenario.program.steps
+    steps = [first, *(replace(step, compute=pauses.tolist()) for step in rest)]
+    return replace(scenario, program=replace(scenario.program, steps=steps))
 
 
 def single_aggregator(d: Draw) -> Scenario:

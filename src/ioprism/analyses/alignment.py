@@ -1,0 +1,55 @@
+"""Whether requests cross the stripes of their file, as far as counters tell.
+
+Darshan counts requests that begin off the block size that the file system told it. Where the
+layout of a file is known, what costs is to cross from one stripe to the next, which a request
+inside a stripe never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ioprism.model.usage import Striping, Usage
+
+
+def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
+    """Return the columns with requests of striped files judged by their stripes."""
+    if usage.misaligned is None or usage.alignment is None or not striping:
+        return usage
+    sizes = {file: layout.size for file, layout in striping.items() if layout.size > 0}
+    told = [
+        count if file not in sizes else _crossing(usage, place, sizes[file])
+        for place, (file, count) in enumerate(zip(usage.file, usage.misaligned, strict=True))
+    ]
+    return replace(usage, misaligned=told)
+
+
+def _crossing(usage: Usage, place: int, stripe: int) -> int:
+    """Estimate how many requests of an entry cross a border of stripes.
+
+    Requests that fill stripes, or that stripes hold a whole number of, cross none unless they
+    begin off the block. Others cross as often as they reach the next border.
+    """
+    off = (usage.misaligned or ())[place]
+    block = (usage.alignment or ())[place]
+    if not off and block > 0 and block % stripe == 0:
+        return 0
+    requests, moved = usage.operations[place], usage.bytes[place]
+    fitting = crossing = 0.0
+    for sizes, counts in usage.common_sizes:
+        size, count = sizes[place], min(counts[place], requests)
+        if size <= 0:
+            continue
+        requests, moved = requests - count, moved - count * size
+        if size % stripe == 0 or stripe % size == 0:
+            fitting += count
+        else:
+            crossing += count * min(1.0, size / stripe)
+    crossing += min(requests, max(0, moved) / stripe)
+    others = usage.operations[place] - fitting
+    beside = min(fitting, max(0.0, off - others))  # fitting ones that begin off the block
+    mean = usage.bytes[place] / max(1, usage.operations[place])
+    if block % stripe == 0 or stripe % block == 0:
+        crossing += beside * min(1.0, mean / stripe)
+    return min(usage.operations[place], round(crossing))

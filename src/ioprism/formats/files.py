@@ -1,0 +1,39 @@
+"""What may be read: files, not pipes; and the files of a folder, none of them left out unsaid."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ioprism.errors import BrokenTraceError
+
+
+def check_readable(source: Path) -> None:
+    """Refuse what would keep us waiting for ever, or what we are not allowed to read.
+
+    Raises:
+        BrokenTraceError: it is neither file nor folder, or closed to us.
+    """
+    folder = source.is_dir()
+    if not folder and source.exists() and not source.is_file():
+        raise BrokenTraceError(
+            "this is a pipe, socket or device, and a trace is read more than once.\n"
+            "Hint: write it to a file, and name that.",
+            source=source,
+        )
+    if source.exists() and not os.access(source, os.R_OK | os.X_OK if folder else os.R_OK):
+        raise BrokenTraceError(
+            "permission denied.\nHint: ask its owner to let you read it.", source=source
+        )
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Every file in a folder and its folders, sorted.
+
+    A folder that is closed to us is listed itself, so that whoever opens it says why.
+    """
+    found: list[Path] = []
+    walk = os.walk(folder, onerror=lambda error: found.append(Path(error.filename)))
+    for place, _, names in walk:
+        found += (path for name in names if (path := Path(place, name)).is_file())
+    return sorted(found)

@@ -1,0 +1,63 @@
+"""Do the same to many inputs on all cores; one that takes its process down is told, and only it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
+
+CHUNK = 4  # inputs that a process takes at a time
+FEW = 8  # so few inputs are not worth starting processes for
+CRASHED = "reading it took its process down: a library crashed, or memory ran out"
+
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+def mapped(
+    work: Callable[[Given], Result],
+    inputs: Sequence[Given],
+    *,
+    crashed: Callable[[Given], Result],
+    processes: int | None = None,
+) -> Iterator[Result]:
+    """Yield the result of every input, in order; `crashed` stands in where a process ended."""
+    cores = processes or len(os.sched_getaffinity(0))
+    if len(inputs) <= FEW or cores < 2:
+        yield from map(work, inputs)
+        return
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    done = 0
+    while done < len(inputs):
+        try:
+            with _pool(cores) as pool:
+                for result in pool.map(work, inputs[done:], chunksize=CHUNK):
+                    done += 1
+                    yield result
+        except BrokenProcessPool:
+            # It is one of those that were in work; each has a process of its own now.
+            for one in inputs[done : done + CHUNK * (cores + 1)]:
+                done += 1
+                yield _alone(work, one, crashed)
+
+
+def _alone(
+    work: Callable[[Given], Result], one: Given, crashed: Callable[[Given], Result]
+) -> Result:
+    try:
+        with _pool(1) as pool:
+            return pool.submit(work, one).result()
+    except BrokenProcessPool:
+        return crashed(one)
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # A table library's threads do not survive a fork, so processes start afresh.
+    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))

@@ -1,0 +1,65 @@
+"""Without single calls, heat maps tell when phases were slow and who moved more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
+from ioprism.formats.darshan.writer import write_log
+from ioprism.formats.registry import read_trace
+from ioprism.model.trace import Trace
+from ioprism.synthetic.machine.cases import make
+from ioprism.synthetic.machine.hardware import Machine, MiB
+from ioprism.synthetic.machine.logs import COUNTERS_ONLY
+from ioprism.synthetic.machine.patterns import Builder, session, stripes, transfer
+from ioprism.synthetic.machine.simulate import run
+
+
+def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
+    modules = (*COUNTERS_ONLY, "HEATMAP") if heat else COUNTERS_ONLY
+    path = folder / "log.darshan"
+    write_log(path, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules))
+    return diagnose(read_trace(path))
+
+
+def test_a_stretch_of_slow_phases_is_interference(tmp_path: Path) -> None:
+    case = make("interference", seed=303)
+    truth = case.truth
+
+    found = of_heat_maps(case.run.trace(), tmp_path)
+
+    assert found.held_up.how == "heatmap"
+    cause = found.causes[0]
+    assert cause.code == "interference"
+    assert abs(cause.culprit["from"] - truth["culprit"]["from"]) < 6  # type: ignore[index]
+    assert abs(cause.culprit["to"] - truth["culprit"]["to"]) < 6  # type: ignore[index]
+    assert cause.saving.low <= truth["saving"] <= cause.saving.high  # type: ignore[operator]
+
+
+def test_interference_is_checked_only_where_there_is_a_heat_map(tmp_path: Path) -> None:
+    trace = make("healthy", seed=303).run.trace()
+
+    with_map, without = (of_heat_maps(trace, tmp_path, heat=heat) for heat in (True, False))
+
+    assert not with_map.causes
+    assert "interference" not in {missing.code for missing in with_map.not_checked}
+    assert "interference" in {missing.code for missing in without.not_checked}
+
+
+def test_ranks_that_write_more_of_a_shared_file_are_named(tmp_path: Path) -> None:
+    builder, ranks, heavy = Builder(12), 12, 5
+    file = builder.file("/scratch/run/all.dat", stripes(0, 8, 8))
+    for step in range(5):
+        scripts = {
+            rank: session(file, transfer(file, "write", (step * 12 + rank) * 512 * MiB,
+                                         (400 if rank == heavy else 40) * MiB, 4 * MiB))
+            for rank in range(ranks)
+        }  # fmt: skip
+        builder.step(scripts, 2.0)
+
+    found = of_heat_maps(run(builder.program(), Machine(), seed=1).trace(), tmp_path)
+
+    assert found.causes[0].code == "data-imbalance"
+    assert found.causes[0].culprit == {"ranks": [heavy]}

@@ -1,0 +1,213 @@
+"""Names made to do harm, also of files and folders, through the commands over several inputs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from ioprism.cli import main
+from ioprism.service.folders import Folders
+from ioprism.service.mcp import Answers
+from tests.cli.test_hostile_names import HOSTILE, SCRIPT, cells, is_formula, run
+from tests.cli.test_hostile_names import trace as trace
+from tests.conftest import TEST_DATA
+from tests.storage.writers import _write_runs
+
+FOLDER = "\x1b[31m=cmd()'\"$(touch owned)`id`;\n\u202e[*?] {x} %s"
+SITE_TABLES = ("jobs", "applications", "users", "targets", "hosts", "causes")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder whose own name does harm."""
+    made = tmp_path / FOLDER
+    made.mkdir()
+    return made
+
+
+def is_harmless(page: Path) -> bool:
+    text = page.read_text(encoding="utf-8")
+    harmful = SCRIPT in text or "<img src=x" in text or "\x1b" in text or "\u202e" in text
+    return not harmful and text.count("<script") == text.count("</script>")
+
+
+def test_a_diagnosis(trace: Path, place: Path) -> None:
+    copied = shutil.copy(trace, place / "t.parquet")
+    run("diagnose", copied)
+
+    assert isinstance(json.loads(run("diagnose", copied, "--json")), dict)
+
+
+def test_a_comparison(trace: Path, place: Path) -> None:
+    copied = shutil.copy(trace, place / "t.parquet")
+    run("compare", trace, copied)
+    run("compare", trace, copied, "-o", place / "page.html")
+
+    assert isinstance(json.loads(run("compare", trace, copied, "--json")), dict)
+    assert is_harmless(place / "page.html")
+
+
+def test_what_is_behind_a_finding_and_a_bottleneck(trace: Path) -> None:
+    findings = json.loads(run("insights", trace, "--json"))["findings"]
+    bottlenecks = json.loads(run("bottlenecks", trace, "--views", "file,process", "--json"))
+    first = bottlenecks["bottlenecks"][0]["id"]
+
+    for asked in ([findings[0]["code"]], [first, "--views", "file,process"]):
+        run("inspect", trace, *asked)
+        assert isinstance(json.loads(run("inspect", trace, *asked, "--json")), dict)
+
+
+def test_a_site(trace: Path, place: Path) -> None:
+    copied = shutil.copy(trace, place / "t.parquet")
+    (place / "bad\x1b]0;owned\x07.darshan").write_bytes(b"no log")
+    store = place / "store"
+    run("site", "add", copied, *place.glob("bad*"), "--store", store)
+    for table in SITE_TABLES:
+        run("site", table, "--store", store)
+        assert isinstance(json.loads(run("site", table, "--store", store, "--json")), dict)
+    run("site", "report", "--store", store, "-o", place / "page.html", "--reports", place)
+
+    assert is_harmless(place / "page.html")
+
+
+def servers_of(place: Path) -> tuple[Path, Path]:
+    """A store whose servers have hostile names, and a list of jobs that have, too."""
+    names = [name.replace(",", ";") for name in HOSTILE if "\x00" not in name]
+    counters = pl.DataFrame(
+        [
+            {"server": name, "t": 120 * n, "br": 10**6 * n, "bw": 10**7 * n, "rdc": n, "wc": n,
+             "oc": 1, "cc": 1}
+            for name in names
+            for n in range(90)
+        ]
+    )  # fmt: skip
+    jobs = pl.DataFrame(
+        [
+            {"job_id": name, "user": name, "account": name, "name": name, "start": 0, "end": 9600,
+             "servers": servers}
+            for name, servers in zip(names, [*names[1:], names[0]], strict=True)
+        ]
+    )  # fmt: skip
+    counters.write_csv(place / "raw.csv")
+    jobs.write_csv(place / "jobs.csv")
+    run("servers", "ingest", place / "raw.csv", "--store", place / "store", "-q")
+    return place / "store", place / "jobs.csv"
+
+
+def test_servers_and_their_jobs(place: Path) -> None:
+    store, jobs = servers_of(place)
+    asked = ("--store", store, "--jobs", jobs, "--min-runtime", "0")
+    run("servers", "jobs", *asked, "--export", place / "jobs-out.csv")
+    run("servers", "report", *asked, "-o", place / "page.html")
+
+    assert isinstance(json.loads(run("servers", "jobs", *asked, "--json")), dict)
+    assert isinstance(json.loads(run("servers", "report", *asked, "--json")), dict)
+    assert is_harmless(place / "page.html")
+    assert not list(filter(is_formula, cells(place / "jobs-out.csv")))
+
+
+def test_answers_to_assistants(trace: Path) -> None:
+    answers = Answers(Folders.of([trace.parent]))
+    texts = [
+        ask([trace.name])
+        for ask in (answers.characterise, answers.diagnose, answers.insights, answers.bottlenecks)
+    ]
+
+    for text in texts:
+        assert isinstance(json.loads(text), dict)
+        assert not [c for c in text if not c.isprintable() and c != "\n"]
+
+
+def test_write_times(place: Path) -> None:
+    machine = place / "machine.toml"
+    title = json.dumps(f"{SCRIPT}\x1b[31m\u202e=cmd()")
+    machine.write_text(
+        f'name = "m"\ntitle = {title}\nfilesystem = "plain"\nnodes = 20000\ncores_per_node = 16\n'
+    )
+    _write_runs(place / "runs.csv", (1, 2, 4, 8, 16, 32, 64, 128, 256))
+    store = place / "runs.db"
+    run("write-time", "import", place / "runs.csv", "--system", machine, "--store", store)
+    run("write-time", "train", "--store", store, "-o", place / "model.json", "--model", "lasso")
+    model = ("--model", place / "model.json")
+    run("write-time", "evaluate", "--store", store, *model, "-o", place / "page.html")
+    run("write-time", "system", "show", machine)
+    run("write-time", "system", "show", machine, "--features")
+
+    assert is_harmless(place / "page.html")
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "lsf", "pbs", "flux"])
+def test_a_job_script_runs_only_what_it_is_for(place: Path, scheduler: str) -> None:
+    script = place / "job.sh"
+    run("write-time", "sample", "script", "--store", place / "r.db", "--directory", place,
+        "--scheduler", scheduler, "--nodes", "1", "-o", script)  # fmt: skip
+    tools = place.parent / "tools"
+    tools.mkdir()
+    for name in ("ioprism", "sbatch", "bsub", "qsub", "flux"):
+        (tools / name).write_text(
+            f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv[1:]))\nsys.exit(3)\n"
+        )
+        (tools / name).chmod(0o755)
+    done = subprocess.run(
+        ["/bin/bash", str(script)], env={"PATH": f"{tools}:/usr/bin:/bin"}, cwd=place.parent,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert str(place / "r.db") in json.loads(done.stdout.splitlines()[0])
+    assert not list(place.parent.rglob("owned"))
+    assert shlex.quote(str(place / "r.db")) in script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("word", ["a\ntouch owned", "a b", "$(touch owned)", "a;b", ""])
+@pytest.mark.parametrize("option", ["--account", "--queue"])
+def test_a_job_script_takes_no_account_that_is_no_word(
+    tmp_path: Path, option: str, word: str
+) -> None:
+    result = CliRunner().invoke(
+        main, ["write-time", "sample", "script", "--store", "r.db", "--directory", str(tmp_path),
+               "--scheduler", "slurm", "--nodes", "1", option, word, "-o", str(tmp_path / "s")],
+    )  # fmt: skip
+
+    assert result.exit_code == 2 and "Hint:" in result.stderr
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["darshan/a_ckpt_fpp_period5s.darshan", "dftracer/v2.2.0-md1-plain.pfw", "recorder/master-ckpt",
+     "dftracer/v2.0.3-md1.pfw.gz", "strace/randread_np2.strace"],
+)  # fmt: skip
+def test_a_trace_is_read_from_a_folder_of_any_name(place: Path, name: str) -> None:
+    source, target = TEST_DATA / name, place / f"{FOLDER}{Path(name).suffix}"
+    shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+    run("characterise", target, "--json")
+
+    assert "Job" in run("characterise", target)
+
+
+def test_a_message_about_a_hostile_name_steers_nothing(place: Path) -> None:
+    results = [
+        CliRunner().invoke(main, arguments)
+        for arguments in (
+            ["report", str(place / "none")],
+            ["convert", str(TEST_DATA / "strace/randread_np2.strace"), str(place)],
+            ["servers", "jobs", "--store", str(place)],
+            ["site", "jobs", "--store", str(place)],
+            ["write-time", "train", "--store", str(place), "-o", str(place)],
+            ["phases", str(place), "--gap", FOLDER],
+            ["period", str(place), "--method", FOLDER],
+            [FOLDER],
+        )
+    ]
+
+    for result in results:
+        assert result.exit_code in (1, 2) and "Error" in result.stderr, result.output
+        assert not [c for c in result.output if not c.isprintable() and c != "\n"], result.output

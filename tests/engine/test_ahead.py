@@ -1,0 +1,53 @@
+"""What is asked several times is computed once, and nothing else changes."""
+
+from __future__ import annotations
+
+import polars as pl
+from polars.testing import assert_frame_equal
+
+import ioprism
+from ioprism.engine.ahead import LookingAhead
+from ioprism.engine.base import View
+from ioprism.engine.local import LocalEngine
+from ioprism.model.trace import Trace
+from ioprism.views.calls.totals import Totals
+from ioprism.views.picture.timeline import Span
+from ioprism.views.time.intervals import BusyIntervals
+from tests.conftest import TEST_DATA
+
+LOG = TEST_DATA / "darshan" / "g_straggler_rank2.darshan"
+
+
+class Counted:
+    """Remembers how many views each pass computed."""
+
+    def __init__(self) -> None:
+        self.passes: list[int] = []
+
+    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        self.passes.append(len(views))
+        return LocalEngine().run(trace, *views)
+
+
+def test_views_asked_for_again_cost_no_pass() -> None:
+    trace, counted = ioprism.read(LOG), Counted()
+    by_rank = Totals(("rank", "layer", "operation"))
+    engine = LookingAhead(counted, trace, (BusyIntervals(), Span()))
+
+    first = engine.run(trace, by_rank)
+    again = engine.run(trace, Span(), BusyIntervals())
+    mixed = engine.run(trace, Span(), by_rank)
+
+    assert counted.passes == [3, 1]
+    asked: tuple[View, ...] = (by_rank, Span(), BusyIntervals(), Span(), by_rank)
+    for table, view in zip((*first, *again, *mixed), asked, strict=True):
+        assert_frame_equal(table, LocalEngine().run(trace, view)[0], check_row_order=False)
+
+
+def test_another_trace_is_computed_as_ever() -> None:
+    trace, other = ioprism.read(LOG), ioprism.read(LOG)
+    engine = LookingAhead(LocalEngine(), trace, (Span(),))
+
+    (span,) = engine.run(other, Span())
+
+    assert_frame_equal(span, LocalEngine().run(other, Span())[0])

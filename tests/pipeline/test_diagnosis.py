@@ -1,0 +1,169 @@
+"""Plug-ins add causes; a site's benchmark, model and servers sharpen the answer; clusters agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.cli import main
+from ioprism.engine.dask import DaskEngine
+from ioprism.errors import PluginError
+from ioprism.model.counters import ReadingOptions
+from ioprism.model.trace import Trace
+from ioprism.pipeline import diagnosis
+from ioprism.pipeline.ingest import ingest
+from ioprism.synthetic.machine.cases import make
+from ioprism.synthetic.machine.logs import write_case
+from ioprism.synthetic.machine.scenario import Case
+from tests.call_tables import trace_of
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def disturbed() -> Case:
+    return make("interference", seed=303)
+
+
+@pytest.fixture(scope="module")
+def log(disturbed: Case, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("case")
+    write_case(folder, "case", disturbed)
+    return folder / "case.darshan"
+
+
+def answer(*arguments: object) -> Any:
+    done = CliRunner().invoke(main, ["diagnose", *map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def saved(found: Any) -> float:
+    return sum(float(cause["saving"]["seconds"]) for cause in found["causes"])
+
+
+def full_moon(at: Situation) -> Iterator[Candidate]:
+    """A cause that a plug-in finds: half of every phase."""
+    half = at.held / 2
+    yield Candidate(
+        "full-moon", {"night": 3}, half, float(half.sum()), float(half.sum()), 0.0,
+        Contrast("full-moon", CallGroup(1)), {"title": "The moon is full"},
+    )  # fmt: skip
+
+
+def declare(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    declared = EntryPoint("moon", value, diagnosis.GROUP)
+    monkeypatch.setattr(
+        diagnosis, "declared", lambda group: [declared] * (group == diagnosis.GROUP)
+    )
+
+
+def test_a_plug_in_adds_a_cause_with_its_own_title(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch, f"{__name__}:full_moon")
+
+    found = diagnosis.diagnose(make("healthy", seed=303).run.trace())
+
+    (cause,) = found.causes
+    assert (cause.code, cause.title) == ("full-moon", "The moon is full")
+    assert cause.saving.seconds == pytest.approx(found.held_up.seconds / 2)
+    assert sum(line.seconds for line in found.ledger) == pytest.approx(found.held_up.seconds)
+
+
+def test_a_plug_in_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch, "no_such_package:find")
+
+    with pytest.raises(PluginError, match=r"'moon' \(ioprism.causes\) of no_such_package"):
+        diagnosis.diagnose(make("healthy", seed=303).run.trace())
+
+
+def test_a_benchmark_of_the_system_limits_what_can_be_saved(log: Path, tmp_path: Path) -> None:
+    alone = answer(log)
+    slow = alone["held_up"]["seconds"] - saved(alone) / 2
+    result, rate = tmp_path / "ior.txt", _bytes_moved(log) / slow / MIB
+    result.write_text(
+        f"tasks : 8\nMax Write: {rate:.4f} MiB/sec (1 MB/sec)\n"
+        f"Max Read:  {rate:.4f} MiB/sec (1 MB/sec)\n"
+    )
+
+    limited = answer(log, "--ceiling", result)
+
+    assert saved(limited) == pytest.approx(saved(alone) / 2, rel=0.02)
+    assert sum(line["seconds"] for line in limited["ledger"]) == pytest.approx(
+        limited["held_up"]["seconds"]
+    )
+
+
+def _bytes_moved(log: Path) -> int:
+    done = CliRunner().invoke(main, ["characterise", str(log), "--json"])
+    operations = json.loads(done.output)["by_operation"]
+    return sum(int(operations[name]["bytes"]) for name in ("read", "write"))
+
+
+def test_a_write_time_model_limits_what_can_be_saved(log: Path) -> None:
+    alone, limited = answer(log), answer(log, "--model", "cetus")
+
+    assert saved(limited) < saved(alone)
+    assert limited["held_up"] == alone["held_up"]
+
+
+@pytest.mark.parametrize(("factor", "kept"), [(8.0, True), (0.1, False)])
+def test_the_servers_counters_confirm_interference_or_take_it_back(
+    log: Path, disturbed: Case, tmp_path: Path, factor: float, kept: bool
+) -> None:
+    store = _server_store(disturbed, tmp_path, factor)
+
+    (alone, judged) = answer(log), answer(log, "--servers", store)
+
+    assert alone["causes"][0]["code"] == "interference"
+    codes = [cause["code"] for cause in judged["causes"]]
+    assert ("interference" in codes) is kept
+    if kept:
+        assert judged["causes"][0]["confidence"] >= 0.97
+    else:
+        assert any(line["what"] == "unexplained" for line in judged["ledger"])
+
+
+def _server_store(case: Case, folder: Path, factor: float) -> Path:
+    """Counters of one server, every second: its rate is so many times higher in the window."""
+    job, culprit = case.run.trace().job, case.truth["culprit"]
+    start = int(job.start_time or 0)
+    times = np.arange(-60, int(case.run.runtime) + 60)
+    inside = (times >= culprit["from"]) & (times < culprit["to"])  # type: ignore[index]
+    total = np.cumsum(np.where(inside, factor, 1.0) * 1e8).astype(int)
+    lines = [f"ion0,{start + t},0,{n},0,0,0,0" for t, n in zip(times, total, strict=True)]
+    source = folder / "ion0.csv"
+    source.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *lines]) + "\n")
+    ingest([source], folder / "store", options=ReadingOptions())
+    return folder / "store"
+
+
+def test_workers_of_a_cluster_give_the_same_answer() -> None:
+    distributed = pytest.importorskip("distributed")
+    case = make("slow-target", seed=2)
+    whole = case.run.trace()
+    trace = _in_parts(whole)
+    local = diagnosis.diagnose(trace)
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=":0", memory_limit="1GB"
+    ) as cluster:
+        spread = diagnosis.diagnose(trace, engine=DaskEngine(cluster.scheduler_address))
+
+    assert len(trace.partitions) > 1
+    assert local.causes[0].code == "slow-target"
+    assert spread.to_dict() == local.to_dict()
+
+
+def _in_parts(whole: Trace) -> Trace:
+    events = whole.events().sort("start", maintain_order=True)
+    parts = trace_of(*events.iter_slices(-(-events.height // 3)))
+    return replace(whole, partitions=parts.partitions)

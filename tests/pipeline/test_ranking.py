@@ -1,0 +1,97 @@
+"""Findings stand under the causes that explain them, and none costs more than I/O holds up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ioprism
+from ioprism.analyses.diagnosis.result import (
+    CallGroup,
+    Cause,
+    Contrast,
+    Diagnosis,
+    HeldUp,
+    Saving,
+)
+from ioprism.model.finding import Finding, Severity, Subject
+from ioprism.pipeline.ranking import explained
+from ioprism.settings import Thresholds
+
+DATA = Path(__file__).parents[1] / "data" / "darshan"
+
+
+def finding(code: str, seconds: float | None, level: Severity = Severity.HIGH) -> Finding:
+    return Finding(code, level, Subject("job"), seconds_at_stake=seconds)
+
+
+def diagnosis(*causes: Cause, held_up: float = 10.0) -> Diagnosis:
+    return Diagnosis(20.0, HeldUp(held_up, held_up / 20.0, "phases"), causes)
+
+
+def cause(code: str, saving: float, *symptoms: str, **culprit: object) -> Cause:
+    saved = Saving(saving, saving, saving, saving / 20.0)
+    return Cause(code, culprit, saved, 0.9, Contrast(code, CallGroup(1)), symptoms=symptoms)
+
+
+def test_symptoms_of_the_cause_that_saves_most_come_first() -> None:
+    found = [finding("small-writes", 9.0), finding("stragglers", 5.0), finding("other", 9.5)]
+    causes = cause("slow-rank", 6.0, "stragglers"), cause("small-requests", 1.0, "small-writes")
+
+    told = explained(found, diagnosis(*causes), Thresholds())
+
+    assert [one.code for one in told] == ["stragglers", "small-writes", "other"]
+    assert [one.cause for one in told] == ["slow-rank", "small-requests", None]
+
+
+def test_nothing_costs_more_than_i_o_holds_the_job_up() -> None:
+    told = explained([finding("rank-0-heavy", 15.0)], diagnosis(), Thresholds())
+
+    assert told[0].seconds_at_stake == 10.0
+
+
+def test_what_costs_next_to_nothing_is_a_note() -> None:
+    (told,) = explained([finding("rank-0-heavy", 15.0)], diagnosis(held_up=0.1), Thresholds())
+
+    assert told.severity is Severity.INFO
+
+
+def test_the_bottleneck_that_a_cause_names_stands_under_it() -> None:
+    slow = Finding("bottleneck-process", Severity.WARN, Subject("record"), seconds_at_stake=3.0,
+                   details=({"process": "rank 2 on node1"},))  # fmt: skip
+    other = Finding("bottleneck-process", Severity.WARN, Subject("record"), seconds_at_stake=3.0,
+                    details=({"process": "rank 21 on node1"},))  # fmt: skip
+    found = diagnosis(cause("slow-rank", 6.0, ranks=[2]))
+
+    assert [one.cause for one in explained([other, slow], found, Thresholds())] == [
+        "slow-rank",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("name", ["c_rank0_all_io", "g_straggler_rank2"])
+def test_no_finding_of_a_log_is_above_its_held_up_time(name: str) -> None:
+    insights = ioprism.insights(ioprism.read(DATA / f"{name}.darshan"))
+
+    assert insights.diagnosis is not None
+    assert all(
+        (one.seconds_at_stake or 0.0) <= insights.diagnosis.held_up.seconds
+        for one in insights.findings
+    )
+
+
+def test_the_slow_rank_comes_before_the_small_writes() -> None:
+    insights = ioprism.insights(ioprism.read(DATA / "g_straggler_rank2.darshan"))
+
+    assert insights.findings[0].code == "stragglers"
+
+
+def test_calls_that_only_counters_show_hold_the_job_up_too() -> None:
+    """Rank 0 is 0.213 s in I/O by its own clock; extended tracing leaves out its syncs."""
+    insights = ioprism.insights(ioprism.read(DATA / "c_rank0_all_io.darshan"))
+
+    assert insights.diagnosis is not None
+    assert insights.diagnosis.held_up.seconds == pytest.approx(0.2138, rel=0.01)
+    ledger = sum(line.seconds for line in insights.diagnosis.ledger)
+    assert ledger == pytest.approx(insights.diagnosis.held_up.seconds)

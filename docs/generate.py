@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -153,9 +154,19 @@ def _noted(page: Callable[[], str | Iterable[str]]) -> Callable[[], str]:
 
     def noted() -> str:
         text = page()
-        return f"{NOTE}\n{text if isinstance(text, str) else chr(10).join(text)}"
+        return f"{NOTE}\n{_code_marked(text if isinstance(text, str) else chr(10).join(text))}"
 
     return noted
+
+
+def _code_marked(text: str) -> str:
+    """Mark Python's None as code where a sentence speaks of it."""
+    return re.sub(
+        r"```.*?```|`[^`]*`|\bNone\b",
+        lambda part: "`None`" if part[0] == "None" else part[0],
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def _first_line(thing: object) -> str:

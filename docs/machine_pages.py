@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Iterator
 
@@ -48,12 +49,12 @@ def cause_page() -> Iterator[str]:
     """Every cause that `ioprism diagnose` knows."""
     yield "# Causes of `ioprism diagnose`\n"
     yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found. Words in"
-    yield "braces are filled from the log. A plug-in may"
+    yield "italics are filled from the log. A plug-in may"
     yield "[add causes](../how-to/add-a-plug-in.md).\n"
     for file in sorted(FOLDER.glob("*.toml")):
         words = tomllib.loads(file.read_text(encoding="utf-8"))
         yield f"## `{file.stem}`\n"
-        yield f"{words['title']}.\n"
+        yield f"{_in_italics(words['title'])}.\n"
         yield f"- **Compared**: {' with '.join(words['groups'])}"
         symptoms = SYMPTOMS.get(file.stem, ())
         if symptoms:
@@ -61,8 +62,13 @@ def cause_page() -> Iterator[str]:
         advice = [entry["text"].partition("\n")[0] for entry in words.get("recommendation", ())]
         if advice:
             yield "- **Advice**, as far as it fits the job:"
-            yield from (f"    - {text}" for text in dict.fromkeys(advice))
+            yield from (f"    - {_in_italics(text)}" for text in dict.fromkeys(advice))
         yield ""
+
+
+def _in_italics(template: str) -> str:
+    """Show what a log fills in by its name."""
+    return re.sub(r"\{(\w+)\}", lambda field: f"*{field[1].replace('_', ' ')}*", template)
 
 
 def settings_page() -> Iterator[str]:

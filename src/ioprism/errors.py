@@ -207,7 +207,7 @@ class SignalTooShortError(AnalysisError):
 
 
 class BrokenSignalError(AnalysisError):
-    """The samples are not a function of time: not numbers, infinite, unsorted, of unequal length."""
+    """The samples are not a function of time: not finite, unsorted, or of unequal length."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

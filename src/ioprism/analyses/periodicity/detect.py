@@ -34,6 +34,7 @@ MethodName = Literal[
 MIN_REPETITIONS = 2
 PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
+UNSURE = 0.5  # the most confidence in what is only possible
 SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
 # Equal phases speak for a loop in the program, even where a process without a clock may well
@@ -188,7 +189,9 @@ def accepted(signal: Signal, found: Period | None, options: Options) -> Period |
         if needs_confirmation(signal, found) and not is_confirmed(found):
             return None
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
-    return replace(found, certainty="maybe") if unsure else found
+    if not unsure:
+        return found
+    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
 
 
 def _found(signal: Signal, options: Options) -> Period | None:

@@ -69,7 +69,7 @@ def _others(rhythm: Rhythm, console: Console) -> None:
             format_seconds(one.period.seconds),
             one.direction if one.part is None else name(one.part),
             _ranges(one.period),
-            _percent(one.period),
+            _percent(one.period.false_alarm_probability),
             f"{one.period.confidence:.0%}",
         )
         for one in rhythm.rhythms[:MOST_RHYTHMS]
@@ -107,7 +107,7 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
-        ("by chance", f"a signal without a rhythm looks like this in {_percent(period)} of cases"),
+        ("by chance", _by_chance(period)),
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
@@ -135,9 +135,21 @@ def _why_maybe(period: Period) -> str:
     return ", uncertain: the phases are alike, but their distances vary strongly"
 
 
-def _percent(period: Period) -> str:
-    chance = period.false_alarm_probability
-    return "less than 0.01 %" if chance < 1e-4 else f"{100 * chance:.2g} %"
+def _by_chance(period: Period) -> str:
+    without = _percent(period.false_alarm_probability)
+    random = period.chance_of_random_bursts
+    if period.certainty == "sure" or random >= period.false_alarm_probability:
+        return f"a signal without a rhythm looks like this in {without} of cases"
+    return (
+        f"bursts at random times look like this in {_percent(random)} of cases, "
+        f"a program with irregular pauses in {without}"
+    )
+
+
+def _percent(chance: float) -> str:
+    if chance < 1e-4:
+        return "less than 0.01 %"
+    return f"{100 * chance:.2g} %" if chance < 0.1 else f"{chance:.0%}"
 
 
 def _ranges(period: Period) -> str:

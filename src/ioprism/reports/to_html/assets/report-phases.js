@@ -47,7 +47,7 @@ function rhythmSection(section, state) {
   if (!rhythm) return;
   const found = rhythm.period, lines = rhythm.spectrum;
   section.querySelector("p").textContent = found
-    ? `The ${{ read: "reading", write: "writing" }[rhythm.of] || "I/O"} repeats every ${duration(found.seconds)}, give or take ${duration(found.spread)}; a signal without a rhythm would look like this in ${found.false_alarm_probability < 1e-4 ? "less than 0.01" : (100 * found.false_alarm_probability).toPrecision(2)} % of cases.`
+    ? `The ${{ read: "reading", write: "writing" }[rhythm.of] || "I/O"} ${found.certainty === "maybe" ? "possibly repeats" : "repeats"} every ${duration(found.seconds)}, give or take ${duration(found.spread)}; ${found.certainty === "maybe" ? "a program with irregular pauses" : "a signal without a rhythm"} would look like this in ${found.false_alarm_probability < 1e-4 ? "less than 0.01" : +(100 * found.false_alarm_probability).toPrecision(2)} % of cases.`
     : "No period: the I/O may be irregular.";
   const step = lines.frequency.length > 1 ? lines.frequency[1] - lines.frequency[0] : 1;
   const hertz = axis(0, lines.frequency.length ? lines.frequency[lines.frequency.length - 1] : 1);

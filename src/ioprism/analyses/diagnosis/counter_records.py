@@ -136,7 +136,8 @@ def _columns(table: pl.DataFrame, names: dict[str, str]) -> pl.DataFrame:
         key: pl.col(names[key]) if names.get(key) in table.columns else pl.lit(0.0)
         for key in _COUNTS
     }
-    syncs = [n for n in ("POSIX_FSYNCS", "POSIX_FDSYNCS", "STDIO_FLUSHES") if n in table.columns]
+    # A flush of STDIO hands its buffer to the system: nothing is forced to storage.
+    syncs = [n for n in ("POSIX_FSYNCS", "POSIX_FDSYNCS") if n in table.columns]
     chosen["syncs"] = pl.sum_horizontal(*(pl.col(n) for n in syncs)) if syncs else pl.lit(0.0)
     return table.select(
         pl.col("file").cast(pl.UInt32),

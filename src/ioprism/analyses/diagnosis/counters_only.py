@@ -24,7 +24,8 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     by_rank = found.by_rank(found.seconds)
     heat = heat_phases(trace, found.ranks)
     ratio = 1.0 if heat is None else heat.waiting_ratio
-    held = min(runtime, slowest_rank(trace, found, runtime) * ratio)
+    seconds, inside = slowest_rank(trace, found, runtime)
+    held = min(runtime, seconds * ratio)
     how = HeldUp(
         held, held / runtime if runtime > 0 else 0.0, "counters" if heat is None else "heatmap"
     )
@@ -36,8 +37,13 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     candidates = [one for family in families for one in family.find(at)]
     kept = attributed(candidates, np.array([held]), runtime)
     left = float(kept.left.sum())
+    library = min(left, inside)
     return Diagnosis(
-        runtime, how, kept.causes, ledger(kept.causes, left, left), not_checked=missing
+        runtime,
+        how,
+        kept.causes,
+        ledger(kept.causes, left, left - library, library),
+        not_checked=missing,
     )
 
 

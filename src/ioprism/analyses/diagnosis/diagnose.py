@@ -94,7 +94,7 @@ def of_situation(
         runtime,
         held_up,
         causes=(*found.causes, *_uneven_computing(at)),
-        ledger=ledger(found.causes, left, float(_transfer(at).sum())),
+        ledger=ledger(found.causes, left, float(_transfer(at).sum()), float(at.library.sum())),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
@@ -135,10 +135,10 @@ def _name(candidate: Candidate) -> str:
 
 
 def _transfer(at: Situation) -> Floats:
-    """Seconds that each phase lasts at the rate the trace itself reaches."""
+    """Seconds that each phase lasts at the rate the trace itself reaches, outside libraries."""
     chain = at.busiest_rank(np.where(at.calls.moves_data, at.queues.lone, 0.0))
     work = at.busiest_target(at.queues.held)
-    return np.maximum(chain, work) + at.waiting
+    return np.maximum(chain, work) + np.maximum(0.0, at.waiting - at.library)
 
 
 def _opportunities(left: float, computing: float, runtime: float) -> tuple[Opportunity, ...]:

@@ -23,6 +23,7 @@ HOW = {
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
+    "library": "exchange and waiting inside MPI-IO and libraries, with nothing at storage",
     "unexplained": "unexplained",
     "untraced": "calls that the trace has counters of only",
 }

@@ -19,7 +19,7 @@ from ioprism.synthetic.machine.simulate import run
 
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
     modules = (*COUNTERS_ONLY, "HEATMAP") if heat else COUNTERS_ONLY
-    path = folder / "log.darshan"
+    path = folder / f"{len(modules)}-modules.darshan"
     write_log(path, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules))
     return diagnose(read_trace(path))
 

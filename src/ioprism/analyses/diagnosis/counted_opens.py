@@ -74,7 +74,8 @@ def _metadata(at: Counted, library: Flags) -> Iterator[Candidate]:
     # Files without data may be there for others to see: then each is made once.
     empty = (found.moved == 0) & (found["opens"] > 0) & ~library
     part = np.where(empty, np.maximum(part, 1 / np.maximum(found["opens"], 1.0)), part)
-    likely, _, most = work_left(at, *_split(data, meta, part, tiny, at))
+    once, _, most = work_left(at, *_split(data, meta, part, tiny, at))
+    likely = (once + least) / 2 if empty.any() else once
     gone = meta * (1 - part) + np.where(tiny, data, 0.0)
     some = (gone > 0) & ~library
     yield at.candidate(

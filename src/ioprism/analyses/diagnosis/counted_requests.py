@@ -41,12 +41,12 @@ def _redundant(at: Counted) -> Iterator[Candidate]:
     """All ranks together read a file's bytes many times."""
     found = at.records
     copies = found["bytes_read"] / np.maximum(found["last_read"] + 1, 1)
-    some = found.shared & (copies >= COPIES)
+    some = found.shared & (copies >= COPIES) & (found["last_read"] > 0)  # 0 where it is unknown
     if not some.any():
         return
     record = int(np.argmax(np.where(some, found["read_time"], 0.0)))
     mine = np.arange(len(found)) == record
-    seconds = float(max(found["slowest"][record], found["read_time"][record] / found.ranks))
+    seconds = at.busiest(np.where(mine, found["read_time"], 0.0))
     rest = max(0.0, at.held - seconds)
     after = seconds / copies[record]
     yield at.candidate(

@@ -35,6 +35,7 @@ from ioprism.model.trace import Trace
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, calls that move no data, and requests.
 FAMILIES = (uneven_load, layers, overheads, requests)
+MOST_UNTRACED = 0.5  # of the calls that counters count: with more, counters tell more
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
@@ -56,7 +57,7 @@ def diagnose(
     trace = without_process_control(trace)
     run = training(trace)
     seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
-    if not seen.has_calls:
+    if not seen.has_calls or seen.untraced > MOST_UNTRACED:
         return diagnose_counters(trace)
     at = situation(seen)
     if run is not None:

@@ -55,6 +55,16 @@ class Observations:
     waits: bool = True  # whether ranks wait for each other between phases
 
     @property
+    def untraced(self) -> float:
+        """The share of reads and writes that counters count and the trace does not have."""
+        if "POSIX" not in self.counters or self.share < 1:  # a sample is taken of many calls
+            return 0.0
+        names = ("POSIX_READS", "POSIX_WRITES")
+        counted = sum(float(self.counters["POSIX"][n].clip(lower_bound=0).sum()) for n in names)
+        traced = float(self.calls.moves_data.sum())
+        return max(0.0, 1 - traced / counted) if counted > 0 else 0.0
+
+    @property
     def has_calls(self) -> bool:
         """Whether single calls are known."""
         return len(self.calls) > 0

@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _line(millions: int, *options: str) -> Cost:
-    command = [str(OURS), "-m", "ioprism", "bottlenecks", str(_store(millions)), "--json"]
+    command = [str(OURS), "-m", "ioprism", "bottlenecks", str(store_of(millions)), "--json"]
     cost = measure([*command, *options])
     label = " ".join([f"{millions} M events", *options])
     row(label, f"{cost.cpu:.1f}", f"{cost.peak / 1e6:.0f}", f"{cost.cpu / millions:.2f}",
@@ -78,7 +78,7 @@ def _line(millions: int, *options: str) -> Cost:
     return cost
 
 
-def _store(millions: int) -> Path:
+def store_of(millions: int) -> Path:
     folder = BENCH / f"events-{millions}M.store"
     if not folder.is_dir():
         write_store(_trace(millions), folder)

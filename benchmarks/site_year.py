@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.site_year [SEED…]`` writes 20,000 logs a seed (``--jobs``, ``--days``; keep
 55 jobs a day, or dates become as coarse as the jobs are rare), adds them to a store, and compares
-the events with what was planted. ``--keep FOLDER`` keeps logs and stores.
+the events with what was planted. ``--keep FOLDER`` keeps logs and stores, and uses logs that are there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
 
 def _run(folder: Path, made: Centre) -> None:
     logs, store = folder / "logs", make_site(folder / "store")
-    written = write_year(logs, made)
+    written = len(list(logs.rglob("*.darshan"))) if logs.is_dir() else write_year(logs, made)
     options = SiteOptions(RANKS_PER_NODE)
     began, used = time.perf_counter(), _processor_seconds()
     added = add_logs(store, [logs], options=options)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from ioprism.engine import local, shards
+from ioprism.engine import local
 from ioprism.engine.base import View
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import NotEnoughMemoryError
@@ -19,6 +19,7 @@ from ioprism.formats.registry import read_trace
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.perspectives import main_view
 from ioprism.views.perspectives.main_view import MainView
 from tests.conftest import TEST_DATA
 
@@ -95,7 +96,7 @@ def test_a_result_that_does_not_fit_is_refused_with_what_it_needs(
 ) -> None:
     monkeypatch.setattr(local, "FEWEST_ROWS", 20)
     monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
-    monkeypatch.setattr(shards, "MADE_OF_IT", 10**6)
+    monkeypatch.setattr(main_view, "BYTES_PER_ROW", 10**9)
 
     with pytest.raises(
         NotEnoughMemoryError, match=r"GB of memory, but may use only 0.5 GB(.|\n)*--memory-limit"

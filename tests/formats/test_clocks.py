@@ -11,10 +11,14 @@ import polars as pl
 import pytest
 
 from ioprism import api
+from ioprism.engine.memory import in_memory
 from ioprism.errors import UsageError
-from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+from ioprism.formats.recorder import reader as recorder_reader
+from ioprism.formats.recorder import streams
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
+from tests.conftest import ROOT
 
 BEGIN = 1_700_000_000
 STEPS, RANKS = 8, 4
@@ -126,3 +130,57 @@ def test_steps_of_a_workflow_are_not_taken_for_a_clock(tmp_path: Path) -> None:
 
     assert last["start"].min() > 100  # type: ignore[operator]
     assert not [w for w in trace.completeness.warnings if "is moved" in w or "are moved" in w]
+
+
+def strace_of(path: Path, *, ahead: float) -> None:
+    calls = [f'7 {BEGIN + ahead}.0 openat(AT_FDCWD, "/data/x", O_RDWR) = 3 <0.001>']
+    calls += [f'7 {BEGIN + ahead + n}.5 write(3, "x", 9) = 9 <0.001>' for n in range(9)]
+    path.write_text("\n".join(calls) + "\n")
+
+
+def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: Path) -> None:
+    strace_of(tmp_path / "a.strace", ahead=0)
+    strace_of(tmp_path / "b.strace", ahead=60)
+    paths = tmp_path / "a.strace", tmp_path / "b.strace"
+    wrong = read_trace(*paths)
+    with clock_offsets({"b.strace": 60.0}):
+        right = read_trace(*paths)
+
+    assert wrong.job.runtime == pytest.approx(68.5, abs=0.1)
+    assert right.job.runtime == pytest.approx(8.5, abs=0.1)
+    assert right.job.start_time == BEGIN
+    by_rank = right.events().group_by("rank").agg(pl.col("start").min())["start"].to_list()
+    assert by_rank == pytest.approx([0.0, 0.0])
+
+
+def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> None:
+    rows = "start,end,operation,rank,host\n0,1,write,0,node1\n60,61,write,1,node2\n"
+    (tmp_path / "a.csv").write_text(rows)
+    with clock_offsets({"node2": 59.5}):
+        trace = read_trace(tmp_path / "a.csv")
+
+    assert trace.events().sort("rank")["start"].to_list() == [0.0, 0.5]
+    assert trace.job.runtime == 1.5
+
+
+def test_ranks_of_recorder_that_are_ahead_are_set_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
+    true = in_memory(read_trace(source))
+    ticks = streams.read_ticks
+
+    def ahead(layout: Any, rank: int) -> Any:
+        found = ticks(layout, rank).copy()
+        if rank >= 2:
+            found[:1] += round(60 / layout.resolution)
+        return found
+
+    for module in (streams, recorder_reader):
+        monkeypatch.setattr(module, "read_ticks", ahead)
+    trace = read_trace(source)
+    (warning,) = [w for w in trace.completeness.warnings if "clock" in w]
+
+    assert "rank2, rank3" in warning
+    assert "s ahead of that of rank0" in warning
+    assert moved_by(trace, true) < 0.05
+    with clock_offsets({"rank2": 60.0, "rank3": 60.0}):
+        assert moved_by(read_trace(source), true) < 0.05

@@ -45,7 +45,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Treat every trace as a separate job."),
         click.option("--clock-offsets", metavar="FILE", expose_value=False,
                      type=click.Path(path_type=Path), callback=_set_clocks,
-                     help="One line per host: its name and how many seconds its clock is ahead."),
+                     help="Lines of a host, rank or file, and the seconds its clock is ahead."),
     ]  # fmt: skip
     for declare in reversed(declared):
         command = declare(command)
@@ -64,7 +64,7 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
     """Let the traces that the command reads be moved by what the file says."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
 
     context.with_resource(clock_offsets(read_clock_offsets(path)))
 

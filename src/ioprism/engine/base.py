@@ -45,6 +45,10 @@ class ShardedView(View, Protocol):
 
     shard_by: ClassVar[tuple[str, ...]]
 
+    def memory(self, summary: pl.DataFrame) -> int:
+        """Bytes that a result of this size needs, with all that analyses make of it."""
+        ...
+
 
 @runtime_checkable
 class ContinuedPartition(Protocol):

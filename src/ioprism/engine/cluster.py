@@ -15,6 +15,8 @@ from ioprism.text import printable
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
 PATIENCE = 30  # seconds to wait for a scheduler
+# Workers of one command need neither a profile of themselves nor pages about it.
+LEAN = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
 QUEUE_MEMORY = 4 * 10**9  # bytes of a queued worker, unless a limit is given
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx)://)?(?:[^/:\s\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 
@@ -60,7 +62,13 @@ def connected(settings: ClusterSettings) -> Iterator[Any]:
             target = stack.enter_context(closing(_started(settings, distributed)))
             _submit(target, settings, distributed)
         try:
-            client = distributed.Client(target, timeout=PATIENCE, set_as_default=False)
+            client = distributed.Client(
+                target,
+                timeout=PATIENCE,
+                set_as_default=False,
+                # Results need not pass through a scheduler that is this process.
+                direct_to_workers=settings.address is None and settings.cluster == "local",
+            )
         except (OSError, TimeoutError, ValueError) as error:
             raise AnalysisError(
                 f"the Dask scheduler at {target} does not answer ({error}).\n"
@@ -121,8 +129,8 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
         n_workers=settings.workers,
         threads_per_worker=1,
         memory_limit=limit if limit is not None else "auto",
-        dashboard_address=":0",
-        env={"POLARS_MAX_THREADS": str(threads)},
+        dashboard_address=None,
+        env={"POLARS_MAX_THREADS": str(threads), **LEAN},
     )
 
 

@@ -18,6 +18,7 @@ import polars as pl
 
 from ioprism.engine.base import ContinuedPartition, View
 from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connected, death_of_workers
+from ioprism.engine.room import check_room, needed_by_all, pairs
 from ioprism.engine.shards import SHARDS
 from ioprism.engine.tasks import (
     Found,
@@ -31,6 +32,7 @@ from ioprism.engine.tasks import (
     on_prepared,
     partial_tables,
     prepared_of,
+    sample_of,
     shard_of,
 )
 from ioprism.errors import AnalysisError, IoprismError
@@ -95,6 +97,7 @@ class _Graph:
     progress: Progress | None
 
     def run(self, trace: Trace) -> Part:
+        self._check_beforehand(trace.partitions)
         with warnings.catch_warnings():
             # Events in memory travel with their task: only so can a lost one be done again.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -104,6 +107,15 @@ class _Graph:
         whole = self.result(self._tree(parts))
         done = [self.result(shard) for shard in shards]
         return self.views.assembled(whole, done)
+
+    def _check_beforehand(self, partitions: Sequence[Partition]) -> None:
+        """Refuse what this process, which gets the results, cannot hold within the limit."""
+        if self.memory_limit is None or not self.views.sharded:
+            return
+        tasks = [self._submit(sample_of, self.views, pair) for pair in pairs(partitions)]
+        samples = [self.result(task) for task in tasks]
+        if samples:
+            check_room(needed_by_all(samples, len(partitions)), self.memory_limit)
 
     def _submit(self, work: Any, *given: Any) -> Any:  # noqa: ANN401
         return self.client.submit(work, *given, retries=RETRIES, pure=False)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ioprism.engine.base import View
+from ioprism.engine.base import ShardedView, View
+from ioprism.engine.room import check_room, needed_by_all, pairs, sample
 from ioprism.engine.shards import Held
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
@@ -28,7 +29,13 @@ class LocalEngine:
     memory_limit: int | None = None  # bytes to plan with; None: batches as the reader gives them
 
     def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
-        """Compute all views in one pass over the events, in the order given."""
+        """Compute all views in one pass over the events, in the order given.
+
+        Raises:
+            NotEnoughMemoryError: the result needs more than the limit; before the pass, if a
+                sample shows it.
+        """
+        self._check_beforehand(trace, views)
         empty = EVENTS.empty().lazy()
         partials = pl.collect_all([view.partial(empty) for view in views])
         held = self.held(views, partials)
@@ -40,6 +47,13 @@ class LocalEngine:
             if self.progress is not None:
                 self.progress(number)
         return tuple(tables.finished(self.memory_limit) for tables in held)
+
+    def _check_beforehand(self, trace: Trace, views: Sequence[View]) -> None:
+        if self.memory_limit is None or not any(isinstance(view, ShardedView) for view in views):
+            return
+        samples = [sample(views, pair) for pair in pairs(trace.partitions)]
+        if samples:
+            check_room(needed_by_all(samples, len(trace.partitions)), self.memory_limit)
 
     def held(self, views: Sequence[View], first: Sequence[pl.DataFrame]) -> list[Held]:
         """Return where the summaries of views are gathered, each with a first one."""

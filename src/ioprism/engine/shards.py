@@ -12,31 +12,15 @@ from weakref import finalize
 import polars as pl
 
 from ioprism.engine.base import ShardedView, View, finished
-from ioprism.errors import NotEnoughMemoryError
+from ioprism.engine.room import check_room
 
 SHARDS = 16
-PROGRAM = 200 * 10**6  # bytes of the process before it has read anything
-# What analyses need, in sizes of the table: estimated from one job of 20 M events (6.9 GB).
-MADE_OF_IT = 6
-LEEWAY = 1.2  # by which a limit may be exceeded
 
 
 def sharded(table: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:
     """Cut a table so that rows of equal keys are in the same shard; each keeps its order."""
     number = table.select(pl.struct(by).hash(seed=0) % SHARDS).to_series()
     return [table.filter(number == shard) for shard in range(SHARDS)]
-
-
-def check_room(done: Sequence[pl.DataFrame], memory_limit: int | None) -> None:
-    """Refuse as soon as the first shards of a result show that all of it is too large.
-
-    Raises:
-        NotEnoughMemoryError: the limit has no room for it and what is made of it.
-    """
-    size = sum(table.estimated_size() for table in done) * SHARDS // max(1, len(done))
-    needed = PROGRAM + size * MADE_OF_IT
-    if memory_limit is not None and needed > LEEWAY * memory_limit:
-        raise NotEnoughMemoryError(needed=int(needed), allowed=memory_limit)
 
 
 @dataclass(slots=True)
@@ -84,13 +68,16 @@ class Held:
         Raises:
             NotEnoughMemoryError: the limit has no room for it and what is made of it.
         """
-        if self._disk is None:
+        if self._disk is None or not isinstance(self.view, ShardedView):
             return finished(self.view, pl.concat(self.tables).lazy()).collect()
         self._spill(self._disk)
         done: list[pl.DataFrame] = []
+        needed = 0
         for shard in self._disk.shards():
             done.append(finished(self.view, shard.lazy()).collect())
-            check_room(done, memory_limit)
+            needed += self.view.memory(done[-1])
+            # The first shards show already whether all of them will fit.
+            check_room(needed * SHARDS // len(done), memory_limit)
         return pl.concat(done)
 
     def _spill(self, disk: _Disk) -> None:

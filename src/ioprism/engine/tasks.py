@@ -17,6 +17,7 @@ from ioprism.engine.base import (
     finished,
 )
 from ioprism.engine.local import LocalEngine
+from ioprism.engine.room import Sample, sample
 from ioprism.engine.shards import Held
 from ioprism.errors import IoprismError
 from ioprism.model.schema import EVENTS
@@ -34,6 +35,11 @@ class Part:
     tables: Tables
     warnings: tuple[str, ...] = ()
     shards: tuple[Tables, ...] = ()  # of the views that are joined in shards
+
+    def __sizeof__(self) -> int:
+        """Tell Dask what it would move: it would take this for a few bytes, and move it about."""
+        tables = [table for some in (self.tables, *self.shards) for table in some]
+        return int(sum(table.estimated_size() for table in tables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +122,12 @@ def on_prepared(
 ) -> Any:  # noqa: ANN401
     """Apply a function to a partition that is told what the ones before it have done."""
     return work(number, _Told(prepared, earlier))
+
+
+@expected_failures_returned
+def sample_of(views: Views, pair: tuple[Partition, Partition]) -> Sample:
+    """Summarise two neighbouring partitions, to know what all will need."""
+    return sample(views.every, pair)
 
 
 def partial_tables(

@@ -7,19 +7,18 @@ file alike open it together; how far apart they seem to do so is how far apart t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from ioprism.errors import UsageError
+from ioprism.formats.clock_offsets import said_offsets
 from ioprism.model.trace import Partition, Trace, Warn
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
 LEAST = 0.5  # seconds; nodes are not told to differ by less
+MOST_NAMED = 3  # clocks in a message
 FEWEST_OPENS = 3  # files that have to agree; a barrier shows more than an open does
 SCATTER = 0.25  # seconds by which what should coincide may differ among itself
 _TOGETHER = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_File_open",
@@ -27,80 +26,84 @@ _TOGETHER = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "M
              "MPI_File_read_at_all", "MPI_Init", "MPI_Finalize")  # fmt: skip
 
 Spans = Mapping[str, tuple[float, float]]
-_said: ContextVar[Mapping[str, float] | None] = ContextVar("clock_offsets", default=None)
 
 
-@contextmanager
-def clock_offsets(offsets: Mapping[str, float] | None) -> Iterator[None]:
-    """Say by how many seconds the clocks of hosts are ahead, for traces read meanwhile."""
-    token = _said.set(offsets)
-    try:
-        yield
-    finally:
-        _said.reset(token)
+def moved_as_said(trace: Trace) -> Trace:
+    """Return the trace moved by what the user says of hosts, of ranks, or of its file."""
+    said = said_offsets()
+    if not said or not trace.partitions:
+        return trace
+    names = [pl.col("host"), pl.format("rank{}", "rank"), pl.lit(trace.paths[0].name)]
+    known = pl.coalesce(
+        name.replace_strict(said, default=None, return_dtype=pl.Float64) for name in names
+    )
+    ahead = trace.processes.select("process", ahead=known.fill_null(0.0))
+    if not (ahead["ahead"] != 0).any():
+        return trace
+    seen = [
+        batch.group_by("process").agg(pl.col("start").min(), pl.col("end").max()).collect()
+        for batch in trace.batches()
+    ]
+    wrong = pl.col("ahead").fill_null(0.0)
+    times = (
+        pl.concat(seen)
+        .join(ahead, on="process", how="left")
+        .select(first=(pl.col("start") - wrong).min(), last=(pl.col("end") - wrong).max())
+    )
+    return trace if times["first"].item() is None else _shifted(trace, ahead, *times.row(0))
 
 
-def read_clock_offsets(path: Path) -> dict[str, float]:
-    """Read lines of a host and the seconds its clock is ahead.
-
-    Raises:
-        UsageError: the file cannot be read, or has a line of another kind.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: the clock offsets cannot be read ({error}).") from error
-    found = {}
-    for number, line in enumerate(lines, start=1):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words:
-            continue
-        try:
-            host, ahead = words
-            found[host] = float(ahead)
-        except ValueError:
-            raise UsageError(
-                f"{path}, line {number}: this is not a host and a number of seconds: {line!r}.\n"
-                "Hint: write lines such as `node2 60.0`."
-            ) from None
-    return found
-
-
-def aligned(trace: Trace, spans: Spans) -> Trace:
+def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> Trace:
     """Return the trace on one clock; it is looked through only if there is reason to.
 
     Args:
-        trace: its processes know their hosts.
-        spans: first and last time of every host, in seconds since the job's start.
+        trace: its processes know their hosts, unless `clocks` is given.
+        spans: first and last time by every clock, in seconds since the job's start.
+        clocks: `process` and the name of its clock, `clock`; None: that of its host.
     """
-    said = _said.get()
+    said = said_offsets()
+    clocks = trace.processes.select("process", clock="host") if clocks is None else clocks
     if said is not None:
-        unknown = sorted(set(said) - set(trace.processes["host"].drop_nulls()))
+        unknown = sorted(set(said) - set(clocks["clock"].drop_nulls()))
         if unknown:
             trace.completeness.warn(
                 f"no process runs on {', '.join(unknown)}; that clock offset is unused"
             )
-        return _moved(trace, said, spans)
+        return _moved(trace, said, spans, clocks)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:
         return trace
-    seen = _Seen.of(trace, spans)
-    ahead = {}
-    for host in seen.hosts[1:]:
-        found = seen.ahead_by(host)
-        if found is not None and abs(found.seconds) >= LEAST:
-            ahead[host] = found.seconds
-            trace.completeness.warn(
-                f"the clock of {host} is {abs(found.seconds):.3f} s "
-                f"{'ahead of' if found.seconds > 0 else 'behind'} that of {seen.hosts[0]}, as "
-                f"{found.count} {found.what} show; its times are corrected"
-            )
-        elif found is None and seen.apart(host):
-            trace.completeness.warn(
-                f"the clocks of {seen.hosts[0]} and {host} may differ: their calls never overlap, "
-                "though they use the same files; correct them with --clock-offsets"
-            )
-    return _moved(trace, ahead, spans) if ahead else trace
+    seen = _Seen.of(trace, spans, clocks)
+    found = {name: seen.ahead_by(name) for name in seen.clocks[1:]}
+    ahead = {n: one for n, one in found.items() if one is not None and abs(one.seconds) >= LEAST}
+    apart = [name for name, one in found.items() if one is None and seen.apart(name)]
+    _warn(trace, seen.clocks[0], ahead, apart)
+    offsets = {name: one.seconds for name, one in ahead.items()}
+    return _moved(trace, offsets, spans, clocks) if ahead else trace
+
+
+def _warn(trace: Trace, first: str, ahead: Mapping[str, Ahead], apart: Sequence[str]) -> None:
+    """Say what was found; clocks that differ alike, as those of one node's ranks, go together."""
+    alike: dict[int, list[str]] = {}
+    for name, one in ahead.items():
+        alike.setdefault(round(one.seconds / LEAST), []).append(name)
+    for names in alike.values():
+        one = ahead[names[0]]
+        trace.completeness.warn(
+            f"the clock of {_listed(names)} is {abs(one.seconds):.3f} s "
+            f"{'ahead of' if one.seconds > 0 else 'behind'} that of {first}, as "
+            f"{one.count} {one.what} show; its times are corrected"
+        )
+    if apart:
+        trace.completeness.warn(
+            f"the clocks of {first} and {_listed(apart)} may differ: their calls never overlap, "
+            "though they use the same files; correct them with --clock-offsets"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +119,15 @@ class Ahead:
 class _Seen:
     """What the calls say about the clocks."""
 
-    hosts: tuple[str, ...]  # the first one's clock counts
-    together: pl.DataFrame  # host, key, time: of calls that all processes leave together
-    opened: pl.DataFrame  # host, key, time: of files that processes use alike
+    clocks: tuple[str, ...]  # the first one counts
+    together: pl.DataFrame  # clock, key, time: of calls that all processes leave together
+    opened: pl.DataFrame  # clock, key, time: of files that processes use alike
     spans: Spans
 
     @classmethod
-    def of(cls, trace: Trace, spans: Spans) -> _Seen:
-        who = trace.processes.select("process", "host", "application").drop_nulls("host")
+    def of(cls, trace: Trace, spans: Spans, clocks: pl.DataFrame) -> _Seen:
+        programs = trace.processes.select("process", "application")
+        who = clocks.join(programs, on="process").drop_nulls("clock")
         parts = [_noted(batch) for batch in trace.batches()]
         calls, files = (pl.concat(tables) for tables in zip(*parts, strict=True))
         calls = calls.sort("process", "function", "end").join(who, on="process")
@@ -138,14 +142,14 @@ class _Seen:
                           "writes")
         )  # fmt: skip
         return cls(
-            tuple(who.sort("process")["host"].unique(maintain_order=True)),
-            calls.group_by("host", "key").agg(time=pl.col("end").median()),
-            files.group_by("host", "key").agg(time=pl.col("opened").median()),
+            tuple(name for name in dict.fromkeys(who.sort("process")["clock"]) if name in spans),
+            calls.group_by("clock", "key").agg(time=pl.col("end").median()),
+            files.group_by("clock", "key").agg(time=pl.col("opened").median()),
             spans,
         )
 
     def ahead_by(self, host: str) -> Ahead | None:
-        """How far a host's clock is ahead of the first one's; None if nothing shows it."""
+        """How far a clock is ahead of the first one's; None if nothing shows it."""
         by_calls = self._agreed(self.together, host, "collective calls", fewest=1)
         if by_calls is not None:
             return by_calls
@@ -153,12 +157,12 @@ class _Seen:
         if by_files is None:
             return None
         # Nodes of one job begin together, too; a later step of a workflow does not.
-        begun = self.spans[host][0] - self.spans[self.hosts[0]][0]
+        begun = self.spans[host][0] - self.spans[self.clocks[0]][0]
         as_far = abs(begun - by_files.seconds) <= max(SUSPICIOUS, 0.1 * abs(begun))
         return by_files if as_far else None
 
     def _agreed(self, times: pl.DataFrame, host: str, what: str, *, fewest: int) -> Ahead | None:
-        one, other = (times.filter(pl.col("host") == name) for name in (self.hosts[0], host))
+        one, other = (times.filter(pl.col("clock") == name) for name in (self.clocks[0], host))
         both = one.join(other, on="key", suffix="_other")
         apart = both["time_other"] - both["time"]
         middle = apart.median()
@@ -169,9 +173,11 @@ class _Seen:
         return Ahead(middle, len(apart), what) if agrees else None
 
     def apart(self, host: str) -> bool:
-        """Whether a host's calls never overlap those of the first one, though they share files."""
-        (begin, end), (start, stop) = self.spans[self.hosts[0]], self.spans[host]
-        one, other = (self.opened.filter(pl.col("host") == n)["key"] for n in (self.hosts[0], host))
+        """Whether its calls never overlap those of the first one, though they share files."""
+        (begin, end), (start, stop) = self.spans[self.clocks[0]], self.spans[host]
+        one, other = (
+            self.opened.filter(pl.col("clock") == n)["key"] for n in (self.clocks[0], host)
+        )
         return (start > end or begin > stop) and one.is_in(other.implode()).any()
 
 
@@ -202,25 +208,72 @@ class ClockedPartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield the inner batches, each process's times moved by what its clock is ahead."""
-        for batch in self.inner.batches(warn):
-            ahead = pl.col("ahead").fill_null(0.0)
-            yield (
-                batch.join(self.moved.lazy(), on="process", how="left", maintain_order="left")
-                .with_columns(start=pl.col("start") - ahead, end=pl.col("end") - ahead)
-                .drop("ahead")
-            )
+        return _set(self.inner.batches(warn), self.moved)
 
 
-def _moved(trace: Trace, ahead: Mapping[str, float], spans: Spans) -> Trace:
-    """Move the times of hosts whose clocks are ahead; the job begins with its first call."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ClockedRange(ClockedPartition):
+    """The same for a part of a file for which the parts before it matter."""
+
+    inner: Any
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions in front of it belong to the same file."""
+        return int(self.inner.continues)
+
+    def prepared(self) -> ClockedPrepared:
+        """Read it as far as that is possible alone."""
+        return ClockedPrepared(self.inner.prepared(), self.moved)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClockedPrepared:
+    """A part that was read alone, and whose times are still to be moved."""
+
+    inner: Any
+    moved: pl.DataFrame
+
+    @property
+    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
+        """What later parts have to know of this one."""
+        return self.inner.moves
+
+    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+        """Yield events, given the moves of the parts before this one."""
+        return _set(self.inner.continued(earlier, warn), self.moved)
+
+
+def _set(batches: Iterator[pl.LazyFrame], moved: pl.DataFrame) -> Iterator[pl.LazyFrame]:
+    for batch in batches:
+        ahead = pl.col("ahead").fill_null(0.0)
+        yield (
+            batch.join(moved.lazy(), on="process", how="left", maintain_order="left")
+            .with_columns(start=pl.col("start") - ahead, end=pl.col("end") - ahead)
+            .drop("ahead")
+        )
+
+
+def _clocked(partition: Partition, moved: pl.DataFrame) -> ClockedPartition:
+    kind = ClockedRange if hasattr(partition, "prepared") else ClockedPartition
+    return kind(partition, moved)
+
+
+def _moved(trace: Trace, ahead: Mapping[str, float], spans: Spans, clocks: pl.DataFrame) -> Trace:
+    """Move the times by clocks that are ahead; the job begins with its first call."""
     first = min(begin - ahead.get(host, 0.0) for host, (begin, _) in spans.items())
     last = max(end - ahead.get(host, 0.0) for host, (_, end) in spans.items())
+    by_clock = pl.col("clock").replace_strict(ahead, default=0.0, return_dtype=pl.Float64)
+    return _shifted(trace, clocks.select("process", ahead=by_clock), first, last)
+
+
+def _shifted(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Trace:
+    """Move each process's times by what it is ahead, and the job to its first call."""
     begun = trace.job.start_time
-    on_host = pl.col("host").replace_strict(ahead, default=0.0, return_dtype=pl.Float64)
-    table = trace.processes.select("process", ahead=on_host + first)
+    table = ahead.with_columns(pl.col("ahead") + first)
     return replace(
         trace,
-        partitions=tuple(ClockedPartition(one, table) for one in trace.partitions),
+        partitions=tuple(_clocked(one, table) for one in trace.partitions),
         job=replace(
             trace.job,
             start_time=None if begun is None else begun + first,

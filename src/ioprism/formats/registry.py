@@ -17,6 +17,7 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
+from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
@@ -28,6 +29,7 @@ OWN_STORE = "store"  # its events have passed the gate when they were written
 Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
 GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
+SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
 # These write a file for each process of a run.
 PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
@@ -194,7 +196,13 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
 
 def _read(reader: Reader, source: Path) -> Trace:
     trace = reader.read(source)
-    return trace if reader.name == OWN_STORE else gated(trace)
+    if reader.name != OWN_STORE:
+        trace = gated(trace)
+    if said_offsets() is None or reader.name in SETS_CLOCKS:
+        return trace
+    from ioprism.formats.clocks import moved_as_said
+
+    return moved_as_said(trace)
 
 
 def _read_folder(folder: Path) -> list[Trace]:

@@ -35,6 +35,11 @@ def each(look: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     return _mapper.get()(look, items)
 
 
+def on_workers() -> bool:
+    """Whether something else than threads of this process does it."""
+    return _mapper.get() is not _in_threads
+
+
 @contextmanager
 def surveyed_by(mapper: Mapper) -> Iterator[None]:
     """Let something else than threads of this process do it."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.analyses.slowest_rank import SlowestRank
-from ioprism.model.finding import Finding
-from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal.diagnose import answer, held_up_line
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
+    from ioprism.analyses.characterise import Characteristics
+    from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.slowest_rank import SlowestRank
+    from ioprism.model.finding import Finding
+    from ioprism.pipeline.document import Document
 
 NEXT_TO_NOTHING = 0.0005  # of the run time
 

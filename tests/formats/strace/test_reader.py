@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import read_trace
+from ioprism.formats.strace import ranges
 from ioprism.formats.strace.reader import StraceReader
 from ioprism.model.trace import Trace
 from tests.conftest import ROOT
@@ -146,3 +148,30 @@ def test_sockets_and_events_are_no_files(tmp_path: Path) -> None:
 
     assert moves(trace) == [("/data/a", 0, 10)]
     assert trace.files["path"].to_list() == ["/data/a"]
+
+
+def test_ranges_of_a_file_are_read_apart_and_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ['7 1700000000.0 openat(AT_FDCWD, "/data/in", O_RDONLY) = 3 <0.001>']
+    lines += [f'7 17000000{n:02}.5 read(3, "x"..., 100) = 100 <0.001>' for n in range(1, 40)]
+    lines += ["7 1700000041.0 clone(child_stack=NULL, flags=SIGCHLD) = 8 <0.001>"]
+    lines += ["8 1700000042.0 read(3,  <unfinished ...>", "8 1700000043.0 nonsense"]
+    lines += [f'7 17000000{n:02}.5 write(4, "y"..., 10) = 10 <0.001>' for n in range(44, 80)]
+    lines += ['8 1700000090.0 <... read resumed>"x"..., 50) = 50 <48.0>']
+    lines += ["7 1700000091.0 read(3,  <unfinished ...>"]
+    path = tmp_path / "a.strace"
+    path.write_text("\n".join(lines) + "\n")
+    whole = read_trace(path)
+    events = whole.events()
+    monkeypatch.setattr(ranges, "RANGE", 500)
+    cut = pickle.loads(pickle.dumps(read_trace(path).partitions))
+    alone = [pl.concat([b.collect() for b in part.batches(print)]) for part in reversed(cut)]
+
+    assert len(cut) > 5
+    assert pl.concat(reversed(alone)).equals(events)
+    assert events.filter(pl.col("process") == 1)["offset"].to_list() == [39 * 100]
+    again = read_trace(path)
+    again.events()
+    assert again.completeness.warnings == whole.completeness.warnings
+    assert len(whole.completeness.warnings) == 2

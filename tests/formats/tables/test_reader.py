@@ -9,6 +9,7 @@ import pytest
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import read_trace
+from ioprism.formats.tables import reader
 from ioprism.formats.tables.export import write_events
 from tests.conftest import ROOT
 
@@ -114,3 +115,19 @@ def test_times_since_1970_begin_at_zero(tmp_path: Path) -> None:
 
     assert trace.events()["start"].to_list() == [0.0, 2.0]
     assert trace.job.ranks == 2
+
+
+def test_parquet_is_read_in_parts_by_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 1000
+    table = pl.select(start=pl.int_range(count) / 10).with_columns(
+        end=pl.col("start") + 0.05, operation=pl.lit("write"), bytes=pl.int_range(count)
+    )
+    path = tmp_path / "a.parquet"
+    table.write_parquet(path, row_group_size=100)
+    whole = read_trace(path).events()
+    monkeypatch.setattr(reader, "ROWS_PER_PARTITION", 300)
+    cut = read_trace(path)
+
+    assert len(cut.partitions) == 4
+    assert cut.events().equals(whole)
+    assert whole["bytes"].to_list() == list(range(count))

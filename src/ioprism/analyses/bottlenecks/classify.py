@@ -21,6 +21,7 @@ import polars as pl
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS, rated
 from ioprism.views.perspectives.records import (
+    PER_SECOND,
     Rows,
     all_fields,
     longest_functions,
@@ -70,9 +71,9 @@ def classified(rows: Rows, settings: Settings) -> Iterator[ViewRecords]:
 
 def io_time(rows: Rows, settings: Settings) -> float:
     """Seconds of I/O: of the slowest process, or of all, as the settings say."""
-    per_process = rows.main.group_by("process").agg(pl.col("seconds").sum())["seconds"]
+    per_process = rows.main.group_by("process").agg(pl.col("nanoseconds").sum())["nanoseconds"]
     total = per_process.max() if settings.across == "max" else per_process.sum()
-    return float(total or 0.0)  # type: ignore[arg-type]
+    return float(total or 0) / PER_SECOND  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

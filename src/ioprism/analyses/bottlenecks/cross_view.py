@@ -13,7 +13,7 @@ from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
 from ioprism.analyses.bottlenecks.same_calls import Merged, candidates, merged
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS, angle, labelled
-from ioprism.views.perspectives.records import Rows
+from ioprism.views.perspectives.records import PER_SECOND, Rows
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
 EDGE = 0.02  # of the unexplained seconds on each side that a time window leaves out
@@ -48,7 +48,9 @@ def _row(
     codes = {f"{view}_code": [one.codes[view]] for view in by}
     keys = pl.DataFrame(codes, schema={name: rows.coded[name].dtype for name in codes})
     fields = Walk(rows, settings, known.io_time).fields(keys, by, rows.cells, ())
-    whole = rows.main.select(pl.col("seconds", "count", "bytes").sum()).row(0)
+    whole = rows.main.select(
+        pl.col("nanoseconds").sum() / PER_SECOND, pl.col("count", "bytes").sum()
+    ).row(0)
     shares = [_share(fields[name].item(), of) for name, of in zip(
         ("time", "count", "size"), whole, strict=True
     )]  # fmt: skip
@@ -96,13 +98,13 @@ def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None
     """From when to when nearly all of its unexplained seconds are."""
     codes = list(one.records)
     rows = known.table.filter(pl.col(f"{one.lead.view}_code").is_in(codes)).drop_nulls("time")
-    sums = rows.group_by("time").agg(pl.col("unexplained").clip(lower_bound=0.0).sum()).sort("time")
-    whole = float(sums["unexplained"].sum())
+    sums = rows.group_by("time").agg(pl.col("weight").sum()).sort("time")
+    whole = float(sums["weight"].sum())
     if not whole:
         return None, None
-    reached = pl.col("unexplained").cum_sum()
+    reached = pl.col("weight").cum_sum()
     inside = sums.filter(
-        (reached > EDGE * whole) & (reached - pl.col("unexplained") < (1 - EDGE) * whole)
+        (reached > EDGE * whole) & (reached - pl.col("weight") < (1 - EDGE) * whole)
     )["time"]
     bucket, origin = settings.bucket, settings.origin
     return inside[0] * bucket + origin, (inside[-1] + 1) * bucket + origin

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import OPERATIONS
-from ioprism.views.calls.call_class import SLOTS, WRITE
-from ioprism.views.perspectives.records import Rows
+from ioprism.views.calls.call_class import READ, SLOTS, WRITE
+from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 
 FACTOR = 1.5  # over what peers take: less is chance
 OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
@@ -30,9 +30,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """Rows of the main view with the seconds that their data do not explain."""
+    """What processes did to files in each time bucket, with the time data do not explain."""
 
-    table: pl.DataFrame  # codes of the views, process, time, count, bytes, seconds, unexplained
+    # codes of the views, process, time, count, bytes, and in nanoseconds: nanoseconds,
+    # unexplained, weight (unexplained where calls are slower than their data, and no less)
+    table: pl.DataFrame
     across: str  # max or sum: processes of one time bucket
     io_time: float  # seconds of the run in which processes are in I/O calls, joined alike
     nameless: Mapping[str, tuple[int, ...]]  # by view: code of what the trace does not place
@@ -56,28 +58,25 @@ class Costs:
 
 
 def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
-    """Compute what each row costs beyond its data.
+    """Compute what each row costs beyond its data, added up by process, file and time.
 
     Args:
         rows: rows of the main view.
         across: how processes of one time bucket are joined.
         ranks: of the job; rows without a process are sums over all of them.
     """
-    operation = pl.col("class") // SLOTS % len(OPERATIONS)
-    codes = [rows.perspectives[name].codes.alias(f"{name}_code") for name in rows.views]
-    shared = pl.when(pl.col("process").is_null()).then(1 / max(1, ranks)).otherwise(1.0)
-    known = rows.main.select(
-        "process", "time", "count", "bytes",
-        seconds=pl.col("seconds") * (shared if across == "max" else 1.0),
-        kind=pl.when(operation <= WRITE).then(operation),
-        whole=pl.col("seconds"),
-    ).with_columns(codes)  # fmt: skip
-    rates = _typical_rates(known)
-    per_byte = pl.col("kind").replace_strict(rates, default=0.0, return_dtype=pl.Float64)
-    scale = pl.when(pl.col("whole") > 0).then(pl.col("seconds") / pl.col("whole")).otherwise(1.0)
-    table = known.with_columns(
-        unexplained=pl.col("seconds") - pl.col("bytes") * per_byte * scale
-    ).drop("kind", "whole")
+    rates = {kind: _typical_rate(rows.main, kind) for kind in (READ, WRITE)}
+    per_byte = _kind().replace_strict(_paces(rates), default=0.0, return_dtype=pl.Float64)
+    unexplained = pl.col("nanoseconds") - whole_number(pl.col("bytes") * per_byte)
+    cells = rows.gathered(
+        pl.col("count", "bytes", "nanoseconds").sum(),
+        unexplained=unexplained.sum(),
+        weight=unexplained.clip(lower_bound=0).sum(),
+    )
+    part = 1 / max(1, ranks) if across == "max" else 1.0
+    nobody = pl.col("process").is_null()
+    times = pl.col("nanoseconds", "unexplained", "weight")
+    table = cells.with_columns(pl.when(nobody).then(whole_number(times * part)).otherwise(times))
     nameless = {
         name: tuple(rows.perspectives[name].values.is_null().arg_true().to_list())
         for name in rows.views
@@ -85,40 +84,53 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
     return Costs(table, across, float(joined(table, (), across)["seconds"].item()), nameless)
 
 
-def _typical_rates(rows: pl.DataFrame) -> dict[int, float]:
-    """Seconds per byte of reads and of writes, at the rate of the median byte.
+def _kind() -> pl.Expr:
+    """The operation of calls that move data; null for others."""
+    operation = pl.col("class") // SLOTS % len(OPERATIONS)
+    return pl.when(operation <= WRITE).then(operation)
+
+
+def _typical_rate(rows: pl.DataFrame, kind: int) -> tuple[float, int] | None:
+    """Nanoseconds per byte of reads or of writes, at the rate of the median byte; all bytes."""
+    data = rows.lazy().filter(_kind() == kind, pl.col("bytes") > 0, pl.col("nanoseconds") > 0)
+    pace = pl.col("nanoseconds") / pl.col("bytes")
+    paced = data.select("bytes", pace=pace).sort("pace").collect()
+    half = pl.col("bytes").cum_sum() * 2 >= pl.col("bytes").sum()
+    found = paced.select(pl.col("pace").filter(half).first(), pl.col("bytes").sum()).row(0)
+    return None if found[0] is None else found
+
+
+def _paces(rates: Mapping[int, tuple[float, int] | None]) -> dict[int, float]:
+    """The pace of each direction.
 
     A direction that moves next to nothing sets no pace of its own: the few bytes of many small
     reads would otherwise explain themselves.
     """
-    data = rows.filter((pl.col("bytes") > 0) & (pl.col("whole") > 0)).drop_nulls("kind")
-    paced = data.select("kind", "bytes", pace=pl.col("whole") / pl.col("bytes")).sort("pace")
-    half = pl.col("bytes").cum_sum() * 2 >= pl.col("bytes").sum()
-    found = paced.group_by("kind").agg(pl.col("pace").filter(half).first(), pl.col("bytes").sum())
-    paces = {kind: pace for kind, pace, _ in found.iter_rows()}
-    whole = float(found["bytes"].sum())
-    for kind, pace, size in found.iter_rows():
-        if size < OWN_PACE * whole:
-            others = [other for name, other in paces.items() if name != kind]
-            paces[kind] = min(pace, SLACK * min(others, default=pace))
+    known = {kind: rate for kind, rate in rates.items() if rate is not None}
+    everything = sum(size for _, size in known.values())
+    paces = {}
+    for kind, (pace, size) in known.items():
+        others = [other for name, (other, _) in known.items() if name != kind]
+        little = size < OWN_PACE * everything
+        paces[kind] = min(pace, SLACK * min(others, default=pace)) if little else pace
     return paces
 
 
 def joined(rows: pl.DataFrame, by: tuple[str, ...], across: str) -> pl.DataFrame:
-    """Join processes within each time bucket, and add up the buckets."""
-    sums = pl.col("seconds", "unexplained", "count", "bytes").sum()
-    most = pl.col("seconds", "unexplained")
+    """Join processes within each time bucket, and add up the buckets; in seconds."""
+    sums = pl.col("nanoseconds", "unexplained", "count", "bytes").sum()
+    most = pl.col("nanoseconds", "unexplained")
     per_process = rows.lazy().group_by(*by, "time", "process").agg(sums)
     per_time = per_process.group_by(*by, "time").agg(
-        (most.max() if across == "max" else most.sum()).clip(lower_bound=0.0),
+        (most.max() if across == "max" else most.sum()).clip(lower_bound=0),
         pl.col("count", "bytes").sum(),
-        all_seconds=pl.col("seconds").sum(),
+        all_seconds=pl.col("nanoseconds").sum(),
         all_unexplained=pl.col("unexplained").sum(),
     )
     every = (sums, pl.col("all_seconds", "all_unexplained").sum())
-    if not by:
-        return per_time.select(*every).collect()
-    return per_time.group_by(by).agg(*every).sort(by).collect()
+    whole = per_time.group_by(by).agg(*every).sort(by) if by else per_time.select(*every)
+    times = pl.col("nanoseconds", "unexplained", "all_seconds", "all_unexplained") / PER_SECOND
+    return whole.with_columns(times).rename({"nanoseconds": "seconds"}).collect()
 
 
 def above_peers(records: pl.DataFrame) -> pl.DataFrame:

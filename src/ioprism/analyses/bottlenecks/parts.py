@@ -12,6 +12,7 @@ from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.views.calls.longest_calls import LongestCalls
 from ioprism.views.perspectives.codes import perspective
+from ioprism.views.perspectives.records import PER_SECOND
 
 PARTS = ("file", "process", "time", "function", "size")
 MOST = 10  # parts of each perspective, and calls
@@ -38,7 +39,7 @@ def _part(name: str, rows: pl.DataFrame, trace: Trace, settings: Settings) -> pl
         rows.with_columns(code=seen.codes)
         .group_by("code")
         .agg(
-            time=pl.col("seconds").sum(),
+            time=pl.col("nanoseconds").sum() / PER_SECOND,
             operations=pl.col("count").sum().round(9),
             bytes=pl.col("bytes").sum(),
         )

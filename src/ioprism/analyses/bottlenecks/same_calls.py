@@ -16,6 +16,7 @@ INSIDE = 0.7  # of its unexplained seconds: a record is part of another
 WORTH_TELLING = 0.5  # of the whole's seconds: a part is told by itself
 DOMINANT = 0.8  # of a record's unexplained seconds: where they happen
 ALIKE = 0.67  # of the costliest: records of one view are folded
+WEIGHT = pl.col("weight").sum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Candidate:
     view: str
     code: int
     excess: float
-    weight: float  # unexplained seconds of all its rows
+    weight: float  # unexplained nanoseconds of all its rows
     numbers: Mapping[str, float]  # seconds, factor, peers_seconds, same_work
 
 
@@ -61,8 +62,7 @@ def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
     code = f"{view}_code"
     chosen = records.filter((pl.col("excess") >= least) & (pl.col("factor") >= FACTOR))
     worst = chosen.sort("excess", code, descending=[True, False]).head(MOST)
-    weight = pl.col("unexplained").clip(lower_bound=0.0).sum()
-    weights = dict(costs.table.group_by(code).agg(weight).iter_rows())
+    weights = dict(costs.table.group_by(code).agg(WEIGHT).iter_rows())
     names = ("seconds", "factor", "peers_seconds", "same_work", "peers_bytes", "bytes")
     found = tuple(
         Candidate(view, row[code], row["excess"], weights[row[code]], {n: row[n] for n in names})
@@ -93,7 +93,7 @@ def _rounded(seconds: float) -> float:
 
 def _without_parts(groups: list[Merged], costs: Costs) -> list[Merged]:
     """Drop groups whose calls are those of a costlier one, after records were folded."""
-    weights = costs.table["unexplained"].clip(lower_bound=0.0)
+    weights = costs.table["weight"]
     kept: list[tuple[Merged, pl.Series]] = []
     for group in groups:
         codes = costs.table[f"{group.lead.view}_code"]
@@ -116,19 +116,18 @@ Overlaps = Mapping[tuple[str, int, str, int], float]
 
 
 def _overlaps(views: list[ViewCandidates], costs: Costs) -> Overlaps:
-    """Unexplained seconds that two candidates of different views have in common."""
+    """Unexplained nanoseconds that two candidates of different views have in common."""
     found: dict[tuple[str, int, str, int], float] = {}
-    weight = pl.col("unexplained").clip(lower_bound=0.0).sum()
     for one, other in combinations([view for view in views if view.found], 2):
         keys = [f"{one.view}_code", f"{other.view}_code"]
         wanted = [
             pl.col(key).is_in([candidate.code for candidate in view.found])
             for key, view in zip(keys, (one, other), strict=True)
         ]
-        sums = costs.table.lazy().filter(*wanted).group_by(keys).agg(weight).collect()
-        for first, second, seconds in sums.iter_rows():
-            found[one.view, first, other.view, second] = seconds
-            found[other.view, second, one.view, first] = seconds
+        sums = costs.table.lazy().filter(*wanted).group_by(keys).agg(WEIGHT).collect()
+        for first, second, weight in sums.iter_rows():
+            found[one.view, first, other.view, second] = weight
+            found[other.view, second, one.view, first] = weight
     return found
 
 
@@ -172,15 +171,14 @@ def _described(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
     """Add in which application, directory, file and process it happens, where one dominates."""
     lead = group.lead
     rows = costs.table.filter(pl.col(f"{lead.view}_code").is_in(list(group.records)))
-    weights = rows.with_columns(pl.col("unexplained").clip(lower_bound=0.0))
-    whole = float(weights["unexplained"].sum())
+    whole = float(rows["weight"].sum())
     codes = {lead.view: lead.code}
     for view, records in sizes.items():
         if view in (lead.view, "time", "phase") or records < 2:
             continue
-        named = costs.placed(weights, view).group_by(f"{view}_code")
-        most = named.agg(pl.col("unexplained").sum())
-        best = most.sort("unexplained", f"{view}_code", descending=[True, False]).head(1)
-        if best.height and best["unexplained"].item() >= DOMINANT * whole > 0:
+        named = costs.placed(rows, view).group_by(f"{view}_code")
+        most = named.agg(pl.col("weight").sum())
+        best = most.sort("weight", f"{view}_code", descending=[True, False]).head(1)
+        if best.height and best["weight"].item() >= DOMINANT * whole > 0:
             codes[view] = best[f"{view}_code"].item()
     return replace(group, codes=codes)

@@ -8,6 +8,7 @@ what they inflate to is the head of a record: of a rank and a file that the log 
 from __future__ import annotations
 
 import mmap
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ from ioprism.formats.text import UNREADABLE
 
 COMPRESSED = 8 * 2**20  # bytes of a region that are worth a range of their own
 PROBE = 4096  # compressed bytes that are sure to hold the head of a record
-_BEGINNINGS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")  # by level of compression
+_BEGINNING = re.compile(rb"\x78[\x01\x5e\x9c\xda]")  # by level of compression
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,8 @@ class Cutter:
 
     def _stream_at(self, data: mmap.mmap, at: int, stop: int) -> int | None:
         """Where the next stream begins."""
-        found = data.find(b"\x78", at, stop)
-        while found >= 0:
-            if data[found : found + 2] in _BEGINNINGS and self._is_record(
-                data[found : found + PROBE]
-            ):
-                return found
-            found = data.find(b"\x78", found + 1, stop)
-        return None
+        places = (found.start() for found in _BEGINNING.finditer(data, at, stop))
+        return next((p for p in places if self._is_record(data[p : p + PROBE])), None)
 
     def _is_record(self, packed: bytes) -> bool:
         try:

@@ -192,7 +192,9 @@ def tasks_of(
 ) -> Iterator[Callable[[], list[Parsed]]]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
-        text = chunks(path, trouble, start=segment.start, stop=segment.stop)
+        text = chunks(
+            path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch
+        )
         if segment.size <= LARGEST_TASK:
             yield partial(_parse_all, text, trouble)
         else:

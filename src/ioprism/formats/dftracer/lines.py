@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from isal import isal_zlib
 
+from ioprism.formats.dftracer.checkpoints import Stretch, inflated_from
 from ioprism.formats.text import UNREADABLE
 
 GZIP = b"\x1f\x8b"
@@ -39,16 +41,59 @@ def is_gzip(path: Path) -> bool:
 
 
 def chunks(
-    path: Path, trouble: Trouble, *, start: int = 0, stop: int | None = None
+    path: Path,
+    trouble: Trouble,
+    *,
+    start: int = 0,
+    stop: int | None = None,
+    stretch: Stretch | None = None,
 ) -> Iterator[bytes | Member]:
-    """Yield the text between two positions of the file, and where gzip members end."""
+    """Yield the text between two positions of the file, and where gzip members end.
+
+    A stretch says which part of a single member's text it is instead.
+    """
     with path.open("rb") as file:
+        if stretch is not None:
+            yield from _between(file, stretch, trouble)
+            return
         file.seek(start)
         compressed = file.read(2) == GZIP
         file.seek(start)
         left = None if stop is None else stop - start
         source = _windows(file, left)
         yield from _inflated(source, start, trouble) if compressed else source
+
+
+def _between(file: BinaryIO, stretch: Stretch, trouble: Trouble) -> Iterator[bytes]:
+    """Yield the lines of a stretch: its neighbours find the same line ends."""
+    begin = stretch.begin
+    at = 0 if begin is None else begin.text
+    inside = begin is None
+    try:
+        for text in _first_member(file) if begin is None else inflated_from(file, begin):
+            cut = 0 if inside else text.find(b"\n") + 1
+            inside = inside or cut > 0
+            end = (
+                text.find(b"\n", max(cut, stretch.end - at)) + 1
+                if at + len(text) > stretch.end
+                else 0
+            )
+            if inside:
+                yield text[cut : end or None]
+            at += len(text)
+            if end:
+                return
+    except UNREADABLE:
+        trouble.cut = True
+    trouble.cut |= at < stretch.end  # there are more members than the first
+
+
+def _first_member(file: BinaryIO) -> Iterator[bytes]:
+    inflate = isal_zlib.decompressobj(wbits=31)
+    while not inflate.eof and (data := file.read(WINDOW)):
+        while data and not inflate.eof:
+            yield inflate.decompress(data, CHUNK)
+            data = inflate.unconsumed_tail
 
 
 def _windows(file: object, left: int | None) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 Plain text is cut behind the next line end. Compressed files can only be cut between gzip
 members, which DFTracer 2.2 writes every 16 MiB of text: their headers are searched for. A
 header may also turn up by chance inside a member, so the ranges are confirmed by reading them.
+A single member can be cut if there is an index of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 
 from isal import isal_zlib
 
-from ioprism.formats.dftracer.lines import GZIP, LONGEST_LINE
+from ioprism.formats.dftracer.checkpoints import Checkpoint, Stretch, index_of
+from ioprism.formats.dftracer.lines import GZIP, LONGEST_LINE, is_gzip
 from ioprism.formats.text import UNREADABLE
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
@@ -32,6 +34,12 @@ class Range:
     start: int
     stop: int
     last: bool = True  # whether the file ends here
+    stretch: Stretch | None = None  # where in the text of a single gzip member
+
+    @property
+    def first(self) -> bool:
+        """Whether the file begins here."""
+        return self.start == 0 and (self.stretch is None or self.stretch.begin is None)
 
 
 def ranges(path: Path) -> list[Range]:
@@ -45,7 +53,32 @@ def ranges(path: Path) -> list[Range]:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         find = _member_at if compressed else _line_at
         cuts = [0, *dict.fromkeys(_cuts(text, least, find)), size]
+    if compressed and len(cuts) == 2:
+        return _stretches(path, size)
     return [Range(path, start, stop, last=stop == size) for start, stop in pairwise(cuts)]
+
+
+def lacks_index(path: Path) -> bool:
+    """Whether the file could be cut if there were an index of it."""
+    found = ranges(path)
+    return len(found) == 1 and found[0].stop >= 2 * COMPRESSED and is_gzip(path)
+
+
+def _stretches(path: Path, size: int) -> list[Range]:
+    """Cut a single gzip member, if an index says where inflating can begin."""
+    index = index_of(path)
+    begins: list[Checkpoint | None] = [None]
+    for point in index.points:
+        at = begins[-1].text if begins[-1] is not None else 0
+        if at + PLAIN <= point.text <= index.size - PLAIN:
+            begins.append(point)
+    if len(begins) == 1:
+        return [Range(path, 0, size)]
+    ends = [point.text for point in begins if point is not None]
+    return [
+        Range(path, 0, size, end == index.size, Stretch(begin, end))
+        for begin, end in zip(begins, [*ends, index.size], strict=True)
+    ]
 
 
 def _cuts(

@@ -13,6 +13,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
+from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, make_index
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
     DftracerRange,
@@ -21,10 +22,10 @@ from ioprism.formats.dftracer.events import (
     Source,
 )
 from ioprism.formats.dftracer.lines import Trouble, chunks
-from ioprism.formats.dftracer.ranges import ranges
+from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
-from ioprism.formats.surveys import each
+from ioprism.formats.surveys import each, on_workers
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
@@ -38,7 +39,8 @@ _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
 )
-_NO_TRACE = (".md", ".txt", ".json", ".yaml", ".yml", ".log", ".out", ".err", ".sh", ".py")
+_NO_TRACE = (".md", ".txt", ".json", ".yaml", ".yml", ".log", ".out", ".err", ".sh", ".py",
+             OWN, *SQLITE)  # fmt: skip
 _SUFFIXES = (".pfw", ".pfw.gz")
 
 
@@ -99,11 +101,23 @@ def _trace_files(folder: Path) -> list[Path]:
 
 def _surveys(paths: Sequence[Path]) -> list[Survey]:
     """Survey all ranges of all files, on the workers if there are some."""
+    if on_workers() and (whole := [path for path in paths if lacks_index(path)]):
+        each(make_index, whole)
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
     for part, found in zip(parts, each(survey, parts), strict=True):
         by_file[part.path].append(found)
-    return [joined(found) for found in by_file.values()]
+    return [_whole(found) for found in by_file.values()]
+
+
+def _whole(parts: list[Survey]) -> Survey:
+    """Join the parts of a file; an index that leads astray is left aside."""
+    path = parts[0].path
+    if any(s.stretch for part in parts for s in part.segments) and any(
+        part.trouble.cut for part in parts
+    ):
+        return survey(Range(path, 0, path.stat().st_size))
+    return joined(parts)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.formats.dftracer.checkpoints import Stretch
 from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
 from ioprism.formats.dftracer.objects import (
     arguments_of,
@@ -45,6 +46,7 @@ class Segment:
     start: int  # bytes in the file
     stop: int
     size: int  # bytes of text
+    stretch: Stretch | None = None  # where in the text of a single gzip member
 
 
 @dataclass(slots=True)
@@ -124,7 +126,7 @@ def survey(part: Range) -> Survey:
     found = Survey(part.path)
     piece = b""
     for piece in pieces(_cut(found, part), found.trouble):
-        _look(piece, found, at_start=part.start == 0)
+        _look(piece, found, at_start=part.first)
     if part.last and not found.ended and piece:
         _take_columns(parse(piece), found)
     return found
@@ -163,7 +165,8 @@ def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
     start, size = part.start, 0
     whole = True  # whether the text so far ends with a line
     try:
-        for chunk in chunks(found.path, found.trouble, start=part.start, stop=part.stop):
+        text = chunks(found.path, found.trouble, start=start, stop=part.stop, stretch=part.stretch)
+        for chunk in text:
             if not isinstance(chunk, Member):
                 whole = chunk.endswith(b"\n")
                 size += len(chunk)
@@ -173,7 +176,7 @@ def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
                 start, size = chunk.end, 0
     finally:  # also where reading stops early
         if size:
-            found.segments.append(Segment(start, part.stop, size))
+            found.segments.append(Segment(start, part.stop, size, part.stretch))
 
 
 def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:

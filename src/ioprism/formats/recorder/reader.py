@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.clocks import aligned
 from ioprism.formats.recorder.back_references import read_old_rank, read_old_start
 from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.events import RecorderPartition, Vocabulary, vocabulary
@@ -72,8 +73,9 @@ class _Content:
         if layout.relative_offsets:
             warn("Recorder ran with intra-process pattern recognition: offsets are not absolute")
         partitions = tuple(self._partitions(grammars, words, shifts))
-        runtime = self._runtime(shifts)
-        return Trace(
+        spans = self._spans(shifts)
+        runtime = max((end for _, end in spans.values()), default=0.0)
+        trace = Trace(
             format=RecorderReader.name,
             paths=(layout.folder,),
             job=Job(
@@ -88,22 +90,30 @@ class _Content:
             load_processes=partial(process_table, layout.ranks),
             completeness=self.completeness,
         )
+        # Recorder names no nodes: each rank's clock may be another one.
+        clocks = trace.processes.select("process", clock=pl.format("rank{}", "rank"))
+        return aligned(trace, spans, clocks)
 
-    def _runtime(self, shifts: dict[int, float]) -> float:
-        """Seconds from the trace's start to the end of the last call."""
-        last = 0.0
+    def _spans(self, shifts: dict[int, float]) -> dict[str, tuple[float, float]]:
+        """First and last time of every rank, in seconds since the trace's start."""
+        found = {}
         for rank in range(self.layout.ranks):
             try:
-                last = max(last, shifts.get(rank, 0.0) + self._rank_end(rank))
+                begin, end = self._span(rank)
             except (OSError, struct.error):
                 continue  # what is missing is reported when events are read
-        return last
+            if end > 0:
+                shift = shifts.get(rank, 0.0)
+                found[f"rank{rank}"] = shift + begin, shift + end
+        return found
 
-    def _rank_end(self, rank: int) -> float:
+    def _span(self, rank: int) -> tuple[float, float]:
         if self.layout.generation == "A":
             stream, _ = read_old_rank(self.layout, rank, lambda _: None)
-            return float(stream.end.max(initial=0.0))
-        return last_end(read_ticks(self.layout, rank), self.layout.resolution)
+            return float(stream.start[:1].sum()), float(stream.end.max(initial=0.0))
+        ticks = read_ticks(self.layout, rank)
+        resolution = self.layout.resolution
+        return float(ticks[:1, 0].sum()) * resolution, last_end(ticks, resolution)
 
     def _vocabularies(self) -> dict[int, Vocabulary]:
         if self.layout.shared:

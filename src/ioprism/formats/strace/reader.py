@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.call_rows import Row, RowPartition, Span
-from ioprism.formats.strace.lines import Calls, has_date, looks_like_strace
-from ioprism.formats.strace.replay import Process, Replay
-from ioprism.formats.text import head, lines
+from ioprism.formats.call_rows import RowPartition, Span
+from ioprism.formats.strace.lines import has_date, looks_like_strace
+from ioprism.formats.strace.ranges import Ranges, State
+from ioprism.formats.strace.replay import Process
+from ioprism.formats.text import head
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
-from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.model.trace import Completeness, Job, Trace
 from ioprism.model.usage import is_data
-from ioprism.units import format_counted
 
 HEAD = 16384  # bytes that show what a file is
 
@@ -37,8 +36,9 @@ class StraceReader:
 
     def read(self, source: Path) -> Trace:
         """Follow all calls once to learn files and processes; events are read when asked for."""
-        span, replay, moved = Span(), Replay(), Counter[int]()
-        for row in replay.events(Calls().read(lines(source, lambda _: None))):
+        span, first, moved = Span(), State(), Counter[int]()
+        ranges = Ranges(source)
+        for row in first.rows(ranges.cut(first)):
             span.see(row)
             if row.bytes and row.path is not None and is_data(row.path):
                 moved[row.process] += row.bytes
@@ -48,7 +48,7 @@ class StraceReader:
                 "Hint: record with `strace -f -ttt -T -yy -o FILE PROGRAM`.",
                 source=source,
             )
-        completeness = Completeness()
+        completeness, replay = Completeness(), first.replay
         if replay.untimed:
             completeness.warn("strace ran without -T: calls have no duration")
         processes = list(replay.processes.values())
@@ -58,29 +58,13 @@ class StraceReader:
             format=self.name,
             paths=(source,),
             job=_job(source, span.first, span.last, len(set(ranks.values())), program),
-            partitions=(RowPartition(StraceFile(source), span.first, span.paths, ranks),),
+            partitions=tuple(
+                RowPartition(part, span.first, span.paths, ranks) for part in ranges.found
+            ),
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, processes, ranks),
             completeness=completeness,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class StraceFile:
-    """The calls of one file: descriptors are followed from its first line to its last."""
-
-    path: Path
-
-    def rows(self, warn: Warn) -> Iterator[Row]:
-        """Yield the calls that concern files."""
-        calls = Calls()
-        yield from Replay().events(calls.read(lines(self.path, warn)))
-        if calls.damaged:
-            warn(f"{self.path.name}: {format_counted(calls.damaged, 'damaged line')} left out")
-        if calls.unfinished:
-            warn(
-                f"{self.path.name}: {format_counted(calls.unfinished, 'unfinished call')} left out"
-            )
 
 
 def _job(source: Path, first: float, last: float, ranks: int, program: str | None) -> Job:

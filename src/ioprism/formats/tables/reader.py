@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
 
 ROWS = 250_000  # read at once
+ROWS_PER_PARTITION = 1_000_000
 HEAD = 65536
 NO_NUMBER = -1  # a size that is given and is none: it cannot be true, and is counted so
 PROCESS = ("application", "host", "pid", "tid", "rank", "process")
@@ -103,6 +104,16 @@ class Table:
 
     path: Path
     mapping: TableMapping
+    rows: tuple[int, int] | None = None  # first and number, of Parquet; None: all
+
+    def parts(self) -> Iterator[Table]:
+        """Cut Parquet by rows: polars reads only the row groups that they are in."""
+        if _kind(self.path) != "parquet":
+            yield self
+            return
+        height = self._scan("parquet").select(pl.len()).collect().item()
+        for first in range(0, max(height, 1), ROWS_PER_PARTITION):
+            yield replace(self, rows=(first, ROWS_PER_PARTITION))
 
     def pieces(self, warn: Warn = lambda _: None) -> Iterator[pl.LazyFrame]:
         """The known columns under ioprism's names; a compressed table comes in many pieces."""
@@ -121,7 +132,8 @@ class Table:
     def _scan(self, kind: str) -> pl.LazyFrame:
         if kind == "parquet":
             columns_of([self.path])
-            return pl.scan_parquet(self.path, glob=False)
+            table = pl.scan_parquet(self.path, glob=False)
+            return table if self.rows is None else table.slice(*self.rows)
         if kind == "json":
             return pl.scan_ndjson(
                 glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
@@ -175,7 +187,9 @@ class _Content:
             format=TableReader.name,
             paths=(self.source,),
             job=Job(ranks=processes["rank"].n_unique() or None, runtime=last - first),
-            partitions=(TablePartition(self.table, self.files, self.keys, first),),
+            partitions=tuple(
+                TablePartition(part, self.files, self.keys, first) for part in self.table.parts()
+            ),
             load_files=lambda: file_table(self.files["file"]),
             load_processes=lambda: processes,
         )
@@ -225,7 +239,7 @@ def _times(seconds: float) -> tuple[pl.Expr, pl.Expr]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePartition:
-    """The events of one table."""
+    """The events of a table, or of some rows of it."""
 
     table: Table
     files: pl.DataFrame  # file (path), row

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Finding, Severity
 from ioprism.reports.to_terminal import heading
 from ioprism.reports.to_terminal.diagnose import span
 from ioprism.text import printable
 from ioprism.units import format_seconds
+
+if TYPE_CHECKING:  # it loads table libraries
+    from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 
 STYLES = {
     Severity.HIGH: "bold red",

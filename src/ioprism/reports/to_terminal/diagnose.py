@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+
+if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
+    from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
 
 LITTLE = 0.01  # of the run time
 MOST_EPOCHS = 8  # shown

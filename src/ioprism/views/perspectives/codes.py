@@ -38,6 +38,7 @@ MEANINGS: Mapping[str, str] = {
     "phase": "busy time buckets that follow each other without a pause",
 }
 OF_CALLS = ("layer", "operation", "function", "size")  # may differ within process, file and time
+WIDEST = 2**20  # between integers that are numbered by distance, however many rows there are
 _PROCESS_COLUMNS = ("rank", "host", "application")
 _CLASSES: Mapping[str, tuple[Callable[[Codes], Codes], tuple[str, ...]]] = {
     "layer": (layer_of, LAYERS),
@@ -112,10 +113,10 @@ def _dense(name: str, rows: pl.Series) -> Perspective:
 def _by_offset(name: str, rows: pl.Series) -> Perspective | None:
     """Number integers by their distance from the least, unless they lie too far apart."""
     low, high = rows.min(), rows.max()
-    if not isinstance(low, int) or not isinstance(high, int) or high - low > 4 * len(rows) + 1000:
+    if not isinstance(low, int) or not isinstance(high, int) or high - low > WIDEST:
         return None
     span = high - low + 1
-    every = pl.Series([*range(low, high + 1), None], dtype=pl.Int64)
+    every = pl.int_range(low, high + 1, eager=True).extend(pl.Series([None], dtype=pl.Int64))
     return Perspective(name, (rows - low).fill_null(span).cast(pl.UInt32), every)
 
 

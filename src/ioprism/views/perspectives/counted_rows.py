@@ -14,7 +14,7 @@ import polars as pl
 from ioprism.model.trace import Trace
 from ioprism.views.calls.call_class import call_class
 from ioprism.views.counters.totals import counter_totals
-from ioprism.views.perspectives.main_view import empty_main_view
+from ioprism.views.perspectives.main_view import empty_main_view, nanoseconds
 
 
 def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame:
@@ -40,7 +40,7 @@ def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame
         pl.lit(None, dtype=pl.Categorical()).alias("function"),
         pl.col("operations").cast(pl.Float64).alias("count"),
         pl.col("bytes").fill_null(0),
-        pl.col("seconds").fill_null(0.0),
+        nanoseconds(pl.col("seconds").fill_null(0.0)).alias("nanoseconds"),
         pl.lit(None, dtype=pl.Float64).alias("slowest"),
         pl.lit(None, dtype=pl.Int64).alias("reach"),
     )

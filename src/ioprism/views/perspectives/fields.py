@@ -86,7 +86,7 @@ def _summed() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
     fields = {}
     for prefix, (what, wanted) in {**MOVING, **CALLING}.items():
         measures: list[tuple[str, str, Unit, str]] = [
-            ("time", "seconds", "s", "seconds in"),
+            ("time", "nanoseconds", "s", "seconds in"),
             ("count", "count", "", "number of"),
         ]
         if prefix in MOVING:

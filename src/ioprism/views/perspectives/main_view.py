@@ -1,7 +1,8 @@
 """Who did what to which file when: the main view, from which every perspective is derived.
 
 One row per process, file, time bucket, class of call and function. It is small, made in one
-pass, and everything later is sums and maxima over its rows.
+pass, and everything later is sums and maxima over its rows. Sums are exact, whatever the order
+in which pieces are added: time is counted in whole nanoseconds, calls in parts of 2**-20.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from ioprism.views.calls.call_class import WRITE, call_class
 
 Assignment = Literal["split", "start", "middle"]
 
-VERSION = 2  # changes with the meaning of the columns, so that stored stages are not mistaken
+VERSION = 3  # changes with the meaning of the columns, so that stored stages are not mistaken
 KEYS = ("process", "file", "time", "class", "function")
-SUMS = ("count", "bytes", "seconds")
+SUMS = ("count", "bytes", "nanoseconds")
 MAXIMA = ("slowest", "reach")
 # More pieces than this come from times that are wrong or buckets that are far too short.
 MOST_PIECES = 20_000_000
+# What a row, and what a process did to a file in one time bucket, need in memory while views
+# are derived from them; measured with both as many as the other, and with twenty rows to each.
+BYTES_PER_ROW, BYTES_PER_CELL = 172, 260
+PARTS_OF_A_CALL = 2**20  # a power of two: floats add such parts up without rounding
 
 _READ = ("start", "end", "process", "file", "layer", "operation", "function", "offset", "bytes")
 _MAIN = pl.Schema(
@@ -35,7 +40,7 @@ _MAIN = pl.Schema(
         "function": pl.Categorical(),
         "count": pl.Float64(),
         "bytes": pl.Int64(),
-        "seconds": pl.Float64(),
+        "nanoseconds": pl.Int64(),
         "slowest": pl.Float64(),
         "reach": pl.Int64(),
     }
@@ -77,6 +82,11 @@ class MainView:
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Combine all there are: what waits still is the beginning of its stream."""
         return partials.map_batches(self._settled, schema=_MAIN)
+
+    def memory(self, summary: pl.DataFrame) -> int:
+        """Bytes that a main view of this size needs, with all that is derived from it."""
+        cells = summary.select(pl.struct("process", "file", "time").n_unique()).item()
+        return summary.height * BYTES_PER_ROW + int(cells) * BYTES_PER_CELL
 
     def _piece(self, events: pl.DataFrame) -> pl.DataFrame:
         calls = events.select(
@@ -137,7 +147,7 @@ class MainView:
             *_CARRIED,
             time=bucket.cast(pl.Int64, strict=False),
             count=pl.lit(1.0),
-            seconds=pl.col("slowest"),
+            nanoseconds=nanoseconds(pl.col("slowest")),
         ).select(_MAIN.names())
 
     def _split(self, calls: pl.DataFrame, wanted: pl.Series) -> pl.DataFrame:
@@ -169,19 +179,28 @@ class MainView:
         return shared.with_columns(before=before, until=until).select(
             *(name for name in _CARRIED if name != "bytes"),
             "time",
-            count=pl.col("until") - pl.col("before"),
-            seconds=(pl.col("until") - pl.col("before")) * duration,
-            bytes=_part(pl.col("until")) - _part(pl.col("before")),
+            count=_part(PARTS_OF_A_CALL) / PARTS_OF_A_CALL,
+            nanoseconds=_part(nanoseconds(duration)),
+            bytes=_part(pl.col("bytes")),
         ).select(_MAIN.names())  # fmt: skip
 
 
 _CARRIED = ("process", "file", "class", "function", "bytes", "slowest", "reach")
 
 
-def _part(share: pl.Expr) -> pl.Expr:
-    """Whole bytes moved up to a share of the call; the parts add up to all of them."""
-    exact = pl.when(share >= 1).then(pl.col("bytes")).otherwise(pl.col("bytes") * share)
-    return exact.cast(pl.Int64)
+def nanoseconds(seconds: pl.Expr) -> pl.Expr:
+    """Whole nanoseconds: tracers write no finer times, and sums of them are exact."""
+    return (seconds * 1e9).round().cast(pl.Int64, strict=False)
+
+
+def _part(whole: pl.Expr | int) -> pl.Expr:
+    """What of a whole number falls between two shares of a call; parts add up to all of it."""
+
+    def until(share: pl.Expr) -> pl.Expr:
+        exact = pl.when(share >= 1).then(whole).otherwise(whole * share)
+        return exact.cast(pl.Int64)
+
+    return until(pl.col("until")) - until(pl.col("before"))
 
 
 def _placed_requests(events: pl.DataFrame) -> Whole:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,9 @@ from ioprism.views.perspectives.fields import SUMMED
 Floats = npt.NDArray[np.float64]
 OPEN = OPERATIONS.index("open")
 MATRIX_CELLS = 2**23  # of the record-by-class matrix that is in memory at a time
-_SUMS = ("count", "bytes", "seconds", "data_seconds")
+PER_SECOND = 1e9  # nanoseconds, in which time is counted
+_TIMES = ("nanoseconds", "data_nanoseconds")
+_SUMS = ("count", "bytes", *_TIMES)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Rows:
         codes = [self._code_column(name) for name in self.views]
         place = np.zeros(CLASSES, np.uint16)
         place[self.classes] = np.arange(len(self.classes))
-        return self.main.select("count", "bytes", "seconds").with_columns(
+        return self.main.select("count", "bytes", "nanoseconds").with_columns(
             *codes,
             class_number=pl.Series(place[self.main["class"].to_numpy()]),
             function_number=self._function_codes.codes,
@@ -69,44 +72,54 @@ class Rows:
         """The main view without classes: all that severity and the other fields need."""
         operation = pl.col("class") // SLOTS % len(OPERATIONS)
         reads = operation == READ
-        rows = self.main.lazy().with_columns(
-            *(self._code_column(name) for name in self.views if name in OF_CALLS),
-            data_seconds=pl.when(operation <= WRITE).then("seconds").otherwise(0.0),
-            read_bytes=pl.when(reads).then("bytes").otherwise(0),
-            reach=pl.when(reads).then("reach"),
-            open_seconds=pl.when(operation == OPEN).then("seconds").otherwise(0.0),
+        time = pl.col("nanoseconds")
+        cells = self.gathered(
+            pl.col("count", "bytes", "nanoseconds").sum(),
+            pl.col("slowest").max(),
+            data_nanoseconds=time.filter(operation <= WRITE).sum(),
+            read_bytes=pl.col("bytes").filter(reads).sum(),
+            reach=pl.col("reach").filter(reads).max(),
+            open_nanoseconds=time.filter(operation == OPEN).sum(),
         )
-        keys = [f"{name}_code" for name in self.views if name in OF_CALLS]
-        summed = rows.group_by("process", "file", "time", *keys).agg(
-            pl.col(*_SUMS, "read_bytes", "open_seconds").sum(), pl.col("slowest", "reach").max()
-        )
-        return self._described(summed.collect())
+        return self._described(cells)
+
+    def gathered(self, *sums: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
+        """Add rows up by all that views tell apart; the codes of the views go with the sums."""
+        codes = [name for name in self.views if name in OF_CALLS]
+        rows = self.main.lazy().with_columns(self._code_column(name) for name in codes)
+        keys = [f"{name}_code" for name in codes]
+        summed = rows.group_by("process", "file", "time", *keys).agg(*sums, **named)
+        cells = summed.collect(engine="streaming")
+        # All values of the rows are in the cells, so both are numbered alike.
+        others = [
+            self._perspective(name, cells).codes.alias(f"{name}_code")
+            for name in self.views
+            if name not in OF_CALLS
+        ]
+        return cells.with_columns(others)
 
     def _code_column(self, name: str) -> pl.Series:
         return self.perspectives[name].codes.alias(f"{name}_code")
 
     def _described(self, cells: pl.DataFrame) -> pl.DataFrame:
         """Add what a cell has in common with others of its file or process."""
-        first_opened = pl.col("time").filter(pl.col("open_seconds") > 0).min().over("file")
+        first_opened = pl.col("time").filter(pl.col("open_nanoseconds") > 0).min().over("file")
         known_before = 1 - pl.col("reach").max() / pl.col("read_bytes").sum()
         one_each = not set(self.views) & set(OF_CALLS)
         processes = pl.len() if one_each else pl.col("process").n_unique()
-        # All values of the rows are in the cells, so both are numbered alike.
-        codes = [
-            self._perspective(name, cells).codes.alias(f"{name}_code")
-            for name in self.views
-            if name not in OF_CALLS
-        ]
         return cells.with_columns(
-            *codes,
             application=self._perspective("application", cells).codes,
             host=self._perspective("host", cells).codes,
             sharers=pl.when(pl.col("file").is_not_null())
             .then(processes.over("file", "time"))
             .otherwise(1),
-            first_open=pl.when(pl.col("time") == first_opened).then("open_seconds").otherwise(0.0),
-            reread=pl.col("read_bytes")
-            * known_before.over("process", "file").fill_nan(0.0).fill_null(0.0).clip(0, 1),
+            first_open=pl.when(pl.col("time") == first_opened)
+            .then("open_nanoseconds")
+            .otherwise(0),
+            reread=whole_number(
+                pl.col("read_bytes")
+                * known_before.over("process", "file").fill_nan(0.0).fill_null(0.0).clip(0, 1)
+            ),
         )
 
 
@@ -118,12 +131,17 @@ class _FunctionCodes:
     @classmethod
     def of(cls, functions: pl.Series) -> _FunctionCodes:
         """Number the functions that occur from 0 on; null comes last."""
-        names = functions.unique().drop_nulls()
+        names = functions.unique().drop_nulls().sort()  # ties are decided by name
         lookup = np.full(int(names.to_physical().max() or 0) + 2, len(names), np.uint16)  # type: ignore[arg-type]
         lookup[names.to_physical().to_numpy()] = np.arange(len(names), dtype=np.uint16)
         physical = functions.to_physical().fill_null(len(lookup) - 1).to_numpy()
         texts = pl.concat([names.cast(pl.String), pl.Series([None], dtype=pl.String)])
         return cls(pl.Series(lookup[physical]), texts)
+
+
+def whole_number(values: pl.Expr) -> pl.Expr:
+    """Whole numbers add up to the same sum in any order."""
+    return values.round().cast(pl.Int64)
 
 
 def summed_records(cells: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
@@ -136,15 +154,20 @@ def summed_records(cells: pl.DataFrame, *, by: Sequence[str]) -> pl.DataFrame:
     codes = [f"{name}_code" for name in by]
     sums = pl.col(_SUMS).sum()
     per_process = cells.lazy().group_by(*codes, "process").agg(sums)
-    return (
-        per_process.group_by(codes)
-        .agg(
-            sums,
-            slowest_process=pl.col("seconds").max(),
-            slowest_process_data=pl.col("data_seconds").max(),
-        )
-        .collect()
+    summed = per_process.group_by(codes).agg(
+        sums,
+        slowest_process=pl.col("nanoseconds").max(),
+        slowest_process_data=pl.col("data_nanoseconds").max(),
     )
+    floats = summed.select(
+        *codes,
+        "count",
+        "bytes",
+        pl.col("slowest_process", "slowest_process_data") / PER_SECOND,
+        seconds=pl.col("nanoseconds") / PER_SECOND,
+        data_seconds=pl.col("data_nanoseconds") / PER_SECOND,
+    )
+    return floats.sort(codes).collect()  # shares are sums of floats, which depend on the order
 
 
 def all_fields(
@@ -164,9 +187,9 @@ def all_fields(
     )
     others = cells.lazy().group_by("record").agg(
         slowest_call=pl.col("slowest").max(),
-        first_open_time=pl.col("first_open").sum(),
+        first_open_time=pl.col("first_open").sum() / PER_SECOND,
         reread_size=pl.col("reread").sum(),
-        shared_time=pl.col("seconds").filter(pl.col("sharers") > 1).sum(),
+        shared_time=pl.col("nanoseconds").filter(pl.col("sharers") > 1).sum() / PER_SECOND,
         sharers=pl.col("sharers").max(),
         files=pl.col("file").drop_nulls().n_unique(),
         processes=pl.col("process").drop_nulls().n_unique(),
@@ -187,9 +210,7 @@ def longest_functions(rows: pl.DataFrame, names: pl.Series, *, records: int) -> 
         block = _of_block(rows, (first, last), blocks)
         record = block["record"].to_numpy().astype(np.int64) - first
         place = record * len(names) + block["function_number"].to_numpy()
-        sums = np.bincount(
-            place, weights=block["seconds"].to_numpy(), minlength=(last - first) * len(names)
-        )
+        sums = _summed(place, block["nanoseconds"], (last - first) * len(names))
         places.append(sums.reshape(last - first, len(names)).argmax(axis=1))
     return names.gather(pl.Series(np.concatenate(places)[:records])).alias("function")
 
@@ -222,10 +243,11 @@ def _class_sums(rows: pl.DataFrame, block: tuple[int, int], classes: Codes) -> p
     place = record * width + rows["class_number"].to_numpy()
     matrices: dict[str, Floats] = {
         column: _summed(place, rows[column], height * width).reshape(height, width)
-        for column in ("count", "bytes", "seconds")
+        for column in ("count", "bytes", "nanoseconds")
     }
     sums = {
         name: matrices[column][:, wanted(classes)].sum(axis=1)
+        / (PER_SECOND if column == "nanoseconds" else 1)
         for name, (column, wanted, _) in SUMMED.items()
     }
     # Parts of calls add up to whole calls but for rounding.
@@ -233,4 +255,15 @@ def _class_sums(rows: pl.DataFrame, block: tuple[int, int], classes: Codes) -> p
 
 
 def _summed(place: npt.NDArray[np.int64], values: pl.Series, size: int) -> Floats:
-    return np.bincount(place, weights=values.to_numpy(), minlength=size).astype(np.float64)
+    """Add values up by place, exactly: in two halves where a float has too few digits."""
+    numbers = values.to_numpy()
+    if values.dtype.is_integer() and int(np.abs(numbers).sum()) >= 2**53:
+        high, low = (
+            _bincount(place, part, size) for part in (numbers >> 20, numbers & (2**20 - 1))
+        )
+        return high * 2**20 + low
+    return _bincount(place, numbers, size)
+
+
+def _bincount(place: npt.NDArray[np.int64], values: npt.NDArray[Any], size: int) -> Floats:
+    return np.bincount(place, weights=values, minlength=size).astype(np.float64)

@@ -1,0 +1,152 @@
+"""Begin to inflate in the middle of a gzip member: where an index says how.
+
+An index notes, every few megabytes of text, where a block of the compressed data begins, down
+to the bit, and the 32 KiB of text in front of it. Two kinds are read: what `indexed_gzip`
+writes (`NAME.gzidx`, which is made here if that package is installed) and the SQLite tables of
+dftracer-utils (`NAME.zindex`, `NAME.idx`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from isal import isal_zlib
+
+from ioprism.formats.text import UNREADABLE
+
+OWN = ".gzidx"
+SQLITE = (".zindex", ".idx")
+SPACING = 16 * 2**20  # bytes of text between checkpoints of an index that is made here
+WINDOW = 2**18  # compressed bytes read at once
+CHUNK = 2**20  # inflated bytes taken at once
+MOST_POINTS = 1_000_000
+_HEAD = struct.Struct("<5sBBQQIII")  # GZIDX, version, flags, sizes, spacing, window, points
+_POINT = struct.Struct("<QQBB")  # compressed and inflated offset, bits, whether text follows
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where inflating can begin."""
+
+    text: int  # bytes of text before it
+    at: int  # the first whole byte of the compressed data behind it
+    bits: int  # of the byte in front of that which belong to it, too
+    before: bytes = field(repr=False)  # the text in front of it
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where inflating a file can begin, in the order of its text."""
+
+    points: tuple[Checkpoint, ...] = ()
+    size: int = 0  # bytes of text
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Lines between two checkpoints: from behind the first line end to behind the next one's."""
+
+    begin: Checkpoint | None  # None: the file's beginning
+    end: int  # bytes of text before the next one, or of all
+
+
+def index_of(path: Path) -> Index:
+    """Return the index of a file; an empty one if there is none that can be used."""
+    with suppress(OSError, ValueError, struct.error, sqlite3.Error, *UNREADABLE):
+        own = path.with_name(path.name + OWN)
+        if _is_newer(own, path):
+            return _from_gzidx(own.read_bytes(), path)
+        for ending in SQLITE:
+            index = path.with_name(path.name + ending)
+            if _is_newer(index, path):
+                return _from_sqlite(index)
+    return Index()
+
+
+def make_index(path: Path) -> bool:
+    """Make an index and keep it beside the file; False if that cannot be done."""
+    try:
+        from indexed_gzip import IndexedGzipFile, ZranError  # type: ignore[import-untyped]
+    except ImportError:
+        return False
+    target = path.with_name(path.name + OWN)
+    aside = target.with_name(f".{target.name}.part")
+    try:
+        with IndexedGzipFile(str(path), spacing=SPACING) as file:
+            file.build_full_index()
+            file.export_index(str(aside))
+        aside.replace(target)
+    except (OSError, EOFError, ZranError, zlib.error):
+        aside.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def inflated_from(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
+    """Yield the text behind a checkpoint until its gzip member ends; `UNREADABLE` if damaged."""
+    inflate = isal_zlib.decompressobj(wbits=-15, zdict=point.before)
+    for window in _aligned(file, point):
+        data = window
+        while data and not inflate.eof:
+            text = inflate.decompress(data, CHUNK)
+            if text:
+                yield text
+            data = inflate.unconsumed_tail
+        if inflate.eof:
+            return
+    raise EOFError
+
+
+def _aligned(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
+    """Yield compressed bytes, moved by some bits so that the first begins at the checkpoint."""
+    file.seek(point.at - bool(point.bits))
+    if not point.bits:
+        while window := file.read(WINDOW):
+            yield window
+        return
+    shift = 8 - point.bits
+    last = file.read(1)
+    while last:
+        window = file.read(WINDOW)
+        row = np.frombuffer(last + window + (b"" if window else b"\0"), np.uint8)
+        yield ((row[:-1] >> shift) | (row[1:] << point.bits)).tobytes()
+        last = window[-1:]
+
+
+def _is_newer(index: Path, path: Path) -> bool:
+    """An index of an earlier content is of no use."""
+    return index.is_file() and index.stat().st_mtime_ns >= path.stat().st_mtime_ns
+
+
+def _from_gzidx(content: bytes, path: Path) -> Index:
+    magic, version, _, size, whole, _, window, count = _HEAD.unpack_from(content)
+    if magic != b"GZIDX" or version != 1 or size != path.stat().st_size or count > MOST_POINTS:
+        raise ValueError("another index")
+    points = [_POINT.unpack_from(content, _HEAD.size + n * _POINT.size) for n in range(count)]
+    at = _HEAD.size + count * _POINT.size
+    found = []
+    for compressed, text, bits, has_text in points:
+        found.append(Checkpoint(text, compressed, bits, content[at : at + window * has_text]))
+        at += window * has_text
+    return Index(tuple(point for point in found if 0 < point.text < whole), whole)
+
+
+def _from_sqlite(index: Path) -> Index:
+    with closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as tables:
+        rows = tables.execute(
+            "SELECT uc_offset, uc_size, c_offset, bits, dict_compressed FROM checkpoints "
+            "ORDER BY uc_offset LIMIT ?",
+            (MOST_POINTS,),
+        ).fetchall()
+    points = (
+        Checkpoint(text, at, bits, zlib.decompress(b)) for text, _, at, bits, b in rows if text
+    )
+    return Index(tuple(points), max((row[0] + row[1] for row in rows), default=0))

@@ -14,7 +14,8 @@ from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.model.trace import Trace
 
 EVERYONE = -1
-_POSIX = {
+Names = Mapping[str, str | tuple[str, ...]]  # of a count: the counters that add up to it
+_POSIX: Names = {
     "reads": "POSIX_READS", "writes": "POSIX_WRITES", "bytes_read": "POSIX_BYTES_READ",
     "bytes_written": "POSIX_BYTES_WRITTEN", "last_read": "POSIX_MAX_BYTE_READ",
     "opens": "POSIX_OPENS", "stats": "POSIX_STATS", "read_time": "POSIX_F_READ_TIME",
@@ -23,7 +24,7 @@ _POSIX = {
     "fastest_bytes": "POSIX_FASTEST_RANK_BYTES", "slowest_rank": "POSIX_SLOWEST_RANK",
     "byte_variance": "POSIX_F_VARIANCE_RANK_BYTES",
 }  # fmt: skip
-_STDIO = {
+_STDIO: Names = {
     "reads": "STDIO_READS", "writes": "STDIO_WRITES", "bytes_read": "STDIO_BYTES_READ",
     "bytes_written": "STDIO_BYTES_WRITTEN", "last_read": "STDIO_MAX_BYTE_READ",
     "opens": "STDIO_OPENS", "read_time": "STDIO_F_READ_TIME", "write_time": "STDIO_F_WRITE_TIME",
@@ -31,7 +32,7 @@ _STDIO = {
     "fastest_bytes": "STDIO_FASTEST_RANK_BYTES", "slowest_rank": "STDIO_SLOWEST_RANK",
     "byte_variance": "STDIO_F_VARIANCE_RANK_BYTES",
 }  # fmt: skip
-_DFS = {
+_DFS: Names = {
     "reads": ("DFS_READS", "DFS_READXS"), "writes": ("DFS_WRITES", "DFS_WRITEXS"),
     "bytes_read": "DFS_BYTES_READ", "bytes_written": "DFS_BYTES_WRITTEN",
     "opens": ("DFS_OPENS", "DFS_GLOBAL_OPENS"), "stats": "DFS_STATS",
@@ -40,7 +41,7 @@ _DFS = {
     "slowest": "DFS_F_SLOWEST_RANK_TIME", "fastest_bytes": "DFS_FASTEST_RANK_BYTES",
     "slowest_rank": "DFS_SLOWEST_RANK",
 }  # fmt: skip
-_DAOS = {
+_DAOS: Names = {
     "reads": ("DAOS_ARRAY_READS", "DAOS_KV_GETS", "DAOS_OBJ_FETCHES"),
     "writes": ("DAOS_ARRAY_WRITES", "DAOS_KV_PUTS", "DAOS_OBJ_UPDATES"),
     "bytes_read": "DAOS_BYTES_READ", "bytes_written": "DAOS_BYTES_WRITTEN",
@@ -50,7 +51,6 @@ _DAOS = {
     "slowest": "DAOS_F_SLOWEST_RANK_TIME", "fastest_bytes": "DAOS_FASTEST_RANK_BYTES",
     "slowest_rank": "DAOS_SLOWEST_RANK",
 }  # fmt: skip
-Names = Mapping[str, str | tuple[str, ...]]  # of a count: the counters that add up to it
 _COUNTS = (
     "reads", "writes", "bytes_read", "bytes_written", "last_read", "opens", "stats", "syncs",
     "read_time", "write_time", "meta_time", "longest_write", "slowest", "fastest_bytes",

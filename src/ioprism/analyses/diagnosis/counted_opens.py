@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from ioprism.analyses.diagnosis.counter_records import CounterRecords
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.overheads import LIBRARY, MANY_FILES
+from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.uneven_load import MANY
 
@@ -78,11 +80,16 @@ def _metadata(at: Counted, library: Flags) -> Iterator[Candidate]:
     likely = (once + least) / 2 if empty.any() else once
     gone = meta * (1 - part) + np.where(tiny, data, 0.0)
     some = (gone > 0) & ~library
-    yield at.candidate(
+    number = float(asked[some].sum())
+    cause = at.candidate(
         "metadata", {"operation": "open", **_where(at, gone)}, (likely, least, most), some,
-        files=len(np.unique(found.file[some])), calls=float(asked[some].sum()),
-        calls_per_file=float(np.median(asked[some])),
+        files=len(np.unique(found.file[some])), calls=number,
+        calls_per_file=float(np.average(asked, weights=gone + 1e-12)),
     )  # fmt: skip
+    each = float(meta[some].sum()) / max(1.0, number)
+    group = CallGroup(int(number), None, each, None)
+    peers = at.group(data > 0) if data.any() else None
+    yield replace(cause, contrast=Contrast("metadata", group, peers))
 
 
 def _split(

@@ -107,14 +107,18 @@ def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[f
     return seconds, seconds - below
 
 
-def work_left(at: Counted, busy: Floats, gone: float) -> tuple[float, float, float]:
+def work_left(
+    at: Counted, busy: Floats, gone: float, service: Floats | None = None
+) -> tuple[float, float, float]:
     """Seconds that `busy` alone keeps the slowest rank, or the targets: likely, least, most.
 
-    No less than what is held up without the calls that go.
+    No less than what is held up without the calls that go. `service` is for how long records
+    keep targets busy, where part of `busy` is known to be waiting for others.
     """
     chain = max(float(at.records.by_rank(busy).max()), at.held - gone)
     targets = {name for names in at.records.targets for name in names}
-    even = float(busy.sum()) / len(targets) if targets else 0.0
+    work = busy if service is None else service
+    even = float(work.sum()) / len(targets) if targets else 0.0
     return max(chain, LIKELY * even), max(chain, LEAST * even), max(chain, 1.2 * even)
 
 

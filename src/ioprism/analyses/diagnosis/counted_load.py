@@ -93,7 +93,7 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
     test = len(names) * (
         outlier_test(float(levels[slow] - waits[slow]), others, floor=SPREAD)
         if len(others) >= FEWEST_PEERS
-        else rank_test(level[inside], level[some & ~inside])
+        else _few_targets_test(level[inside] - waits[slow], level[some & ~inside], len(others))
     )
     if excess < np.log(SLOWER):
         return
@@ -102,6 +102,14 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
         "slow-target", _targets_culprit(at, inside), (after, 0.6 * after, 1.4 * after), inside,
         some & ~inside, p_value=min(1.0, test),
     )  # fmt: skip
+
+
+def _few_targets_test(slow: Floats, peers: Floats, others: int) -> float:
+    """How likely chance makes all files of one of few targets so much slower than other files."""
+    ranked = rank_test(slow, peers)
+    if others < 2 or len(peers) < FEWEST_PEERS:
+        return ranked
+    return min(ranked, outlier_test(float(slow.min()), peers, floor=SPREAD))
 
 
 def _targets_culprit(at: Counted, some: Flags) -> dict[str, object]:

@@ -128,7 +128,8 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     writes = np.where(some, np.minimum(found["write_time"], likely), found["write_time"])
     busy = writes + found["read_time"]
     spent = np.where(some, found["write_time"] - writes, 0.0)
-    left = work_left(at, busy, gone=at.busiest(spent))
+    service = np.where(some, np.minimum(busy, least + found["read_time"]), busy)
+    left = work_left(at, busy, at.busiest(spent), service)
     meta = float(at.records.by_rank(found["meta_time"]).max())
     record = int(np.argmax(np.where(some, found["syncs"], 0)))
     yield at.candidate(

@@ -145,6 +145,13 @@ class Situation:
         least = WORTH * self.seen.runtime * self.seen.share
         return min(1.0, TRIED * again_test(seconds, least))
 
+    def chance_of_ranks(self, some: Flags) -> float:
+        """The same where all ranks do the same in these calls: each shows what they cost."""
+        spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
+        least = WORTH * self.seen.runtime * self.seen.share
+        made = spent[spent > 0]
+        return min(self.chance(some), min(1.0, TRIED * again_test(made, least * len(made))))
+
     def path(self, file: int) -> str:
         """The name of a file."""
         return str(self.seen.files["path"][int(file)]) if file >= 0 else ""

@@ -109,10 +109,12 @@ def _few_aggregators(at: Counted, place: int, row: dict[str, Any]) -> Iterator[C
         rest + seconds * max(1 / found.ranks, even_part(at, mine) * share)
         for share in (LIKELY, LEAST, MOST)
     )
+    # The data of all ranks pass the aggregator's node: at best that goes with it.
+    exchanged = at.held - max(seconds, float(row["MPIIO_F_SLOWEST_RANK_TIME"]))
     yield at.candidate(
         "few-aggregators",
         {"rank": int(found["slowest_rank"][place]), "file": found.path(place)},
-        (likely, least, most), mine, aggregators=1,
+        (likely, min(least, exchanged), most), mine, aggregators=1,
     )  # fmt: skip
 
 

@@ -150,7 +150,7 @@ class Situation:
         spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
         least = WORTH * self.seen.runtime * self.seen.share
         made = spent[spent > 0]
-        return min(self.chance(some), min(1.0, TRIED * again_test(made, least * len(made))))
+        return min(self.chance(some), TRIED * again_test(made, least * len(made)))
 
     def path(self, file: int) -> str:
         """The name of a file."""

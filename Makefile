@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs dist fuzz mutants clean
+.PHONY: help demo test lint bench docs notebooks dist fuzz mutants clean
 
 help:
 	@echo "make demo   analyse the embedded sample and say where the results are"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make bench  measure every claim of benchmarks/README.md"
 	@echo "make docs   write the generated reference pages and schemas anew, build the site"
+	@echo "make notebooks  run the notebooks again and keep what they show"
 	@echo "make dist   build the wheel and the source archive, and check them"
 	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
@@ -54,8 +55,12 @@ mutants: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
-	$(BIN)/python -m mkdocs build --strict --quiet
+	@$(BIN)/python -c "import material" 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(READY)
+	$(BIN)/python -m docs.notebooks
 
 dist: $(READY)
 	$(BIN)/python -m pip install --quiet build twine

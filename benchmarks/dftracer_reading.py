@@ -38,22 +38,14 @@ print(json.dumps(best))
 PARSE_SETUP = """
 from pathlib import Path
 from typing import Any
-from ioprism.formats.dftracer.columns import parse_all
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces
+from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.parse import parse
 source, trouble = Path(sys.argv[1]), Trouble()
 """
-PARSE = "rows = sum(map(len, parse_all(pieces(chunks(source, trouble), trouble))))"
-
-THREADS_SETUP = """
-from pathlib import Path
-from typing import Any
-from ioprism.formats.dftracer.events import in_order, tasks_of
-from ioprism.formats.dftracer.lines import Trouble
-from ioprism.formats.dftracer.survey import survey
-source = Path(sys.argv[1])
-segments = survey(source).segments
+PARSE = """
+text = portions(pieces(chunks(source, trouble), trouble))
+rows = sum(parse(portion).calls.height for portion in text)
 """
-THREADS = "rows = sum(map(len, in_order(tasks_of(source, segments, Trouble()))))"
 
 READ_SETUP = """
 from pathlib import Path
@@ -94,8 +86,7 @@ def main() -> None:
     print(f"one file, {one.stat().st_size / 1e6:.1f} MB compressed")
     slow = timed(SLOW_SETUP, SLOW, one, runs=3)
     show("  json.loads line by line, to lists", slow, slow)
-    show("  ioprism, parsing, one thread", timed(PARSE_SETUP, PARSE, one), slow)
-    show("  ioprism, parsing, all cores", timed(THREADS_SETUP, THREADS, one), slow)
+    show("  ioprism, parsing with DuckDB", timed(PARSE_SETUP, PARSE, one), slow)
     show("  ioprism, survey and events", timed(READ_SETUP, READ, one), slow)
     if large.exists():
         print("the whole folder, 2.1 M events")

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.site_year [SEED…]`` writes 20,000 logs a seed (``--jobs``, ``--days``; keep
 55 jobs a day, or dates become as coarse as the jobs are rare), adds them to a store, and compares
-the events with what was planted. ``--keep FOLDER`` keeps logs and stores, and uses logs that are there.
+the events with what was planted. ``--keep FOLDER`` keeps logs
+and stores, and uses logs that are there.
 """
 
 from __future__ import annotations

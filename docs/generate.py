@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
 import click
 
-from docs import manual, schemas
-from ioprism import errors
+from docs import api_page, machine_pages, manual, schemas
 from ioprism.cli import COMMANDS, main
 from ioprism.formats.registry import FACTS, Unavailable, readers
+from ioprism.model.counters import COUNTERS, JOBS
 from ioprism.model.schema import TABLES, Table
 from ioprism.model.site import SITE_TABLES
 from ioprism.rules import wording
@@ -35,6 +36,11 @@ def columns() -> str:
 def site_tables() -> str:
     """Every column of a site store."""
     return _tables("Tables of a site store", tuple(SITE_TABLES.values()))
+
+
+def server_tables() -> str:
+    """Every column of a store of servers' counters."""
+    return _tables("Tables of a machine's store", (COUNTERS, JOBS))
 
 
 def _tables(title: str, tables: Sequence[Table]) -> str:
@@ -95,12 +101,6 @@ def _help(command: click.Command, name: str, parent: click.Context) -> Iterator[
             yield from _help(found, f"{name} {below}", parent)
 
 
-def error_page() -> str:
-    """Every error a caller can catch."""
-    lines = [NOTE, "# Errors\n", "```", inspect.cleandoc(errors.__doc__ or ""), "```\n"]
-    return "\n".join(lines)
-
-
 def rule_page() -> str:
     """Every rule of `ioprism insights`, family by family, and every threshold."""
     lines = [NOTE, "# Rules of `ioprism insights`\n"]
@@ -149,9 +149,24 @@ def _default(name: str, unit: str) -> str:
     return format_bytes(value) if unit == "B" else f"{value:g}{' s' if unit == 's' else ''}"
 
 
-def json_page() -> str:
-    """Every key of every JSON document."""
-    return f"{NOTE}\n{schemas.page()}"
+def _noted(page: Callable[[], str | Iterable[str]]) -> Callable[[], str]:
+    """The same page, with the note that it is generated."""
+
+    def noted() -> str:
+        text = page()
+        return f"{NOTE}\n{_code_marked(text if isinstance(text, str) else chr(10).join(text))}"
+
+    return noted
+
+
+def _code_marked(text: str) -> str:
+    """Mark Python's None as code where a sentence speaks of it."""
+    return re.sub(
+        r"```.*?```|`[^`]*`|\bNone\b",
+        lambda part: "`None`" if part[0] == "None" else part[0],
+        text,
+        flags=re.DOTALL,
+    )
 
 
 def _first_line(thing: object) -> str:
@@ -159,12 +174,18 @@ def _first_line(thing: object) -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "api.md": _noted(api_page.page),
+    "causes.md": _noted(machine_pages.cause_page),
     "columns.md": columns,
     "commands.md": commands,
-    "errors.md": error_page,
+    "counters.md": _noted(machine_pages.counter_page),
+    "errors.md": _noted(machine_pages.error_page),
     "formats.md": formats,
-    "json.md": json_page,
+    "json.md": _noted(schemas.page),
+    "metrics.md": _noted(machine_pages.metrics_page),
     "rules.md": rule_page,
+    "server-tables.md": server_tables,
+    "settings.md": _noted(machine_pages.settings_page),
     "site-tables.md": site_tables,
 }
 

@@ -74,17 +74,25 @@ def some(one: Schema, *chosen: str) -> Schema:
 
 def of(result: type, *, without: Iterable[str] = (), **other: Schema) -> Schema:
     """The fields of a result type, each with the comment beside it; `other` replaces or adds."""
-    hints, comments = get_type_hints(result), _comments(result)
+    hints, told = get_type_hints(result), comments(result)
     held = {
         f.name: _of_type(hints[f.name]) for f in fields(result) if f.name not in (*without, *other)
     }
-    held = {name: said(value, comments[name]) if name in comments else value
+    held = {name: said(value, told[name]) if name in told else value
             for name, value in held.items()}  # fmt: skip
     return keys({**held, **other})
 
 
-def _comments(result: type) -> dict[str, str]:
-    return dict(re.findall(r"^    (\w+): .*?  # (.+)$", inspect.getsource(result), re.MULTILINE))
+def comments(result: type) -> dict[str, str]:
+    """Return the comment beside each field of a class, or above it."""
+    told, above = {}, ""
+    for line in inspect.getsource(result).splitlines():
+        alone = re.match(r"^    # (.+)$", line)
+        declared = re.match(r"^    (\w+): .*?(?:  # (.+))?$", line)
+        if declared and (text := declared[2] or above):
+            told[declared[1]] = text
+        above = f"{above} {alone[1]}".strip() if alone else ""
+    return told
 
 
 def _of_type(hint: Any) -> Schema:  # noqa: ANN401 - any annotation

@@ -156,7 +156,8 @@ SCORES = {"within_20": SHARE, "within_30": SHARE}
 EVALUATE = keys({
     "model": keys({"kind": TEXT, "validation": TEXT}), "level": NUMBER, "excluded": WHOLE,
     "sets": each(keys({
-        "name": {"enum": ["small", "medium", "unconverged"]}, "samples": WHOLE, **SCORES,
+        "name": said(TEXT, "small, medium, unconverged, training scales, or a number of nodes"),
+        "samples": WHOLE, **SCORES,
         "coverage": SHARE, "beside": named(keys(SCORES)),
         "underestimated": keys({"samples": WHOLE, "mostly": maybe(named(ANY))}),
     })),

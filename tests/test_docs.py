@@ -1,19 +1,35 @@
-"""The documentation is true: generated pages are current, links lead somewhere."""
+"""The documentation is true and whole: pages are current, links lead somewhere, nothing public
+is left out.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
+import click
 import pytest
+import yaml
 
-from docs import manual
+import ioprism
+from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
-from docs.schemas import FOLDER
+from docs.schemas import FOLDER, file_name
 from ioprism import errors
-from ioprism.cli import COMMANDS
+from ioprism.cli import COMMANDS, main
+from ioprism.plugins import GROUPS
+from ioprism.rules.causes.symptoms import SYMPTOMS
+from ioprism.rules.registry import RULES
+from ioprism.service.counts import Counts, Latency
+from ioprism.service.metrics import exposition
+from ioprism.settings import Thresholds
 from tests.conftest import ROOT
 
 PROSE = [
@@ -58,6 +74,31 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+def typed(page: Path) -> Iterator[list[str]]:
+    """The command lines in the blocks of a page, those of ioprism alone, as words."""
+    for block in re.findall(
+        r"^```\w*\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        for line in block.replace("\\\n", " ").splitlines():
+            command = re.split(r" [|>&]+ ", line.strip().removeprefix("- run: "))[0]
+            if command.startswith("ioprism "):
+                yield shlex.split(command, comments=True)
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_and_options_that_a_page_shows_exist(page: Path) -> None:
+    for words in typed(page):
+        name, rest = words[0], words[1:]
+        while rest and f"{name} {rest[0]}" in EVERY_COMMAND:
+            name, rest = f"{name} {rest[0]}", rest[1:]
+        known = {text for option in EVERY_COMMAND[name].params for text in option.opts}
+        known |= {"--help", "-h", "--version", "--debug"}
+        assert name != "ioprism" or not rest or rest[0].startswith("-"), words
+        for word in rest:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in known, words
+
+
 def test_every_error_is_drawn_in_the_tree() -> None:
     names = [
         name
@@ -83,3 +124,89 @@ def test_make_targets_of_the_readme_exist() -> None:
 
     for target in set(re.findall(r"`make ([a-z]+)`", readme)):
         assert f"\n{target}:" in makefile
+
+
+def reference(name: str) -> str:
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        context = click.Context(command, info_name=name)
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from commands(found, f"{name} {below}")
+
+
+EVERY_COMMAND = dict(commands(main, "ioprism"))
+
+
+@pytest.mark.parametrize("module", api_page.MODULES, ids=lambda module: module.__name__)
+def test_every_public_name_is_explained(module: ModuleType) -> None:
+    page = reference("api.md").partition(f"## {module.__name__}\n")[2]
+
+    for name in api_page.public_names(module):
+        assert f"### {name}\n" in page
+        assert (getattr(module, name).__doc__ or "").strip(), name
+    for name in set(ioprism.__all__) & set(vars(errors)):
+        assert f"## {name}\n" in reference("errors.md")
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_command_and_option_is_explained(name: str) -> None:
+    page, command = reference("commands.md"), EVERY_COMMAND[name]
+
+    assert command.help
+    assert name == "ioprism" or f"## {name}\n" in page
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert option.help, option.opts
+            assert name == "ioprism" or option.opts[-1] in page
+
+
+@pytest.mark.parametrize("name", EVERY_COMMAND)
+def test_every_json_document_has_a_schema_on_the_page(name: str) -> None:
+    options = {text for option in EVERY_COMMAND[name].params for text in option.opts}
+    if not options & {"--json", "--json-lines"}:
+        return
+    schema = file_name(name.removeprefix("ioprism "))
+
+    assert (FOLDER / schema).is_file()
+    assert f"Schema: `{schema}`" in reference("json.md")
+
+
+def test_every_rule_threshold_cause_metric_and_group_is_explained() -> None:
+    metrics = re.findall(r"^# TYPE (\S+)", exposition(Counts(), Latency(), []), re.MULTILINE)
+
+    assert all(f"### `{rule.code}`" in reference("rules.md") for rule in RULES)
+    assert all(f"| `{one.name}` |" in reference("rules.md") for one in fields(Thresholds))
+    assert all(f"## `{code}`" in reference("causes.md") for code in SYMPTOMS)
+    assert all(f"| `{name}` |" in reference("metrics.md") for name in metrics)
+    assert all(f"| `{group}` |" in reference("settings.md") for group in GROUPS)
+
+
+# What only a command line, a simulation or a reader of ours sees.
+INTERNAL = {"EngineOptions", "ReadingOptions", "SimulationSettings"}
+
+
+def test_every_class_of_settings_is_explained() -> None:
+    names = {
+        node.name
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and node.name.endswith(("Settings", "Options"))
+    }
+
+    for name in names - INTERNAL:
+        assert f".{name}`: " in reference("settings.md"), name
+
+
+def test_every_page_can_be_reached() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = set(re.findall(r"[\w/-]+\.(?:md|ipynb)", yaml.dump(yaml.safe_load(text)["nav"])))
+    docs = ROOT / "docs"
+    pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
+
+    assert pages <= listed

@@ -52,6 +52,7 @@ def results(straggling: ioprism.Trace) -> list[Result]:
     bottlenecks = ioprism.bottlenecks(straggling, top=3)
     return [
         ioprism.characterise(straggling),
+        ioprism.diagnose(straggling),
         ioprism.insights(straggling),
         ioprism.phases(straggling),
         bottlenecks,

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
@@ -20,6 +24,8 @@ from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.analyses.periodicity.results import Period
 from ioprism.cli import main
 from ioprism.reports.to_json import live
+from tests.cli.test_write_time import LOCAL
+from tests.cli.test_write_time import table as runs_table
 from tests.conftest import TEST_DATA
 from tests.test_consistency import SAMPLES
 
@@ -121,6 +127,69 @@ def test_a_centre_follows_its_schemas(tmp_path: Path) -> None:
     for subject in ("jobs", "applications", "users", "targets", "hosts", "causes"):
         check(f"site-{subject}", answer("site", subject, *store))
     check("site-report", answer("site", "report", *store, "-o", tmp_path / "page.html"))
+
+
+def test_the_check_of_the_chain_follows_its_schemas(tmp_path: Path) -> None:
+    small = ("--bytes", "1MiB", "--phases", 1, "--pause", 0)
+    record = tmp_path / "record.json"
+
+    # So short a time is not where the bias of a long one would put it: exit code 1, and a document.
+    short = ["servers", "validate", "--servers", "4", "--days", "1", "--json"]
+    check("servers-validate", json.loads(CliRunner().invoke(main, short).stdout))
+    check(
+        "servers-validate-run",
+        answer("servers", "validate", "--run", tmp_path / "check", "--record", record, *small),
+    )
+
+
+def test_a_model_s_life_follows_its_schemas(tmp_path: Path) -> None:
+    store, model = tmp_path / "runs.db", tmp_path / "model.json"
+    table = runs_table(tmp_path / "runs.csv", (1, 2, 4, 8, 200))
+    asked = ("--store", store, "--model", model)
+
+    check(
+        "write-time-import",
+        answer("write-time", "import", table, "--system", "titan", "--store", store),
+    )
+    check(
+        "write-time-train",
+        answer("write-time", "train", "--store", store, "--model", "stages", "-o", model),
+    )
+    check("write-time-evaluate", answer("write-time", "evaluate", *asked))
+    check(
+        "write-time-estimate-trace",
+        answer("write-time", "estimate", "--model", model, "--trace", LOG),
+    )
+
+
+def test_sampling_here_follows_its_schema(tmp_path: Path) -> None:
+    system, store = tmp_path / "here.toml", tmp_path / "runs.db"
+    system.write_text(LOCAL.replace("cores_per_node = 2", "cores_per_node = 1"), "utf-8")
+    plan = ("--system", system, "--store", store, "--scales", 1, "--max-burst", "2MB")
+    run = ("--store", store, "--directory", tmp_path, "--max-runs", 1)
+
+    check("write-time-sample-plan", answer("write-time", "sample", "plan", *plan))
+    check("write-time-sample-run", answer("write-time", "sample", "run", *run))
+
+
+def test_the_address_of_a_page_follows_its_schema() -> None:
+    command = [sys.executable, "-m", "ioprism", "explore", str(LOG), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        assert run.stdout is not None
+        said = b"".join(iter(run.stdout.readline, b"}\n")) + b"}"
+        run.send_signal(signal.SIGINT)
+        assert run.wait(timeout=30) == 0
+    check("explore", json.loads(said))
+
+
+def test_every_schema_is_compared_with_what_its_command_prints() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    loops = {f"site-{subject}" for subject in ("jobs", "applications", "users", "targets", "hosts",
+                                               "causes")}  # fmt: skip
+    loops |= {"report", "diagnose", "characterise", "insights", "phases", "period"}
+
+    compared = set(re.findall(r'check\(\s*"([\w-]+)"', text)) | loops
+    assert compared == {name.removesuffix(".json") for name in NAMES}
 
 
 def test_write_time_answers_follow_their_schemas(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ IoprismError
 │   └── SeveralJobsError         the question is about one job, and several were given
 ├── RuleError                    a rule file cannot be used
 │   └── ExpressionError          an expression of the rule language is wrong, and where
+├── PluginError                  an installed plug-in cannot be loaded
 ├── TraceError                   the input is the problem
 │   ├── NoSuchTraceError         there is no such file or folder
 │   ├── UnknownFormatError       no reader recognises the file
@@ -81,6 +82,20 @@ def _excerpt(text: str, at: int) -> tuple[str, int]:
     first = max(0, at - 60)
     before, after = printable(text[first:at]), printable(text[at : at + 40])
     return before + after, len(before)
+
+
+class PluginError(IoprismError):
+    """An installed plug-in cannot be loaded."""
+
+    def __init__(self, name: str, *, group: str, package: str, why: Exception) -> None:
+        super().__init__(
+            f"the plug-in {name!r} ({group}) of {package} cannot be loaded: "
+            f"{type(why).__name__}: {printable(str(why))}.\n"
+            f"Hint: pip uninstall {package}, or bring it up to date."
+        )
+        self.name = name
+        self.group = group
+        self.package = package
 
 
 class TraceError(IoprismError):
@@ -192,7 +207,7 @@ class SignalTooShortError(AnalysisError):
 
 
 class BrokenSignalError(AnalysisError):
-    """The samples are not a function of time: NaN, infinite, unsorted, of unequal length."""
+    """The samples are not a function of time: not finite, unsorted, or of unequal length."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(

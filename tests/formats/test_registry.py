@@ -90,19 +90,12 @@ def test_a_plugin_is_asked_after_the_built_in_readers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plugin = EntryPoint("everything", f"{__name__}:EverythingReader", registry.GROUP)
-    monkeypatch.setattr(plugin.__class__, "load", load_here)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [plugin])  # noqa: ARG005
+    monkeypatch.setattr(EntryPoint, "load", lambda _: EverythingReader)
+    monkeypatch.setattr(registry, "declared", lambda group: [plugin])  # noqa: ARG005
     (tmp_path / "x.any").write_text("x")
 
     assert find_reader(tmp_path / "x.any").name == "everything"
     assert find_reader(LOG).name == "darshan"
-
-
-def load_here(entry: EntryPoint) -> object:
-    if entry.name == "everything":
-        return EverythingReader
-    module, _, attribute = entry.value.partition(":")
-    return getattr(__import__(module, fromlist=[attribute]), attribute)
 
 
 def test_a_folder_is_searched_and_what_is_no_trace_is_skipped(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.cli import main
 from ioprism.engine.dask import DaskEngine
-from ioprism.errors import AnalysisError
+from ioprism.errors import PluginError
 from ioprism.model.counters import ReadingOptions
 from ioprism.model.trace import Trace
 from ioprism.pipeline import diagnosis
@@ -64,7 +64,7 @@ def full_moon(at: Situation) -> Iterator[Candidate]:
 def declare(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     declared = EntryPoint("moon", value, diagnosis.GROUP)
     monkeypatch.setattr(
-        diagnosis, "entry_points", lambda group: [declared] * (group == diagnosis.GROUP)
+        diagnosis, "declared", lambda group: [declared] * (group == diagnosis.GROUP)
     )
 
 
@@ -82,7 +82,7 @@ def test_a_plug_in_adds_a_cause_with_its_own_title(monkeypatch: pytest.MonkeyPat
 def test_a_plug_in_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch, "no_such_package:find")
 
-    with pytest.raises(AnalysisError, match=r"'moon' of a plug-in \(no_such_package:find\)"):
+    with pytest.raises(PluginError, match=r"'moon' \(ioprism.causes\) of no_such_package"):
         diagnosis.diagnose(make("healthy", seed=303).run.trace())
 
 

@@ -50,7 +50,7 @@ class Radio:
 
 
 def test_a_plug_in_opens_the_addresses_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "entry_points", lambda group: [_Declared()])  # noqa: ARG005
+    monkeypatch.setattr(source, "declared", lambda group: [_Declared()])  # noqa: ARG005
 
     opened: Source = open_source("radio://channel", {})
 
@@ -65,7 +65,7 @@ class _Declared:
 
 
 def test_watch_predicts_from_any_transport(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "entry_points", lambda group: [_Declared()])  # noqa: ARG005
+    monkeypatch.setattr(source, "declared", lambda group: [_Declared()])  # noqa: ARG005
     command = ["watch", "--source", "radio://channel", "--json-lines", "--exit-when-idle", "0.5"]
     answered = CliRunner().invoke(main, command)
     periods = [json.loads(line)["period"] for line in answered.stdout.splitlines()]

@@ -100,7 +100,7 @@ def test_nothing_that_was_answered_is_lost(tmp_path: Path, number: int) -> None:
 
     assert again["messages"] == 7
     assert again["period"]["seconds"] == pytest.approx(10.0, rel=0.01)
-    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert {path.name for path in tmp_path.iterdir()} == {"state", ".state.lock"}
 
 
 def test_a_damaged_state_is_one_message(tmp_path: Path) -> None:

@@ -156,9 +156,12 @@ def after_random_kill(writer: Writer, moment: float, inputs: Path, folder: Path)
     process.kill()
     process.wait()
     now = content_without_leftovers(folder / writer.target)
-    mixed = any(now.get(name) == data for name, data in before.items()) and now != before
     code, said = run(command(writer, inputs, folder))
-    fine = code == 0 or (writer.name == "watch keygen" and "already exists" in said)
+    after = content_without_leftovers(folder / writer.target)
+    changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    mixed = len({now.get(name) == before.get(name) for name in changed}) > 1
+    # A command that was done before it was killed may find nothing left to do.
+    fine = code == 0 or "already" in said
     intact = fine and not (mixed and writer.force)
     return Outcome(intact, tuple(sorted(leftovers(folder))), code, said)
 

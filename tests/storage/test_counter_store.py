@@ -152,7 +152,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     raw = tmp_path / "raw.csv"
     raw.write_text("\n".join([HEADING, *lines()]))
 
-    with pytest.raises(OutputError, match="holds something else"):
+    with pytest.raises(OutputError, match="contains something other"):
         take(tmp_path, raw)
     with pytest.raises(BrokenTraceError, match="not a store of server counters"):
         open_store(tmp_path)

@@ -33,7 +33,7 @@ def test_runs_of_one_pattern_become_one_sample(tmp_path: Path) -> None:
 def test_the_same_file_is_not_added_twice(tmp_path: Path) -> None:
     with open_store(tmp_path / "s.db", create_for=SYSTEM) as store:
         store.add_runs([Run(PATTERN, 1.0)], origin="x.csv", content=b"x")
-        with pytest.raises(TraceError, match=r"already \(from x\.csv\)"):
+        with pytest.raises(TraceError, match=r"already contains the same runs \(from x\.csv\)"):
             store.add_runs([Run(PATTERN, 1.0)], origin="y.csv", content=b"x")
 
         assert store.samples()[0].times == (1.0,)

@@ -15,14 +15,14 @@ from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
 from ioprism.rules.bottlenecks.load import rules
-from ioprism.views.perspectives.codes import MEANINGS
+from ioprism.views.perspectives.codes import meanings
 
 FOUND = 3  # the exit code when --fail-on was met
 
 
 def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        for name, meaning in MEANINGS.items():
+        for name, meaning in meanings().items():
             click.echo(f"{name:12} {meaning}")
         ctx.exit()
 

@@ -29,18 +29,17 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let all files of a folder be one job, for commands that read one job from each path."""
     declare: Decorator = click.option(
         "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-        help="Take all traces of a folder for one job or workflow.",
+        help="Treat all traces as one job or workflow.",
     )  # fmt: skip
     return declare(command)
 
 
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
-    declared = [
+    declared: list[Decorator] = [
         click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
                        type=click.Path(path_type=Path)),
-        click.option("--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Treat all traces as one job or workflow."),
+        one_job,
         click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                      help="Treat every trace as a separate job."),
         click.option("--clock-offsets", metavar="FILE", expose_value=False,

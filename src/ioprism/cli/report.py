@@ -61,7 +61,7 @@ def report(
             trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
         )
     if page is not None:
-        analysis.to_html(page, replace=force)
+        analysis.write(page, replace=force)
     if as_json:
         click.echo(analysis.to_json())
     else:

@@ -9,7 +9,7 @@ import click
 from ioprism.cli import options
 from ioprism.reports import to_json
 from ioprism.reports.to_json import rules as json_form
-from ioprism.rules.registry import RULES
+from ioprism.rules.registry import all_rules
 
 # Loaded when they are called.
 SUBCOMMANDS = {"check": ("ioprism.cli.rules_check", "Check a file of bottleneck rules.")}
@@ -51,7 +51,7 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     if as_json:
-        click.echo(to_json.plain_document(json_form.body(RULES)))
+        click.echo(to_json.plain_document(json_form.body(all_rules())))
         return
     from ioprism.cli import output
     from ioprism.reports.to_terminal import rules as terminal_form
@@ -59,4 +59,4 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
     if limits:
         terminal_form.show_thresholds(output.console())
     else:
-        terminal_form.show(RULES, output.console())
+        terminal_form.show(all_rules(), output.console())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from pkgutil import resolve_name
+from typing import Any, Literal, Protocol
 
 from ioprism.errors import (
     BrokenTraceError,
@@ -21,6 +22,7 @@ from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
+from ioprism.plugins import declared
 from ioprism.storage.remote import exists
 
 GROUP = "ioprism.readers"
@@ -95,17 +97,18 @@ class Unavailable:
 
 def readers() -> Iterator[Reader | Unavailable]:
     """Built-in readers first, then those of installed plugins."""
-    built_in = [EntryPoint(name, path, GROUP) for name, path in BUILT_IN.items()]
-    yield from map(_loaded, built_in)
+    for name, path in BUILT_IN.items():
+        yield _loaded(name, partial(resolve_name, path))
     # Asked for only when no built-in reader was enough: looking for plugins reads many files.
-    yield from map(_loaded, entry_points(group=GROUP))
+    for plugin in declared(GROUP):
+        yield _loaded(plugin.name, plugin.load)
 
 
-def _loaded(declared: EntryPoint) -> Reader | Unavailable:
+def _loaded(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
     try:
-        reader: Reader = declared.load()()
+        reader: Reader = load()()
     except ImportError as error:
-        return Unavailable(declared.name, error.name or str(error))
+        return Unavailable(name, error.name or str(error))
     return reader
 
 

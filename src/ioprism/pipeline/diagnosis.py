@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 import polars as pl
@@ -22,10 +21,10 @@ from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
-from ioprism.errors import AnalysisError
 from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
+from ioprism.plugins import declared, load
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
@@ -92,19 +91,8 @@ def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
 
 
 def plugged_in() -> list[Finder]:
-    """Load the causes that installed packages declare, in the group `ioprism.causes`."""
-    return [_loaded(declared) for declared in entry_points(group=GROUP)]
-
-
-def _loaded(declared: EntryPoint) -> Finder:
-    try:
-        find: Finder = declared.load()
-    except (ImportError, AttributeError) as error:
-        raise AnalysisError(
-            f"the cause {declared.name!r} of a plug-in ({declared.value}) cannot be loaded: "
-            f"{error}.\nHint: install what it needs, or remove it with `pip uninstall`."
-        ) from error
-    return find
+    """Load the causes that installed packages declare."""
+    return [load(plugin) for plugin in declared(GROUP)]
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:

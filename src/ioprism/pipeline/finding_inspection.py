@@ -17,8 +17,9 @@ from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
 from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
-from ioprism.pipeline.concerned_calls import Concern, measured_seconds
-from ioprism.rules.registry import RULES, finding_of
+from ioprism.pipeline.concerned_calls import Concern
+from ioprism.pipeline.insights import explained_trace
+from ioprism.rules.registry import all_rules
 from ioprism.rules.rule import Rule, Unknown
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
@@ -53,7 +54,7 @@ class FindingInspection(Result):
 
 def rule_called(code: str) -> Rule | None:
     """Return the rule with this code, or with this name in another tool."""
-    return next((rule for rule in RULES if code == rule.code or code in rule.aliases), None)
+    return next((rule for rule in all_rules() if code == rule.code or code in rule.aliases), None)
 
 
 def inspected_finding(
@@ -77,8 +78,9 @@ def inspected_finding(
             f"there is no finding {rule.code!r} in this trace.\n"
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
-    measured = measured_seconds({rule.code: (rule, answer)}, trace, engine, evidence.thresholds)
-    finding = finding_of(rule, answer, evidence, measured.get(rule.code))
+    # As `insights` says it: under its cause, with no more seconds than the job is held up.
+    findings = explained_trace(evidence, trace, engine).findings
+    finding = next(finding for finding in findings if finding.code == rule.code)
     concern = Concern.of(rule, answer, trace, evidence.thresholds)
     chosen = Settings(views=("process", "file"), layer=_layer(finding))
     main = main_view(concern.of_trace(trace), chosen, engine)

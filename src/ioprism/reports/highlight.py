@@ -14,18 +14,18 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.rules.concerns import CallKind, concerned_calls
-from ioprism.rules.registry import RULES
+from ioprism.rules.registry import all_rules
 from ioprism.views.picture.timeline import Timeline
 
 Show = dict[str, Any]
 
-_DIRECTIONS = {rule.code: rule.direction for rule in RULES}
 SMALL = 2**20
 MOST_FILES = 2000  # that a cause lights
 
 
 def _kind(finding: Finding) -> CallKind:
-    return concerned_calls(finding.code, _DIRECTIONS.get(finding.code))
+    directions = {rule.code: rule.direction for rule in all_rules()}
+    return concerned_calls(finding.code, directions.get(finding.code))
 
 
 def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show | None:

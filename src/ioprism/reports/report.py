@@ -7,9 +7,12 @@ from pathlib import Path
 
 from ioprism.model.finding import Finding
 from ioprism.pipeline.document import Document
+from ioprism.plugins import declared, load
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write
+
+GROUP = "ioprism.reports"  # a plug-in's name is the ending of the files that it writes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +49,17 @@ class Report:
 
         text = form.page(self.document)
         if path is not None:
-            with atomic_write(Path(path), replace=replace) as aside:
-                aside.write_text(text, encoding="utf-8")
+            _write(text, Path(path), replace=replace)
         return text
+
+    def write(self, path: str | Path, *, replace: bool = True) -> None:
+        """Write the form that the ending of the name asks for: a plug-in's, or else the page."""
+        ending = Path(path).suffix.lstrip(".").lower()
+        form = next((load(one) for one in declared(GROUP) if one.name == ending), None)
+        if form is None:
+            self.to_html(path, replace=replace)
+        else:
+            _write(form(self.document), Path(path), replace=replace)
 
     def show(self) -> None:
         """Tell the story in the terminal, or in a notebook's cell."""
@@ -59,3 +70,8 @@ class Report:
 
     def _repr_html_(self) -> str:
         return summary(self.document)
+
+
+def _write(text: str, path: Path, *, replace: bool) -> None:
+    with atomic_write(path, replace=replace) as aside:
+        aside.write_text(text, encoding="utf-8")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.plugins import declared, load
 from ioprism.rules import (
     collective,
     file_balance,
@@ -34,8 +36,15 @@ FAMILIES = (
     requests, metadata, ranks, file_balance, collective, libraries, interfaces, time, storage,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in family.RULES)
+GROUP = "ioprism.rules"
 
 LEVELS = tuple(Severity)  # worst first
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Our own rules, family by family, then those of plug-ins."""
+    return (*RULES, *(rule for plugin in declared(GROUP) for rule in load(plugin)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +118,18 @@ Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
 
 
 def judge(
-    evidence: Evidence, rules: Iterable[Rule] = RULES, *, measure: Measure | None = None
+    evidence: Evidence, rules: Iterable[Rule] | None = None, *, measure: Measure | None = None
 ) -> Insights:
     """Ask every rule; findings are ranked by level, then by the seconds at stake.
 
     Args:
         evidence: what is known of the job.
-        rules: what to ask.
+        rules: what to ask; all there are if None.
         measure: adds up the calls that findings are about, where the trace has single calls.
     """
     hits: dict[str, tuple[Rule, Hit]] = {}
     unchecked: list[NotChecked] = []
-    for rule in rules:
+    for rule in all_rules() if rules is None else rules:
         answer = rule.check(evidence)
         if isinstance(answer, Unknown):
             unchecked.append(NotChecked(rule.code, answer.needs))

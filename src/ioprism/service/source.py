@@ -8,10 +8,10 @@ from an address to the source; `ioprism watch --source kafka://...` then opens i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ioprism.errors import UsageError
+from ioprism.plugins import declared, load
 from ioprism.text import printable
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def open_source(address: str, built_in: Mapping[str, Opener]) -> Source:
         UsageError: no transport has this scheme.
     """
     scheme = address.partition("://")[0]
-    openers = {one.name: one for one in entry_points(group=GROUP)}
+    openers = {one.name: one for one in declared(GROUP)}
     if scheme in built_in:
         return built_in[scheme](address)
     if scheme in openers:
-        opened: Source = openers[scheme].load()(address)
+        opened: Source = load(openers[scheme])(address)
         return opened
     known = ", ".join(f"{name}://" for name in sorted({*built_in, *openers}))
     raise UsageError(

@@ -19,8 +19,9 @@ from ioprism.synthetic.machine.simulate import run
 
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
     modules = (*COUNTERS_ONLY, "HEATMAP") if heat else COUNTERS_ONLY
-    path = folder / f"{len(modules)}-modules.darshan"
-    write_log(path, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules))
+    path = folder / "log.darshan"
+    content = log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules)
+    write_log(path, content, replace=True)
     return diagnose(read_trace(path))
 
 

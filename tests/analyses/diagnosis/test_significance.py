@@ -25,6 +25,14 @@ def test_one_call_that_happened_to_take_long_may_not_do_so_again() -> None:
     assert again_test(seconds, 0.1) > SIGNIFICANT
 
 
+def test_a_few_interruptions_do_not_hide_what_all_the_other_calls_take() -> None:
+    seconds = np.full(200, 1e-3)
+    seconds[::70] = 0.05
+
+    assert again_test(seconds, 0.1) < SIGNIFICANT
+    assert again_test(seconds, 0.3) > SIGNIFICANT
+
+
 def test_many_calls_that_all_take_long_will_do_so_again() -> None:
     seconds = np.random.default_rng(1).lognormal(-4, 0.5, 100)
 

@@ -145,7 +145,7 @@ def test_other_programs_events_are_understood(tmp_path: Path) -> None:
     assert found["bytes"].to_list() == [7, None, 4]
     assert found["end"].to_list() == pytest.approx([5e-6, 15e-6, 12e-6])
     assert trace.processes["application"].to_list() == ["solver"]
-    assert any("never ended" in warning for warning in trace.completeness.warnings)
+    assert any("1 unfinished event left out" in warning for warning in trace.completeness.warnings)
 
 
 def test_a_cut_file_gives_what_it_holds(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def text_of(objects: list[dict[str, Any]], separators: tuple[str, str] = (",", "
 def test_columns_are_what_json_says(
     objects: list[dict[str, Any]], separators: tuple[str, str]
 ) -> None:
-    parsed = parse(text_of(objects, separators))
+    parsed = parse([text_of(objects, separators)])
 
     assert parsed.damaged == 0
     assert parsed.calls.height == len(objects)
@@ -72,7 +72,7 @@ def test_columns_are_what_json_says(
 def test_a_torn_line_is_damage_and_never_a_call(cut: int) -> None:
     whole = json.dumps(CALL, separators=(",", ":"))[: -cut or None]
     other = json.dumps(CALL).encode()
-    parsed = parse(other + b"\n" + whole.encode() + b"\n" + other)
+    parsed = parse([other + b"\n" + whole.encode() + b"\n" + other])
 
     assert parsed.calls.height == 2
     assert parsed.damaged == (1 if whole else 0)
@@ -80,7 +80,7 @@ def test_a_torn_line_is_damage_and_never_a_call(cut: int) -> None:
 
 def test_two_lines_that_ran_into_each_other_are_damage() -> None:
     line = json.dumps(CALL, separators=(",", ":")).encode()
-    parsed = parse(line + line[40:] + b"\n" + line[:60] + line + b"\n" + line + b"\n")
+    parsed = parse([line + line[40:] + b"\n" + line[:60] + line + b"\n" + line + b"\n"])
 
     assert (parsed.calls.height, parsed.damaged) == (1, 2)
 
@@ -89,20 +89,20 @@ def test_two_lines_that_ran_into_each_other_are_damage() -> None:
     "form", ["[\n{0}\n{0}\n]", "[\n{0},\n{0},\n]\n", "{0}\r\n{0}\r\n", "{0},\n{0}"]
 )
 def test_brackets_and_commas_around_the_lines_are_no_damage(form: str) -> None:
-    parsed = parse(form.replace("{0}", json.dumps(CALL)).encode())
+    parsed = parse([form.replace("{0}", json.dumps(CALL)).encode()])
 
     assert (parsed.calls.height, parsed.damaged) == (2, 0)
 
 
 def test_bytes_that_are_no_unicode_are_kept_readable() -> None:
     line = json.dumps(CALL | {"args": {"fname": "/data/X"}}).encode().replace(b"X", b"\xe9")
-    parsed = parse(line)
+    parsed = parse([line])
 
     assert parsed.calls["fname"].to_list() == ["/data/\\xe9"]
 
 
 def test_a_call_without_a_time_is_damage() -> None:
-    parsed = parse(text_of([CALL | {"ts": None}, CALL | {"dur": "soon"}, CALL]))
+    parsed = parse([text_of([CALL | {"ts": None}, CALL | {"dur": "soon"}, CALL])])
 
     assert (parsed.calls.height, parsed.damaged) == (1, 2)
 
@@ -110,7 +110,7 @@ def test_a_call_without_a_time_is_damage() -> None:
 def test_the_parser_is_loaded_when_it_is_needed_and_leaves_quietly() -> None:
     program = (
         "import sys; from ioprism.formats.dftracer.parse import parse;"
-        "assert 'duckdb' not in sys.modules; parse(b'{}'); assert 'duckdb' in sys.modules"
+        "assert 'duckdb' not in sys.modules; parse([b'{}']); assert 'duckdb' in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 

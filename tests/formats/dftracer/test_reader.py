@@ -6,16 +6,16 @@ import gzip
 import json
 import pickle
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.dftracer import events, ranges, reader, survey
+from ioprism.formats.dftracer import events, lines, ranges, reader, survey
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.formats.registry import read_trace
@@ -74,18 +74,18 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
     assert sum(n for n, _ in found.values()) == truth["posix"]
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [0, 1, 3])
 def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(events, "WORKERS", workers)
     whole = DATA / "v2.2.0-md1-plain.pfw"
-    parsed = parse(whole.read_bytes())
+    parsed = parse([whole.read_bytes()])
 
     def task(number: int) -> list[Parsed]:
         time.sleep(0.01 * (7 - number))
-        return [replace(parsed, damaged=number)]
+        return [Parsed(parsed.rows.head(number))]
 
     found = events.in_order(partial(task, number) for number in range(7))
-    assert [one.damaged for one in found] == list(range(7))
+    assert [one.rows.height for one in found] == list(range(7))
 
 
 def test_a_folder_is_one_workflow() -> None:
@@ -123,6 +123,16 @@ def test_the_aggregated_mode_gives_counters() -> None:
     assert counters["POSIX_BYTES_READ"].sum() == 131_869
     assert counters["POSIX_BYTES_WRITTEN"].sum() == 8_487_617
     assert trace.counters["HEATMAP"]["read"].list.sum().sum() == 131_869
+
+
+def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = DATA / "v2.2.0-agg.pfw"
+    whole = read_trace(path).counters["POSIX"]
+    monkeypatch.setattr(lines, "WINDOW", 2048)
+    monkeypatch.setattr(lines, "PIECE", 1024)
+    monkeypatch.setattr(lines, "PORTION", 2048)
+
+    assert_frame_equal(read_trace(path).counters["POSIX"], whole)
 
 
 def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
@@ -214,6 +224,18 @@ def test_odd_lines_are_read_and_damaged_ones_counted(tmp_path: Path) -> None:
     assert events["bytes"].to_list() == [1, 3, 4]
     assert '/a,"b\\c' in trace.files["path"].to_list()
     assert trace.completeness.warnings == ("a.pfw: 2 damaged lines left out",)
+
+
+@pytest.mark.parametrize("key", ["pid", "tid"])
+def test_a_call_without_a_process_is_damage_even_if_there_is_only_one(
+    tmp_path: Path, key: str
+) -> None:
+    whole = event("read", ret=1)
+    path = written(tmp_path / "a.pfw", whole, {k: v for k, v in whole.items() if k != key}, whole)
+    trace = read_trace(path)
+
+    assert trace.events()["bytes"].to_list() == [1, 1]
+    assert trace.completeness.warnings == ("a.pfw: 1 damaged line left out",)
 
 
 def test_what_a_cut_file_still_holds_is_read(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ def of_situation(
         causes = tuple(_uneven_computing(at))
         whole = Diagnosis(runtime, held_up, causes, ledger=ledger((), held, held))
         return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
-    finders = (*(family.find for family in FAMILIES), *more)
+    # Whoever adds a cause knows the site or the program: it explains before our general ones do.
+    finders = (*more, *(family.find for family in FAMILIES))
     others = [one for find in finders for one in find(at)]
     busy_target = any(one.code == "hot-target" for one in others)
     slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]

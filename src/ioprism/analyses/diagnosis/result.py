@@ -10,6 +10,8 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.stages import Stage
 from ioprism.model.finding import Recommendation
+from ioprism.model.result import Result
+from ioprism.units import format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,8 @@ class NotChecked:
     needs: str
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+@dataclass(frozen=True, slots=True, repr=False)
+class Diagnosis(Result):
     """What holds a job up, largest saving first."""
 
     runtime: float
@@ -166,6 +168,15 @@ class Diagnosis:
             for cause in self.causes
         ]
         return pl.DataFrame(rows, schema=_FRAME)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        held = f"I/O holds the job up for {format_seconds(self.held_up.seconds)}"
+        if not self.causes:
+            return f"{held}; no cause is worth removing"
+        first = self.causes[0]
+        saved = format_seconds(first.saving.seconds)
+        return f"{held}; {first.title or first.code}, {saved} of it ({first.code})"
 
 
 _FRAME = pl.Schema(

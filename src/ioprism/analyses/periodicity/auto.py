@@ -17,7 +17,7 @@ from ioprism.model.signal import Signal
 
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
-MIN_SHARE = 0.2  # of the variance; bursts that come in pairs at random times give less
+MIN_SHARE = 0.15  # of the variance; bursts that come in pairs at random times give less
 CONFIRMED = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
 AGREEMENT = 0.05  # of the period
 SUGGESTIVE = 0.2  # phases less likely by chance tell which frequencies matter

@@ -28,7 +28,7 @@ class Period:
     alike: bool = False  # whether its phases are all as long as each other: a loop, most likely
     chance_of_random_bursts: float = 1.0  # how often equal bursts at random times are as even
     certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
-    confirmed: int | None = None  # how many of its phases `ioprism phases` shows; None live
+    confirmed: int | None = None  # how many of its phases `ioprism phases` shows; null live
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)
 

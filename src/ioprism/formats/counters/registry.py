@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Protocol
 
 import polars as pl
 
 from ioprism.model.counters import ReadingOptions, Tally
+from ioprism.plugins import declared, load
 
 # Loaded only when tried: a reader may need a library of its own.
 BUILT_IN = {
@@ -40,10 +41,12 @@ class CounterReader(Protocol):
 
 
 def counter_readers() -> Iterator[CounterReader]:
-    """Every reader of counters."""
-    for name, path in BUILT_IN.items():
-        reader: CounterReader = EntryPoint(name, path, GROUP).load()()
+    """Every reader of counters, those of plug-ins last."""
+    for path in BUILT_IN.values():
+        reader: CounterReader = resolve_name(path)()
         yield reader
+    for plugin in declared(GROUP):
+        yield load(plugin)()
 
 
 def find_counter_reader(source: Path) -> CounterReader | None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
+from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.offsets import moved_bytes, numbers_of, offsets, pointer_key
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.file_pointer import (
@@ -28,13 +28,17 @@ from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
 from ioprism.units import format_counted
 
-WORKERS = max(1, min(8, os.cpu_count() or 1))
+CORES = os.cpu_count() or 1
+WORKERS = min(8, CORES - 1) if CORES > 2 else 0  # beside what is done with the calls
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
 BATCH = 2**18  # events handed on at once
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
 _OWN = "dftracer"  # events that DFTracer writes about itself
 _DATA = OPERATIONS.index("write")  # reads and writes come first
+
+
+Task = Callable[[], Iterable[Parsed]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,16 +85,18 @@ class DftracerPartition:
         self, source: Source, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
-        for calls in self._calls(source, damage):
-            yield _Events(source, self.index, damage).frame(calls, pointers)
-        _report(source.path.name, damage, warn)
-
-    def _calls(self, source: Source, damage: _Damage) -> Iterator[pl.DataFrame]:
-        for parsed in in_order(tasks_of(source.path, source.segments, Trouble())):
+        read = partial(parse, without=self._needless())
+        for parsed in in_order(tasks_of(source.path, source.segments, read, Trouble())):
             damage.lines += parsed.damaged
             damage.sums += parsed.sums
-            if len(parsed.calls):
-                yield parsed.calls
+            if parsed.is_call.any():
+                yield _Events(source, self.index, damage).frame(parsed, pointers)
+        _report(source.path.name, damage, warn)
+
+    def _needless(self) -> frozenset[str]:
+        """What the survey has read already, or has seen that there is none of."""
+        paths = () if len(self.index.by_path) else ("fname",)
+        return frozenset(("hostname", *paths))
 
 
 @dataclass(slots=True)
@@ -188,38 +194,45 @@ def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 
 
 def tasks_of(
-    path: Path, segments: Sequence[Segment], trouble: Trouble
-) -> Iterator[Callable[[], list[Parsed]]]:
+    path: Path,
+    segments: Sequence[Segment],
+    read: Callable[[Iterable[bytes]], Parsed],
+    trouble: Trouble,
+) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
-        text = chunks(
+        source = chunks(
             path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch
         )
+        text = pieces(source, trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(_parse_all, text, trouble)
+            yield partial(map, read, portions(text))
         else:
-            for piece in pieces(text, trouble):
-                yield partial(_parse_all, [piece], trouble)
+            for portion in portions(text):
+                yield partial(map, read, [list(portion)])
 
 
-def _parse_all(text: Iterable[bytes | Member], trouble: Trouble) -> list[Parsed]:
-    return [parse(piece) for piece in pieces(iter(text), trouble)]
+def in_order(tasks: Iterator[Task]) -> Iterator[Parsed]:
+    """Run tasks in threads, a few ahead of what is asked for, and keep their order.
 
-
-def in_order(tasks: Iterator[Callable[[], list[Parsed]]]) -> Iterator[Parsed]:
-    """Run tasks in threads, a few ahead of what is asked for, and keep their order."""
-    if WORKERS == 1:
+    Two cores are busy without them, and what waits takes memory.
+    """
+    if not WORKERS:
         for task in tasks:
             yield from task()
         return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
         running: deque[Future[list[Parsed]]] = deque()
         for task in tasks:
-            running.append(pool.submit(task))
-            if len(running) >= WORKERS:
+            running.append(pool.submit(_done, task))
+            if len(running) > WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
+
+
+def _done(task: Task) -> list[Parsed]:
+    return list(task())
 
 
 def _report(name: str, damage: _Damage, warn: Warn) -> None:
@@ -244,15 +257,16 @@ class _Events:
     index: Index
     damage: _Damage
 
-    def frame(self, calls: pl.DataFrame, pointers: FilePointers) -> pl.DataFrame:
-        calls = self._with_possible_times(calls)
+    def frame(self, parsed: Parsed, pointers: FilePointers) -> pl.DataFrame:
+        calls = self._with_possible_times(parsed)
         kinds = _kinds(calls)
         file = self._files(calls)
         process, rank = self._processes(calls)
         layer, operation = kinds["layer"].to_numpy(), kinds["operation"].to_numpy()
-        moved = moved_bytes(calls, layer, operation)
+        numbers = numbers_of(calls)
+        moved = moved_bytes(numbers, layer, operation)
         offset = offsets(
-            calls, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
+            numbers, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
             moved, pointers,
         )  # fmt: skip
         self._count(calls, operation, file, moved)
@@ -267,7 +281,7 @@ class _Events:
                 "file": _nullable(file, UNKNOWN).cast(pl.UInt32),
                 "layer": kinds["layer"].cast(pl.UInt8).cat.to(Layer),
                 "operation": kinds["operation"].cast(pl.UInt8).cat.to(Operation),
-                "function": calls["name"].cast(pl.Categorical()),
+                "function": calls["name"],
                 "collective": unknown,
                 "nonblocking": unknown,
                 "offset": _nullable(offset, UNKNOWN),
@@ -276,16 +290,16 @@ class _Events:
             schema=EVENTS.schema,
         )
 
-    def _with_possible_times(self, calls: pl.DataFrame) -> pl.DataFrame:
+    def _with_possible_times(self, parsed: Parsed) -> pl.DataFrame:
         """The calls without DFTracer's own marks and those with damaged times."""
         longest = LONGEST * self.source.per_second
         begin, took = pl.col("ts"), pl.col("dur")
         possible = begin.ge(0) & took.is_between(0, longest, closed="left")
         possible &= (begin - self.source.origin).is_between(-longest, longest)
-        own = pl.col("cat") == _OWN
-        marks = calls.select(keep=possible & ~own, damaged=~possible & ~own)
-        self.damage.calls += int(marks["damaged"].sum())
-        return calls if marks["keep"].all() else calls.filter(marks["keep"])
+        foreign = parsed.is_call & parsed.rows["cat"].ne_missing(_OWN)
+        keep = foreign & parsed.rows.select(possible).to_series()
+        self.damage.calls += int(foreign.sum()) - int(keep.sum())
+        return parsed.rows if keep.all() else parsed.rows.filter(keep)
 
     def _processes(self, calls: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
         known = self.source.processes
@@ -321,15 +335,18 @@ def _looked_up(names: pl.DataFrame, table: pl.DataFrame) -> pl.Series:
 
 def _kinds(calls: pl.DataFrame) -> pl.DataFrame:
     """What each call is and does, as numbers."""
-    pairs = calls.select("name", "cat")
-    known = pairs.unique()
-    kinds = [kind_of(name, category) for name, category in known.rows()]
-    table = known.with_columns(
+    names, categories = (calls[key].to_physical().cast(pl.Int64) for key in ("name", "cat"))
+    key = names + categories.fill_null(-1) * 2**32
+    first = key.arg_unique()
+    kinds = [
+        kind_of(name, category or "") for name, category in calls[first, ["name", "cat"]].rows()
+    ]
+    table = pl.DataFrame({"key": key[first]}).with_columns(
         layer=pl.Series([kind.layer_code for kind in kinds], dtype=pl.Int64),
         operation=pl.Series([kind.operation_code for kind in kinds], dtype=pl.Int64),
         positional=pl.Series([kind.positional for kind in kinds], dtype=pl.Boolean),
     )
-    return pairs.join(table, on=["name", "cat"], how="left", maintain_order="left")
+    return pl.DataFrame({"key": key}).join(table, on="key", how="left", maintain_order="left")
 
 
 def kind_of(name: str, category: str) -> Call:

@@ -15,8 +15,9 @@ from ioprism.formats.text import UNREADABLE
 GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
-PIECE = 4 * 2**20  # bytes of text parsed at once
-LONGEST_LINE = 64 * 2**20
+PIECE = 2**20  # bytes of text handed on at once
+PORTION = 8 * 2**20  # bytes of text parsed at once
+LONGEST_LINE = 14 * 2**20  # bytes; DuckDB reads into buffers of twice as much
 
 
 @dataclass(slots=True)
@@ -159,3 +160,17 @@ def pieces(source: Iterator[bytes | Member], trouble: Trouble) -> Iterator[bytes
         rest = rest[: rest.rfind(b"\n") + 1]
     if rest:
         yield rest
+
+
+def portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
+    """Cut a text into portions, each of which has to be read before the next."""
+    for piece in text:
+        yield _portion(piece, text)
+
+
+def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    size = len(first)
+    while size < PORTION and (piece := next(rest, None)) is not None:
+        size += len(piece)
+        yield piece

@@ -17,10 +17,15 @@ from ioprism.model.sizes import LARGEST_PLAUSIBLE
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
 
 
-def moved_bytes(calls: pl.DataFrame, layer: Integers, operation: Integers) -> Integers:
+def numbers_of(calls: pl.DataFrame) -> dict[str, Integers]:
+    """Return the calls' arguments; `UNKNOWN` where a call does not have one."""
+    return {key: _number(calls[key]) for key in NUMBERS}
+
+
+def moved_bytes(numbers: Mapping[str, Integers], layer: Integers, operation: Integers) -> Integers:
     """Return what reads and writes moved: what they returned, else what they were asked for."""
     data = operation <= OPERATIONS.index("write")
-    returned, asked, size = (_number(calls, key) for key in ("ret", "count", "size"))
+    returned, asked, size = (numbers[key] for key in ("ret", "count", "size"))
     moved = np.where(returned == UNKNOWN, asked, returned.clip(min=0))
     items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != UNKNOWN)
     if items.any():  # fread and fwrite count items
@@ -34,12 +39,11 @@ def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) 
 
 
 def offsets(
-    calls: pl.DataFrame, process: npt.NDArray[np.uint32], file: Integers, layer: Integers,
-    operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
+    numbers: Mapping[str, Integers], process: npt.NDArray[np.uint32], file: Integers,
+    layer: Integers, operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
     pointers: FilePointers,
 ) -> Integers:  # fmt: skip
     """Return the calls' own offsets, or the replayed file pointer."""
-    numbers = {key: _number(calls, key) for key in NUMBERS}
     is_open = operation == OPERATIONS.index("open")
     is_seek = operation == OPERATIONS.index("seek")
     data = operation <= OPERATIONS.index("write")
@@ -67,5 +71,7 @@ def _sought(numbers: Mapping[str, Integers], layer: Integers) -> Integers:
     return np.where(posix & (returned >= 0), returned, absolute)
 
 
-def _number(calls: pl.DataFrame, key: str) -> Integers:
-    return calls[key].fill_null(UNKNOWN).to_numpy()
+def _number(column: pl.Series) -> Integers:
+    if column.null_count() == len(column):
+        return np.full(len(column), UNKNOWN)
+    return column.fill_null(UNKNOWN).to_numpy()

@@ -6,106 +6,108 @@ It is imported when the first piece is parsed: other formats do not need it.
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from threading import local
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property, reduce
+from operator import or_
 
 import polars as pl
 
-if TYPE_CHECKING:
-    import duckdb
+from ioprism.formats.dftracer.lines import CHUNK, LONGEST_LINE
 
 REQUIRED = ("name", "ts", "dur", "pid", "tid")
 NUMBERS = ("ret", "count", "offset", "whence", "flags", "size")
 EVENT, COUNTER, METADATA = ["X", "1"], ["C", "3"], ["M", "4"]
 
+CODED_TEXT = pl.Categorical(pl.Categories("dftracer", "ioprism"))  # forgotten with the trace
 _TOP = {"name": "VARCHAR", "cat": "VARCHAR", "pid": "BIGINT", "tid": "BIGINT", "ts": "BIGINT",
         "dur": "BIGINT", "ph": "VARCHAR"}  # fmt: skip
 _OF_CALLS = dict.fromkeys((*NUMBERS, "dft_cnt"), "BIGINT") | dict.fromkeys(
     ("fhash", "hostname", "fname"), "VARCHAR"
 )
+_CODED = dict.fromkeys(("name", "cat", "ph"), pl.Categorical()) | dict.fromkeys(
+    ("fhash", "fname"), CODED_TEXT
+)
 _OF_SUMS = dict.fromkeys(("dft_cnt", "ret_sum", "dur_sum", "ret", "dur"), "BIGINT")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Parsed:
-    """The lines of one piece, in the order of the file."""
+    """The lines of a text, in the order of the file."""
 
-    calls: pl.DataFrame  # columns REQUIRED, cat, NUMBERS, fhash, hostname, fname
-    counters: pl.DataFrame  # lines that are no calls: pid, tid, cat and dft_cnt
-    damaged: int  # lines that are no JSON object, or lack what a call needs
+    rows: pl.DataFrame  # columns REQUIRED, cat, NUMBERS, fhash, hostname, fname, ph, dft_cnt
+
+    @cached_property
+    def is_call(self) -> pl.Series:
+        """Which rows are calls, and have all that a call needs."""
+        phase = self.rows["ph"]
+        calls = reduce(or_, (phase == one for one in EVENT)).fill_null(False)
+        for name in set(REQUIRED).intersection(self.rows.columns):
+            if self.rows[name].null_count():
+                calls &= self.rows[name].is_not_null()
+        return calls
+
+    @cached_property
+    def calls(self) -> pl.DataFrame:
+        """The calls alone."""
+        return self.rows if self.is_call.all() else self.rows.filter(self.is_call)
+
+    @cached_property
+    def others(self) -> pl.DataFrame:
+        """Lines that are no calls."""
+        rest = self.rows.clear() if self.is_call.all() else self.rows.filter(~self.is_call)
+        return rest.cast({"ph": pl.String})
+
+    @property
+    def counters(self) -> pl.DataFrame:
+        """Lines with values that were counted instead of calls."""
+        return self.others.filter(pl.col("ph").is_in(COUNTER))
+
+    @property
+    def damaged(self) -> int:
+        """Lines that are no JSON object, or lack what a call needs."""
+        return self.others.height - int(self.others["ph"].is_in(COUNTER + METADATA).sum())
 
     @property
     def sums(self) -> int:
         """Lines of the aggregated mode, each of which stands for several calls."""
-        return self.counters.height - self.counters["dft_cnt"].null_count()
+        return int(self.counters["dft_cnt"].is_not_null().sum())
 
 
-class _Relation(Protocol):
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+def parse(text: Iterable[bytes], *, without: Collection[str] = ()) -> Parsed:
+    """Read all lines of pieces of text as calls, without some of the columns."""
+    return Parsed(_rows(text, _OF_CALLS, without=without))
 
 
-class _Stream:
-    """Hands a relation to polars, which keeps the class of what it is given until the end.
-
-    DuckDB reports its own classes as leaked if they outlive it.
-    """
-
-    def __init__(self, relation: _Relation) -> None:
-        self._relation = relation
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
-
-
-def parse(piece: bytes) -> Parsed:
-    """Read all lines of a text as calls."""
-    rows = _rows(piece, _OF_CALLS)
-    is_call = rows["ph"].is_in(EVENT).fill_null(False)
-    for name in REQUIRED:
-        is_call &= rows[name].is_not_null()
-    calls = (rows if is_call.all() else rows.filter(is_call)).drop("ph", "dft_cnt")
-    others = rows.filter(~is_call)
-    counters = others.filter(others["ph"].is_in(COUNTER))
-    damaged = others.height - int(others["ph"].is_in(COUNTER + METADATA).sum())
-    return Parsed(
-        calls.with_columns(pl.col("cat").fill_null("")),
-        counters.select("pid", "tid", "cat", "dft_cnt"),
-        damaged,
-    )
-
-
-def parse_sums(piece: bytes) -> pl.DataFrame:
+def parse_sums(text: Iterable[bytes]) -> pl.DataFrame:
     """Read all lines of a text as sums of the aggregated mode, without those that are none."""
-    rows = _rows(piece, _OF_SUMS, renamed={"dur": "dur_one", "ret": "ret_one"})
-    return rows.filter(pl.col("ph").is_in(COUNTER) & pl.col("dft_cnt").is_not_null())
+    rows = _rows(text, _OF_SUMS, renamed={"dur": "dur_one", "ret": "ret_one"})
+    return rows.filter(pl.col("ph").cast(pl.String).is_in(COUNTER), pl.col("dft_cnt").is_not_null())
 
 
 def _rows(
-    piece: bytes, arguments: Mapping[str, str], *, renamed: Mapping[str, str] | None = None
+    text: Iterable[bytes],
+    arguments: Mapping[str, str],
+    *,
+    without: Collection[str] = (),
+    renamed: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """One row for every line that is not blank."""
-    fields = ", ".join(f'"{name}" {kind}' for name, kind in arguments.items())
-    columns: dict[str, Any] = {**_TOP, "args": f"STRUCT({fields})"}
-    relation = _duckdb().read_json(
-        io.BytesIO(_plain(piece)),
-        columns=columns,
-        format="newline_delimited",
-        ignore_errors=True,
-        maximum_object_size=max(LONGEST_OBJECT, len(piece)),
-    )
-    table = pl.DataFrame(_Stream(relation))
-    inner = table["args"].struct.unnest().rename(renamed or {})
-    return table.drop("args").hstack(inner)
+    from ioprism.formats.dftracer.json_lines import read_lines
+
+    inner = ", ".join(f'"{key}" {kind}' for key, kind in arguments.items() if key not in without)
+    columns = {key: kind for key, kind in _TOP.items() if key not in without}
+    columns["args"] = f"STRUCT({inner})"
+    table = read_lines(filter(None, map(_plain, text)), columns, longest=LONGEST_OBJECT)
+    rows = table.drop("args").hstack(table["args"].struct.unnest().rename(renamed or {}))
+    return rows.cast({key: kind for key, kind in _CODED.items() if key in rows.columns})
 
 
 HEAD = 65536  # bytes that show how lines end
 _COMMA = re.compile(rb"\}[ ,]*,[ ,\r]*\n")
 _ODD_BYTE = re.compile("[\udc80-\udcff]")  # as `surrogateescape` marks it
-LONGEST_OBJECT = 2**24  # bytes, of which DuckDB makes its buffers
+LONGEST_OBJECT = LONGEST_LINE + 2 * CHUNK  # bytes
 
 
 def _plain(piece: bytes) -> bytes:
@@ -123,22 +125,3 @@ def _valid(piece: bytes) -> bytes:
     """The text with bytes that are no Unicode written out, as hexadecimal digits."""
     text = piece.decode("utf-8", "surrogateescape")
     return _ODD_BYTE.sub(lambda found: f"\\\\x{ord(found[0]) - 0xDC00:02x}", text).encode()
-
-
-class _Connections(local):
-    """A connection per thread: one would parse a single piece at a time."""
-
-    def __init__(self) -> None:
-        import duckdb
-
-        self.connection = duckdb.connect(config={"threads": 1})
-
-
-def _duckdb() -> duckdb.DuckDBPyConnection:
-    global _connections  # noqa: PLW0603 - made when it is first needed, to import DuckDB late
-    if _connections is None:
-        _connections = _Connections()
-    return _connections.connection
-
-
-_connections: _Connections | None = None

@@ -22,6 +22,7 @@ from ioprism.formats.dftracer.events import (
     Source,
 )
 from ioprism.formats.dftracer.lines import Trouble, chunks
+from ioprism.formats.dftracer.parse import CODED_TEXT
 from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
@@ -335,7 +336,7 @@ class _Content:
     def _lookup(self, key: str, names: dict[str, str]) -> pl.DataFrame:
         """Row of the file table by hash or by path."""
         rows = [self.paths[path] for path in names.values()]
-        schema = {key: pl.String(), "file": pl.UInt32()}
+        schema = {key: CODED_TEXT, "file": pl.UInt32()}
         return pl.DataFrame({key: list(names), "file": rows}, schema=schema)
 
     def _source(self, one: Survey, segments: Sequence[Segment]) -> Source:

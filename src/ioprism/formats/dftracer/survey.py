@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ioprism.formats.dftracer.checkpoints import Stretch
@@ -31,6 +32,7 @@ from ioprism.formats.dftracer.ranges import Range
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode
 WRITTEN_OUT = (b'"fname":"', b'"hostname":"')  # names in the lines themselves: old versions
+_LINE_END = ord("\n")
 _CALL = re.compile(rb'"ph":(?:1|"X")[,}]')
 _PAIR = re.compile(rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,')
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
@@ -128,7 +130,7 @@ def survey(part: Range) -> Survey:
     for piece in pieces(_cut(found, part), found.trouble):
         _look(piece, found, at_start=part.first)
     if part.last and not found.ended and piece:
-        _take_columns(parse(piece), found)
+        _take_columns(parse([piece]), found)
     return found
 
 
@@ -195,7 +197,7 @@ def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
     undated = at_start and found.first is None
     if undated or written_out or not _known_pairs(piece, lines, found):
-        _take_columns(parse(piece), found)
+        _take_columns(parse([piece]), found)
 
 
 def _line_count(piece: bytes) -> int:
@@ -203,7 +205,8 @@ def _line_count(piece: bytes) -> int:
     head, tail = piece[:2], piece[-8:].rstrip(b"\r\n")
     unended = bool(tail) and not piece.endswith(b"\n")
     brackets = head in (b"[\n", b"[\r"), tail.endswith(b"]") and tail != b"]}"
-    return piece.count(b"\n") + unended - sum(brackets)
+    ends = np.count_nonzero(np.frombuffer(piece, np.uint8) == _LINE_END)  # quicker than `count`
+    return int(ends) + unended - sum(brackets)
 
 
 def _has_calls(piece: bytes, own: int) -> bool:
@@ -265,7 +268,7 @@ def _take_start(arguments: Mapping[str, Any], pid: int, found: Survey) -> None:
 
 
 def _take_columns(parsed: Parsed, found: Survey) -> None:
-    for pid, tid, category, _ in parsed.counters.iter_rows():
+    for pid, tid, category in parsed.counters.select("pid", "tid", "cat").iter_rows():
         if pid is not None and tid is not None and category != "dftracer":
             found.processes[pid, tid] = None
     calls = parsed.calls

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Protocol
 
 import polars as pl
 
 from ioprism.errors import NoSuchTraceError, UnknownFormatError
 from ioprism.model.counters import ReadingOptions, Tally, each_run_once
+from ioprism.plugins import declared, load
 
 BUILT_IN = {
     "slurm": "ioprism.formats.jobs.slurm:SlurmReader",
@@ -39,10 +40,12 @@ class JobReader(Protocol):
 
 
 def job_readers() -> Iterator[JobReader]:
-    """Every reader of jobs."""
-    for name, path in BUILT_IN.items():
-        reader: JobReader = EntryPoint(name, path, GROUP).load()()
+    """Every reader of jobs, those of plug-ins last."""
+    for path in BUILT_IN.values():
+        reader: JobReader = resolve_name(path)()
         yield reader
+    for plugin in declared(GROUP):
+        yield load(plugin)()
 
 
 def find_job_reader(source: Path) -> JobReader | None:

@@ -52,6 +52,7 @@ def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
         for entry in words.get("recommendation", ())
         if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
     )
+    advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
     one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
     title, subject = (
         str(cause.facts.get(key) or fill(words.get(f"{key}{one}", words[key]), filled))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,10 @@ import polars as pl
 from ioprism.errors import UsageError
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
+from ioprism.plugins import declared, load
 from ioprism.views.calls.call_class import SIZE_NAMES, Codes, layer_of, operation_of, size_bin_of
+
+GROUP = "ioprism.views"
 
 MEANINGS: Mapping[str, str] = {
     "process": "one process, or thread where the trace distinguishes threads",
@@ -39,16 +43,31 @@ MEANINGS: Mapping[str, str] = {
 }
 OF_CALLS = ("layer", "operation", "function", "size")  # may differ within process, file and time
 WIDEST = 2**20  # between integers that are numbered by distance, however many rows there are
-_PROCESS_COLUMNS = ("rank", "host", "application")
 _CLASSES: Mapping[str, tuple[Callable[[Codes], Codes], tuple[str, ...]]] = {
     "layer": (layer_of, LAYERS),
     "operation": (operation_of, OPERATIONS),
     "size": (size_bin_of, SIZE_NAMES),
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableView:
+    """A view by what the table of files or of processes says of them. Plug-ins declare such."""
+
+    table: Literal["file", "process"]
+    value: pl.Expr  # over the columns of that table: the same value, the same record
+    meaning: str
+
+
+_PROCESS_COLUMNS = ("rank", "host", "application")
 _FILE_COLUMNS: Mapping[str, pl.Expr] = {
     **{n: pl.col(n) for n in ("directory", "pattern", "extension", "mount", "filesystem")},
     "depth": pl.col("directory").str.strip_chars_end("/").str.count_matches("/"),
     "target": pl.col("targets").list.eval(pl.element().cast(pl.String)).list.join(", "),
+}
+_TABLE_VIEWS: Mapping[str, TableView] = {
+    **{n: TableView("process", pl.col(n), MEANINGS[n]) for n in _PROCESS_COLUMNS},
+    **{n: TableView("file", value, MEANINGS[n]) for n, value in _FILE_COLUMNS.items()},
 }
 
 
@@ -61,12 +80,24 @@ class Perspective:
     values: pl.Series  # what each code stands for; null where the trace does not say
 
 
+def meanings() -> dict[str, str]:
+    """Every view and what one of its records is, those of plug-ins last."""
+    return {**MEANINGS, **{one.name: load(one).meaning for one in declared(GROUP)}}
+
+
+def _table_view(name: str) -> TableView:
+    if name in _TABLE_VIEWS:
+        return _TABLE_VIEWS[name]
+    view: TableView = next(load(one) for one in declared(GROUP) if one.name == name)
+    return view
+
+
 def check_views(names: tuple[str, ...]) -> None:
     """Refuse views that do not exist or come twice."""
-    unknown = [name for name in names if name not in MEANINGS]
+    unknown = [name for name in names if name not in MEANINGS and name not in meanings()]
     if unknown or not names or len(set(names)) < len(names):
         what = f"there is no view {unknown[0]!r}" if unknown else "views must be named once each"
-        raise UsageError(f"{what}.\nHint: views are {', '.join(MEANINGS)}.")
+        raise UsageError(f"{what}.\nHint: views are {', '.join(meanings())}.")
 
 
 def perspective(
@@ -85,9 +116,9 @@ def perspective(
         decode, names = _CLASSES[name]
         codes = pl.Series(decode(main["class"].to_numpy().astype(np.int64)).astype(np.uint32))
         return Perspective(name, codes, pl.Series(names))
-    if name in _PROCESS_COLUMNS:
-        return _looked_up(name, main["process"], processes.select("process", pl.col(name)))
-    return _looked_up(name, main["file"], files.select("file", _FILE_COLUMNS[name].alias(name)))
+    view = _table_view(name)
+    table = files if view.table == "file" else processes
+    return _looked_up(name, main[view.table], table.select(view.table, view.value.alias(name)))
 
 
 def _numbered(name: str, rows: pl.Series) -> Perspective:

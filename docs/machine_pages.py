@@ -1,0 +1,133 @@
+"""Reference pages of causes, settings, metrics, counters and errors, from the code itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import tomllib
+from collections.abc import Iterator
+
+from docs.api_page import field_table
+from ioprism import errors
+from ioprism.analyses.bottlenecks.settings import Settings as BottleneckSettings
+from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.live.online import Settings as LiveSettings
+from ioprism.analyses.write_time.preparation import TrainingSettings
+from ioprism.analyses.write_time.sampling import PlanSettings
+from ioprism.engine.cluster import ClusterSettings
+from ioprism.formats.darshan.meaning import MODULES
+from ioprism.formats.darshan.records import FIXED
+from ioprism.pipeline.diagnosis import DiagnosisOptions
+from ioprism.pipeline.period import RhythmSettings
+from ioprism.pipeline.report import ReportSettings
+from ioprism.pipeline.servers import Question
+from ioprism.pipeline.site import SiteOptions
+from ioprism.plugins import GROUPS
+from ioprism.rules.causes.symptoms import SYMPTOMS
+from ioprism.rules.causes.wording import FOLDER
+from ioprism.service.counts import Counts, Latency
+from ioprism.service.metrics import exposition
+from ioprism.service.watch import WatchSettings
+from ioprism.settings import PhaseSettings
+
+SETTINGS: dict[str, tuple[type, ...]] = {
+    "report": (ReportSettings,),
+    "diagnose": (DiagnosisOptions,),
+    "bottlenecks": (BottleneckSettings,),
+    "phases": (PhaseSettings,),
+    "period": (RhythmSettings, Options),
+    "watch": (WatchSettings, LiveSettings),
+    "servers": (Question, MetricSettings),
+    "site": (SiteOptions,),
+    "write-time": (PlanSettings, TrainingSettings),
+    "--engine dask": (ClusterSettings,),
+}
+
+
+def cause_page() -> Iterator[str]:
+    """Every cause that `ioprism diagnose` knows."""
+    yield "# Causes of `ioprism diagnose`\n"
+    yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found. Words in"
+    yield "italics are filled from the log. A plug-in may"
+    yield "[add causes](../how-to/add-a-plug-in.md).\n"
+    for file in sorted(FOLDER.glob("*.toml")):
+        words = tomllib.loads(file.read_text(encoding="utf-8"))
+        yield f"## `{file.stem}`\n"
+        yield f"{_in_italics(words['title'])}.\n"
+        yield f"- **Compared**: {' with '.join(words['groups'])}"
+        symptoms = SYMPTOMS.get(file.stem, ())
+        if symptoms:
+            yield f"- **Explains the findings**: {', '.join(f'`{code}`' for code in symptoms)}"
+        advice = [entry["text"].partition("\n")[0] for entry in words.get("recommendation", ())]
+        if advice:
+            yield "- **Advice**, as far as it fits the job:"
+            yield from (f"    - {_in_italics(text)}" for text in dict.fromkeys(advice))
+        yield ""
+
+
+def _in_italics(template: str) -> str:
+    """Show what a log fills in by its name."""
+    return re.sub(r"\{(\w+)\}", lambda field: f"*{field[1].replace('_', ' ')}*", template)
+
+
+def settings_page() -> Iterator[str]:
+    """Every setting of every analysis, and the groups that plug-ins declare."""
+    yield "# Settings\n"
+    yield "What functions take as `settings`, and commands as options. Thresholds of findings are"
+    yield "[with the rules](rules.md#thresholds).\n"
+    for command, kinds in SETTINGS.items():
+        yield f"## {command}\n"
+        for kind in kinds:
+            yield f"`{kind.__module__}.{kind.__qualname__}`: {inspect.getdoc(kind)}\n"
+            yield from field_table(kind)
+    yield "## Entry points\n"
+    yield "What an installed package may declare; [how to](../how-to/add-a-plug-in.md).\n"
+    yield from ("| group | what it declares |", "|---|---|")
+    yield from (f"| `{group}` | {meaning} |" for group, meaning in GROUPS.items())
+    yield ""
+
+
+def metrics_page() -> Iterator[str]:
+    """Every metric that Prometheus collects from `ioprism watch --http`."""
+    yield "# Metrics of `ioprism watch`\n"
+    yield "With `--http PORT`, Prometheus collects these from `/metrics`;"
+    yield "[how to watch](../how-to/watch-a-running-job.md) has an example.\n"
+    yield from ("| metric | type | meaning |", "|---|---|---|")
+    helps: dict[str, str] = {}
+    for line in exposition(Counts(), Latency(), []).splitlines():
+        if line.startswith("# HELP "):
+            name, _, helps[""] = line.removeprefix("# HELP ").partition(" ")
+        elif line.startswith("# TYPE "):
+            yield f"| `{name}` | {line.split()[-1]} | {helps['']} |"
+    yield ""
+
+
+def counter_page() -> Iterator[str]:
+    """Every Darshan counter of `trace.counters`, module by module."""
+    yield "# Darshan's counters\n"
+    yield "`trace.counters[MODULE]` is a table with a row for each record: `file`, `rank` (−1: all"
+    yield "ranks together), and these columns, named as Darshan names them. Columns that the log's"
+    yield "version does not have are null.\n"
+    for name, versions in sorted(FIXED.items()):
+        layout = versions[max(versions)]
+        known = MODULES.get(name)
+        layer = f", the interface `{known.layer}`" if known is not None else ""
+        yield f"## {name}\n"
+        yield f"Newest version {max(versions)}{layer}.\n"
+        yield (
+            ", ".join(f"`{counter}`" for counter in (*layout.counters, *layout.times, *layout.tail))
+            + "\n"
+        )
+
+
+def error_page() -> Iterator[str]:
+    """Every error a caller can catch."""
+    yield "# Errors\n"
+    yield from ("```", inspect.cleandoc(errors.__doc__ or ""), "```\n")
+    for name, thing in vars(errors).items():
+        if isinstance(thing, type) and issubclass(thing, errors.IoprismError | UserWarning):
+            base = thing.__mro__[1].__name__
+            yield f"## {name}\n"
+            yield f"{inspect.getdoc(thing)}\n"
+            yield f"A kind of `{base}`.\n"

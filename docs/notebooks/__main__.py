@@ -1,0 +1,25 @@
+"""Run every notebook and keep what it shows: `make notebooks`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import nbformat
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parent
+
+
+def run(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Run a notebook in a folder of its own."""
+    with TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=120, resources=resources, record_timing=False)
+        ran: nbformat.NotebookNode = client.execute()
+        return ran
+
+
+if __name__ == "__main__":
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        nbformat.write(run(nbformat.read(path, as_version=4)), path)

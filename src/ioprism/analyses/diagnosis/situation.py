@@ -149,7 +149,7 @@ class Situation:
         """The same where all ranks do the same in these calls: each shows what they cost."""
         spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
         least = WORTH * self.seen.runtime * self.seen.share
-        made = spent[spent > 0]
+        made = np.asarray(spent[spent > 0], np.float64)
         return min(self.chance(some), TRIED * again_test(made, least * len(made)))
 
     def path(self, file: int) -> str:

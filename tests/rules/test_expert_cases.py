@@ -11,7 +11,8 @@ import pytest
 
 import ioprism
 from ioprism.analyses.alignment import by_stripes
-from ioprism.analyses.evidence import Evidence, without_pipes
+from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.pipes import without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.schema import FILES
@@ -378,6 +379,19 @@ def test_a_killed_job_has_a_slowest_rank_too() -> None:
 
     assert slowest is not None
     assert slowest.seconds == pytest.approx(2.0)
+
+
+def test_opens_are_those_of_a_pipe_by_its_name_or_where_no_other_open_takes_so_long() -> None:
+    quick = Entry(write=moves(2, MIB, 0.1), metadata_seconds=0.001, opens=1, file=1)
+    slow = Entry(write=moves(2, MIB, 0.1), metadata_seconds=2.0, opens=1, file=1)
+    message = Entry(write=moves(2, 20, 0.0), metadata_seconds=6.0, opens=2, file=0)
+
+    told = [
+        without_pipes(usage("posix", message, other), {0: name}).metadata_seconds[0]
+        for other, name in ((quick, "/a/out"), (slow, "/a/out"), (slow, "/a/pipe_12"))
+    ]
+
+    assert told == [0.0, 6.0, 0.0]  # where all opens are slow, it is the metadata server
 
 
 def test_opens_that_wait_for_the_other_end_of_a_pipe_are_no_metadata_load() -> None:

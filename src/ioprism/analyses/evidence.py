@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ioprism.analyses.alignment import by_stripes
+from ioprism.analyses.pipes import without_pipes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
@@ -22,9 +23,6 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.engine.base import Engine
     from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.trace import Trace
-
-# A process that waits so long in every open of a file and moves so little talks through a pipe.
-PIPE_SECONDS, PIPE_BYTES = 5.0, 4096
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -184,21 +182,8 @@ def _usages(
             without=files.not_data,
             ranks=job.ranks or 1,
         )
-        usages[usage.layer] = without_pipes(by_stripes(usage, files.striping))
+        usages[usage.layer] = without_pipes(by_stripes(usage, files.striping), files.paths)
     return usages
-
-
-def without_pipes(usage: Usage) -> Usage:
-    """Leave out opens that wait for the other end of a pipe: storage has no part in them."""
-    if max(usage.metadata_seconds, default=0.0) < PIPE_SECONDS:
-        return usage
-    calls = [o + s + t for o, s, t in zip(usage.opens, usage.seeks, usage.stats, strict=True)]
-    entries = zip(usage.rank, usage.metadata_seconds, calls, usage.bytes, strict=True)
-    told = [
-        0.0 if rank != EVERYONE and 0 < size < PIPE_BYTES and time > PIPE_SECONDS * count else time
-        for rank, time, count, size in entries
-    ]
-    return replace(usage, metadata_seconds=told)
 
 
 def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:

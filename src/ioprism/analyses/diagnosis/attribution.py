@@ -63,11 +63,17 @@ def _cause(candidate: Candidate, seconds: float, held: float, runtime: float) ->
     )
 
 
-def ledger(causes: Sequence[Cause], left: float, transfer: float) -> tuple[LedgerLine, ...]:
-    """Lines that add up to the held-up time: causes, transfer at a sound rate, the rest."""
+def ledger(
+    causes: Sequence[Cause], left: float, transfer: float, library: float = 0.0
+) -> tuple[LedgerLine, ...]:
+    """Lines that add up to the held-up time: causes, transfer at a sound rate, the rest.
+
+    `library` are the seconds inside MPI-IO and libraries in which nothing reaches storage.
+    """
     sound = min(left, transfer)
+    inside = min(left - sound, library)
+    rest = {"library": inside, "unexplained": left - sound - inside}
     lines = [LedgerLine(cause.code, cause.saving.seconds) for cause in causes]
     lines.append(LedgerLine("transfer", sound))
-    if left - sound > 0:
-        lines.append(LedgerLine("unexplained", left - sound))
+    lines.extend(LedgerLine(what, seconds) for what, seconds in rest.items() if seconds > 0)
     return tuple(lines)

@@ -11,9 +11,11 @@ from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.counter_records import CounterRecords
 from ioprism.analyses.diagnosis.heat_phases import HeatPhases
 from ioprism.analyses.diagnosis.overheads import TINY
+from ioprism.analyses.diagnosis.queues import LEAST, LIKELY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
+from ioprism.analyses.diagnosis.target_pieces import at_least, system_targets
 from ioprism.model.trace import Trace
 
 
@@ -39,6 +41,12 @@ class Counted:
             code, culprit, np.array([self.held - likely]), self.held - most, self.held - least,
             test, Contrast(code, self.group(some), group), facts,
         )  # fmt: skip
+
+    @property
+    def targets_known(self) -> int:
+        """How many targets the file system has at least."""
+        names = {name for record in self.records.targets for name in record}
+        return at_least(names, system_targets(self.trace.counters))
 
     def busiest(self, seconds: Floats) -> float:
         """What the busiest rank spends of these seconds of records.
@@ -76,20 +84,42 @@ class Counted:
         )
 
 
-def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> float:
-    """Seconds that the slowest rank spends in calls of the lowest layer it entered."""
+def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[float, float]:
+    """Seconds that the slowest rank spends in calls, and those beyond calls to storage.
+
+    Calls are of the layer that the program entered: in MPI-IO, ranks also exchange data and
+    wait for each other.
+    """
     own = ~found.shared
     single = np.bincount(
         np.clip(found.rank[own], 0, found.ranks - 1), found.seconds[own], minlength=found.ranks
     )
     together = found["slowest"][found.shared]
     evenly = found.seconds[found.shared] / found.ranks
-    seconds = float(single.max()) + float(np.maximum(together, evenly).sum())
-    if "MPI-IO" in trace.counters:
-        table = trace.counters["MPI-IO"]
-        above = table.filter(pl.col("rank") < 0)["MPIIO_F_SLOWEST_RANK_TIME"].sum()
-        seconds = max(seconds, float(above or 0.0))
-    return min(seconds, runtime)
+    below = min(runtime, float(single.max()) + float(np.maximum(together, evenly).sum()))
+    if "MPI-IO" not in trace.counters:
+        return below, 0.0
+    table = trace.counters["MPI-IO"]
+    above = float(table.filter(pl.col("rank") < 0)["MPIIO_F_SLOWEST_RANK_TIME"].sum() or 0.0)
+    times = pl.sum_horizontal(*(f"MPIIO_F_{kind}_TIME" for kind in ("READ", "WRITE", "META")))
+    alone = table.filter(pl.col("rank") >= 0).group_by("rank").agg(times.sum().alias("seconds"))
+    seconds = min(runtime, max(below, above + float(alone["seconds"].max() or 0.0)))  # type: ignore[arg-type]
+    return seconds, seconds - below
+
+
+def work_left(
+    at: Counted, busy: Floats, gone: float, service: Floats | None = None
+) -> tuple[float, float, float]:
+    """Seconds that `busy` alone keeps the slowest rank, or the targets: likely, least, most.
+
+    No less than what is held up without the calls that go. `service` is for how long records
+    keep targets busy, where part of `busy` is known to be waiting for others.
+    """
+    chain = max(float(at.records.by_rank(busy).max()), at.held - gone)
+    targets = {name for names in at.records.targets for name in names}
+    work = busy if service is None else service
+    even = float(work.sum()) / len(targets) if targets else 0.0
+    return max(chain, LIKELY * even), max(chain, LEAST * even), max(chain, 1.2 * even)
 
 
 def even_part(at: Counted, some: Flags) -> float:

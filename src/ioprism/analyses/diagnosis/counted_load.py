@@ -13,7 +13,14 @@ from ioprism.analyses.diagnosis.request_cost import FAST
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.slow_parts import FEWEST_PEERS, SLOWER, SPREAD
-from ioprism.analyses.diagnosis.uneven_load import HEAVY, MANY, SERIAL, UNEVEN, even_placement
+from ioprism.analyses.diagnosis.uneven_load import (
+    HEAVY,
+    MANY,
+    SERIAL,
+    UNEVEN,
+    even_placement,
+    useful_targets,
+)
 
 
 def find(at: Counted) -> Iterator[Candidate]:
@@ -86,7 +93,7 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
     test = len(names) * (
         outlier_test(float(levels[slow] - waits[slow]), others, floor=SPREAD)
         if len(others) >= FEWEST_PEERS
-        else rank_test(level[inside], level[some & ~inside])
+        else _few_targets_test(level[inside] - waits[slow], level[some & ~inside], len(others))
     )
     if excess < np.log(SLOWER):
         return
@@ -95,6 +102,14 @@ def _slow_target(at: Counted) -> Iterator[Candidate]:
         "slow-target", _targets_culprit(at, inside), (after, 0.6 * after, 1.4 * after), inside,
         some & ~inside, p_value=min(1.0, test),
     )  # fmt: skip
+
+
+def _few_targets_test(slow: Floats, peers: Floats, others: int) -> float:
+    """How likely chance makes all files of one of few targets so much slower than other files."""
+    ranked = rank_test(slow, peers)
+    if others < 2 or len(peers) < FEWEST_PEERS:
+        return ranked
+    return min(ranked, outlier_test(float(slow.min()), peers, floor=SPREAD))
 
 
 def _targets_culprit(at: Counted, some: Flags) -> dict[str, object]:
@@ -171,7 +186,7 @@ def _hot_target(at: Counted) -> Iterator[Candidate]:
             single = max(single, part)
     total = np.array([load[name] for name in names])
     hot = int(np.argmax(total))
-    ideal = even_placement(float(total.sum()), single, max(len(names), max(names) + 1))
+    ideal = even_placement(float(total.sum()), single, at.targets_known)
     inside = np.array([names[hot] in found.targets[r] for r in range(len(found))]) & some
     _, level = _levels(at)
     if total[hot] < UNEVEN * ideal or not (some & ~inside).any():
@@ -197,17 +212,19 @@ def few_targets(at: Counted) -> Iterator[Candidate]:
         return
     record = int(np.argmax(np.where(shared, found.seconds, 0.0)))
     used = found.targets[record]
-    known = {name for names in found.targets for name in names}
-    available = max(len(known), max(known, default=-1) + 1)
+    available = at.targets_known
+    wanted = useful_targets(
+        available, found.ranks, float(found.moved[record]), int(found.stripe_size[record])
+    )
     rate = found.moved[record] / max(float(found["slowest"][record]), 1e-9)
-    if not used or available < 2 * len(used) or rate > FAST * len(used):
+    if not used or wanted < 2 * len(used) or rate > FAST * len(used):
         return
     mine = np.arange(len(found)) == record
     seconds = float(max(found["slowest"][record], found.seconds[record] / found.ranks))
     rest = max(0.0, at.held - seconds)
-    after = seconds * len(used) / available
+    after = seconds * len(used) / wanted
     yield at.candidate(
         "few-targets", {"file": found.path(record), "target": used[0]},
         (rest + after, rest + after / 4, rest + 2 * after), mine,
-        stripe_count=len(used), targets=available, ranks=found.ranks,
+        stripe_count=len(used), targets=available, wanted=wanted, ranks=found.ranks,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Requests, libraries, syncs and metadata in counters."""
+"""Requests, libraries and syncs in counters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.diagnosis.calls import Floats
-from ioprism.analyses.diagnosis.counted import Counted, even_part, tiny_files
+from ioprism.analyses.diagnosis import counted_opens
+from ioprism.analyses.diagnosis.counted import Counted, even_part, work_left
 from ioprism.analyses.diagnosis.counted_load import few_targets
-from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL
@@ -23,14 +22,18 @@ REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual stor
 
 
 def find(at: Counted) -> Iterator[Candidate]:
-    """Find what requests, libraries, syncs and metadata calls cost."""
+    """Find what requests, libraries and syncs cost."""
     repeated = list(_redundant(at))
-    yield from repeated
-    if not repeated:
-        yield from few_targets(at)
-    yield from _layers(at)
+    narrow = [] if repeated else list(few_targets(at))
+    yield from (*repeated, *narrow)
+    # One aggregator for each target: the striping explains why there are few.
+    striped = {one.culprit["file"] for one in narrow}
+    yield from (
+        one for one in _layers(at)
+        if not (one.code == "few-aggregators" and one.culprit["file"] in striped)
+    )  # fmt: skip
     yield from _sync(at)
-    yield from _metadata(at)
+    yield from counted_opens.find(at)
     yield from _small(at)
 
 
@@ -38,12 +41,12 @@ def _redundant(at: Counted) -> Iterator[Candidate]:
     """All ranks together read a file's bytes many times."""
     found = at.records
     copies = found["bytes_read"] / np.maximum(found["last_read"] + 1, 1)
-    some = found.shared & (copies >= COPIES)
+    some = found.shared & (copies >= COPIES) & (found["last_read"] > 0)  # 0 where it is unknown
     if not some.any():
         return
     record = int(np.argmax(np.where(some, found["read_time"], 0.0)))
     mine = np.arange(len(found)) == record
-    seconds = float(max(found["slowest"][record], found["read_time"][record] / found.ranks))
+    seconds = at.busiest(np.where(mine, found["read_time"], 0.0))
     rest = max(0.0, at.held - seconds)
     after = seconds / copies[record]
     yield at.candidate(
@@ -78,7 +81,11 @@ def _read_modify_write(at: Counted, place: int, row: dict[str, Any]) -> Iterator
         return
     seconds = float(found["slowest"][place])
     rest = max(0.0, at.held - seconds)
-    writes = found["write_time"][place] / max(1e-12, found.seconds[place])
+    writes, opens = (
+        float(found[name][place] / max(1e-12, found.seconds[place]))
+        for name in ("write_time", "meta_time")
+    )
+    rest += seconds * opens
     after = seconds * writes * min(1.0, asked / max(1.0, written))
     yield at.candidate(
         "read-modify-write", {"file": found.path(place)},
@@ -102,22 +109,13 @@ def _few_aggregators(at: Counted, place: int, row: dict[str, Any]) -> Iterator[C
         rest + seconds * max(1 / found.ranks, even_part(at, mine) * share)
         for share in (LIKELY, LEAST, MOST)
     )
+    # The data of all ranks pass the aggregator's node: at best that goes with it.
+    exchanged = at.held - max(seconds, float(row["MPIIO_F_SLOWEST_RANK_TIME"]))
     yield at.candidate(
         "few-aggregators",
         {"rank": int(found["slowest_rank"][place]), "file": found.path(place)},
-        (likely, least, most), mine, aggregators=1,
+        (likely, min(least, exchanged), most), mine, aggregators=1,
     )  # fmt: skip
-
-
-def _work_left(at: Counted, busy: Floats, *, gone: float) -> tuple[float, float, float]:
-    """Seconds that data calls alone keep the slowest rank, or the targets: likely, least, most.
-
-    No less than what is held up without the calls that go.
-    """
-    chain = max(float(at.records.by_rank(busy).max()), at.held - gone)
-    targets = {name for names in at.records.targets for name in names}
-    even = float(busy.sum()) / len(targets) if targets else 0.0
-    return max(chain, LIKELY * even), max(chain, LEAST * even), max(chain, 1.2 * even)
 
 
 def _sync(at: Counted) -> Iterator[Candidate]:
@@ -132,42 +130,14 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     writes = np.where(some, np.minimum(found["write_time"], likely), found["write_time"])
     busy = writes + found["read_time"]
     spent = np.where(some, found["write_time"] - writes, 0.0)
-    left = _work_left(at, busy, gone=at.busiest(spent))
+    service = np.where(some, np.minimum(busy, least + found["read_time"]), busy)
+    left = work_left(at, busy, at.busiest(spent), service)
     meta = float(at.records.by_rank(found["meta_time"]).max())
     record = int(np.argmax(np.where(some, found["syncs"], 0)))
     yield at.candidate(
         "frequent-sync", {"operation": "sync", "file": found.path(record)},
         (left[0] + meta, 0.7 * left[1] + meta, 1.6 * left[0] + meta), some,
         syncs=float(found["syncs"].sum()),
-    )  # fmt: skip
-
-
-def _metadata(at: Counted) -> Iterator[Candidate]:
-    """Opens, stats and closes."""
-    found = at.records
-    some = found["meta_time"] > 0
-    if not some.any():
-        return
-    data = found["read_time"] + found["write_time"]
-    busy = np.where(tiny_files(found), 0.0, data)
-    left = _work_left(at, busy, gone=at.busiest(found["meta_time"] + data - busy))
-    # One open for each file with data is needed, and none of those with next to nothing.
-    opens = found["opens"] + found["stats"]
-    needed = np.where(
-        (found.moved > 0) & ~tiny_files(found), np.where(found.shared, found.ranks, 1), 0
-    )
-    part = np.minimum(1.0, found.by_rank(needed.astype(np.float64)) /
-                      np.maximum(found.by_rank(opens), 1.0))  # fmt: skip
-    kept = float((found.by_rank(found["meta_time"]) * part).max())
-    files = found.file[some]
-    culprit: dict[str, object] = {"operation": "open"}
-    if len(np.unique(files)) > 2 * found.ranks:
-        names = found.files["path"].gather(np.unique(files).tolist()).to_list()
-        directory = common_directory(names)
-        culprit |= {"directory": directory} if directory not in ("", "/") else {}
-    yield at.candidate(
-        "metadata", culprit, (left[0] + kept, left[1] + kept, left[2] + kept), some,
-        files=len(np.unique(files)), calls=float(found["opens"].sum() + found["stats"].sum()),
     )  # fmt: skip
 
 

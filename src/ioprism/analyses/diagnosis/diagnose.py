@@ -35,6 +35,7 @@ from ioprism.model.trace import Trace
 # Slower parts of the system first: what they cost is told by peers that do the same work. Then
 # work that is spread badly, what libraries do, calls that move no data, and requests.
 FAMILIES = (uneven_load, layers, overheads, requests)
+MOST_UNTRACED = 0.5  # of the calls that counters count: with more, counters tell more
 WELL_ABOVE = 1.15  # times another saving: not the same
 
 
@@ -56,7 +57,7 @@ def diagnose(
     trace = without_process_control(trace)
     run = training(trace)
     seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
-    if not seen.has_calls:
+    if not seen.has_calls or seen.untraced > MOST_UNTRACED:
         return diagnose_counters(trace)
     at = situation(seen)
     if run is not None:
@@ -95,7 +96,7 @@ def of_situation(
         runtime,
         held_up,
         causes=(*found.causes, *_uneven_computing(at)),
-        ledger=ledger(found.causes, left, float(_transfer(at).sum())),
+        ledger=ledger(found.causes, left, float(_transfer(at).sum()), float(at.library.sum())),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at.seen),
     )
@@ -136,10 +137,10 @@ def _name(candidate: Candidate) -> str:
 
 
 def _transfer(at: Situation) -> Floats:
-    """Seconds that each phase lasts at the rate the trace itself reaches."""
+    """Seconds that each phase lasts at the rate the trace itself reaches, outside libraries."""
     chain = at.busiest_rank(np.where(at.calls.moves_data, at.queues.lone, 0.0))
     work = at.busiest_target(at.queues.held)
-    return np.maximum(chain, work) + at.waiting
+    return np.maximum(chain, work) + np.maximum(0.0, at.waiting - at.library)
 
 
 def _opportunities(left: float, computing: float, runtime: float) -> tuple[Opportunity, ...]:

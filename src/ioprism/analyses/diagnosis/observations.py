@@ -21,6 +21,7 @@ from ioprism.analyses.diagnosis.calls import (
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
+from ioprism.analyses.diagnosis.target_pieces import system_targets
 from ioprism.analyses.diagnosis.waiting import ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
@@ -50,7 +51,18 @@ class Observations:
     filesystem: str | None = None
     applications: tuple[str, ...] = ()  # by rank that does I/O; empty where the trace has none
     share: float = 1.0  # of the job's I/O time that the calls stand for
+    system_targets: int = 0  # storage targets that the file system says it has; 0 unknown
     waits: bool = True  # whether ranks wait for each other between phases
+
+    @property
+    def untraced(self) -> float:
+        """The share of reads and writes that counters count and the trace does not have."""
+        if "POSIX" not in self.counters or self.share < 1:  # a sample is taken of many calls
+            return 0.0
+        names = ("POSIX_READS", "POSIX_WRITES")
+        counted = sum(float(self.counters["POSIX"][n].clip(lower_bound=0).sum()) for n in names)
+        traced = float(self.calls.moves_data.sum())
+        return max(0.0, 1 - traced / counted) if counted > 0 else 0.0
 
     @property
     def has_calls(self) -> bool:
@@ -108,6 +120,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         filesystem=_filesystem(files, calls),
         applications=_applications(trace, numbers),
         share=sample.share,
+        system_targets=system_targets(trace.counters),
         waits=waits,
     )
 
@@ -126,14 +139,22 @@ def _told_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) 
     """Mark calls of MPI-IO on files whose counters count collective calls: DXT does not tell."""
     if "MPI-IO" not in counters:
         return above
-    together, alone = (
-        pl.sum_horizontal(f"MPIIO_{kind}_READS", f"MPIIO_{kind}_WRITES").sum()
-        for kind in ("COLL", "INDEP")
-    )
-    counted = counters["MPI-IO"].group_by("file").agg(together.alias("coll"), alone.alias("alone"))
-    files = counted.filter(pl.col("coll") > pl.col("alone"))["file"]
-    of_file = (pl.col("layer").cast(pl.String) == "mpiio") & pl.col("file").is_in(files.implode())
-    return above.with_columns(collective=pl.coalesce("collective", of_file.fill_null(value=False)))
+    told = pl.lit(value=False)
+    for operation in ("read", "write"):
+        together, alone = (
+            pl.col(f"MPIIO_{kind}_{operation.upper()}S").sum() for kind in ("COLL", "INDEP")
+        )
+        counted = (
+            counters["MPI-IO"]
+            .group_by("file")
+            .agg(together.alias("together"), alone.alias("alone"))
+        )
+        files = counted.filter(pl.col("together") > pl.col("alone"))["file"]
+        told |= (pl.col("operation").cast(pl.String) == operation) & pl.col("file").is_in(
+            files.implode()
+        )
+    told &= pl.col("layer").cast(pl.String) == "mpiio"
+    return above.with_columns(collective=pl.coalesce("collective", told.fill_null(value=False)))
 
 
 def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:

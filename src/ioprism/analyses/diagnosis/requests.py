@@ -321,7 +321,7 @@ def _redundant(at: Situation, some: Flags) -> Candidate | None:
         saved,
         float(np.maximum(0.0, at.held - rest - 3 * after).sum()),
         float((at.held - rest).sum()),
-        at.chance(mine),
+        at.chance_of_ranks(mine),
         contrast_of(at, mine, None, "redundant-reads"),
         {"copies": float(copies[file]), "readers": int(readers[file]),
          "bytes": float(at.calls.bytes[mine].sum() / copies[file])},

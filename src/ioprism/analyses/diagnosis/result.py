@@ -69,7 +69,7 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """Part of the held-up time: a cause's code, `transfer` or `unexplained`."""
+    """Part of the held-up time: a cause's code, `transfer`, `library` or `unexplained`."""
 
     what: str
     seconds: float

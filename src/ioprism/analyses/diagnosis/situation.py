@@ -28,7 +28,7 @@ from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.result import Contrast
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, again_test
-from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
+from ioprism.analyses.diagnosis.target_pieces import TargetPieces, at_least, target_pieces
 from ioprism.views.time.intervals import unite
 
 
@@ -59,6 +59,7 @@ class Situation:
     own: Floats  # seconds by which each call prolongs its rank's I/O
     held: Floats  # seconds that each phase holds the job up
     waiting: Floats  # of them, seconds in which the busiest rank makes no call
+    library: Floats  # of those, seconds in which ranks are in a library and nobody at storage
     pieces: TargetPieces
     queues: QueueFit
     late: LateRanks | None = None  # who keeps the others waiting by computing
@@ -113,9 +114,8 @@ class Situation:
 
     @property
     def targets_known(self) -> int:
-        """How many targets the file system has at least: numbered from 0, as Lustre does."""
-        numbers = [name for name in self.pieces.targets if isinstance(name, int)]
-        return max(len(self.pieces.targets), max(numbers, default=-1) + 1)
+        """How many targets the file system has at least."""
+        return at_least(self.pieces.targets, self.seen.system_targets)
 
     def task_of(self, some: Flags) -> dict[str, object]:
         """The application of a workflow that spends most time in these calls, and when."""
@@ -145,6 +145,13 @@ class Situation:
         least = WORTH * self.seen.runtime * self.seen.share
         return min(1.0, TRIED * again_test(seconds, least))
 
+    def chance_of_ranks(self, some: Flags) -> float:
+        """The same where all ranks do the same in these calls: each shows what they cost."""
+        spent = np.bincount(self.calls.rank[some], self.own[some], minlength=self.ranks)
+        least = WORTH * self.seen.runtime * self.seen.share
+        made = np.asarray(spent[spent > 0], np.float64)
+        return min(self.chance(some), TRIED * again_test(made, least * len(made)))
+
     def path(self, file: int) -> str:
         """The name of a file."""
         return str(self.seen.files["path"][int(file)]) if file >= 0 else ""
@@ -156,7 +163,9 @@ def situation(seen: Observations) -> Situation:
     pieces = target_pieces(seen.calls, seen.files)
     late = late_ranks(seen.calls, seen.above, seen.runtime) if seen.waits else None
     held, waiting = held_up(seen, own, late)
-    return Situation(seen, own, held, waiting, pieces, fit_queues(seen.calls, pieces), late)
+    library = np.minimum(held, inside_libraries(seen))
+    queues = fit_queues(seen.calls, pieces)
+    return Situation(seen, own, held, waiting, library, pieces, queues, late)
 
 
 def held_up(
@@ -172,13 +181,7 @@ def held_up(
     """
     if not seen.waits:
         return _longest_rank(joined(seen.calls, _as_calls(seen.above)))
-    above = _as_calls(from_the_last_arrival(seen.above))
-    start, end = unite(
-        np.concatenate((seen.calls.start, above.start)), np.concatenate((seen.calls.end, above.end))
-    )
-    held = np.asarray(
-        np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases)), np.float64
-    )
+    held = _busy(seen, joined(seen.calls, _as_calls(from_the_last_arrival(seen.above))))
     if late is not None:
         held[idle_phases(seen.calls, seen.phases)] = 0.0
     ranks = max(1, len(seen.rank_numbers))
@@ -186,6 +189,25 @@ def held_up(
         seen.phase * ranks + seen.calls.rank, own, minlength=len(seen.phases) * ranks
     ).reshape(-1, ranks)
     return held, np.maximum(0.0, held - lowest.max(axis=1))
+
+
+def inside_libraries(seen: Observations) -> Floats:
+    """Seconds of each phase in which calls of a library are under way, and none below them.
+
+    Ranks exchange data then, wait for each other or for locks: storage has no part in it.
+    """
+    every = joined(seen.calls, _as_calls(from_the_last_arrival(seen.above)))
+    if not seen.waits:
+        both, below = (_longest_rank(calls)[0] for calls in (every, seen.calls))
+        return np.maximum(0.0, both - below)
+    return np.maximum(0.0, _busy(seen, every) - _busy(seen, seen.calls))
+
+
+def _busy(seen: Observations, calls: Calls) -> Floats:
+    """Seconds of each phase in which any rank is in one of these calls."""
+    start, end = unite(calls.start, calls.end)
+    busy = np.bincount(seen.phases.of(start), end - start, minlength=len(seen.phases))
+    return np.asarray(busy, np.float64)
 
 
 def _longest_rank(every: Calls) -> tuple[Floats, Floats]:

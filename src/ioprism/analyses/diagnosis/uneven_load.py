@@ -189,6 +189,12 @@ def even_placement(total: float, single: float, targets: int) -> float:
     return max(total / targets, single * math.ceil(total / single / targets - 1e-6))
 
 
+def useful_targets(known: int, ranks: int, moved: float, stripe: int) -> int:
+    """As many targets as help a shared file: one for each rank, and a stripe on each."""
+    stripes = math.ceil(moved / stripe) if stripe > 0 else known
+    return max(1, min(known, ranks, stripes))
+
+
 def _one_file(at: Situation) -> float:
     """The most seconds that one file asks of one target: no placement of files can do better."""
     rows = at.pieces.call
@@ -232,8 +238,9 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
         return
     mine = data & (at.calls.file == file)
     used = np.unique(at.pieces.target[mine[at.pieces.call]])
-    available = at.targets_known
-    if not len(used) or available < 2 * len(used):
+    moved = float(at.calls.bytes[mine].sum())
+    wanted = useful_targets(at.targets_known, int(users[file]), moved, _stripe_size(at, file))
+    if not len(used) or wanted < 2 * len(used):
         return
     held = np.where(mine, at.queues.held, 0.0)
     work = at.by_target(held)[:, used].max(axis=1)
@@ -246,15 +253,24 @@ def _few_targets(at: Situation) -> Iterator[Candidate]:
         spread = shortest(at, np.minimum(chain, at.held / 2), work * len(used) / targets)
         return np.where(limited, spread, at.held)
 
-    saved = at.held - after(available)
+    saved = at.held - after(wanted)
     target = at.pieces.targets[int(used[0])]
     yield Candidate(
         "few-targets",
         {"file": at.path(file), "target": target},
         saved,
         0.93 * float(saved.sum()),
-        min(float(at.held.sum()), float((at.held - after(4 * available)).sum()) * 1.02),
+        min(float(at.held.sum()), float((at.held - after(4 * wanted)).sum()) * 1.02),
         at.chance(mine),
         contrast_of(at, mine, None, "few-targets"),
-        {"stripe_count": len(used), "targets": available, "ranks": int(users[file])},
+        {
+            "stripe_count": len(used),
+            "targets": at.targets_known,
+            "wanted": wanted,
+            "ranks": int(users[file]),
+        },
     )
+
+
+def _stripe_size(at: Situation, file: int) -> int:
+    return int(at.seen.files["stripe_size"][file] or 0)

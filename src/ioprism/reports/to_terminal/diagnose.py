@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # they load table libraries, which the text of small answers 
     from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
 
 LITTLE = 0.01  # of the run time
+MOSTLY = 0.5  # of the held-up time
 MOST_EPOCHS = 8  # shown
 HOW = {
     "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
@@ -27,6 +28,7 @@ HOW = {
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
+    "library": "exchange and waiting inside MPI-IO and libraries, with nothing at storage",
     "unexplained": "unexplained",
     "untraced": "calls that the trace has counters of only",
 }
@@ -78,12 +80,23 @@ def answer(diagnosis: Diagnosis) -> str:
     """Return the diagnosis in one or two sentences."""
     first = held_up_line(diagnosis)
     if not diagnosis.causes or not diagnosis.causes[0].saving.seconds:
-        little = diagnosis.held_up.share < LITTLE
-        verdict = "Nothing is worth changing." if little else "No cause was found."
-        return f"{first} {verdict}"
+        return f"{first} {_without_cause(diagnosis)}"
     cause = diagnosis.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
     return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
+
+
+def _without_cause(found: Diagnosis) -> str:
+    """Say that there is nothing to change, and where the time is spent if not at storage."""
+    if found.held_up.share < LITTLE:
+        return "Nothing is worth changing."
+    inside = sum(line.seconds for line in found.ledger if line.what == "library")
+    if inside < MOSTLY * found.held_up.seconds:
+        return "No cause was found."
+    return (
+        f"For {format_seconds(inside)} of it ranks are inside MPI-IO or a library and nothing "
+        "reaches storage: they exchange data or wait for each other."
+    )
 
 
 def held_up_line(found: Diagnosis) -> str:

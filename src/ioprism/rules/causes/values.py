@@ -39,7 +39,7 @@ def values(cause: Cause, trace: Trace) -> dict[str, str]:
         "stripe": format_bytes(stripe),
         "stripe_bytes": str(stripe),
         "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
-        "where": f", below {printable(str(where))}" if where else "",
+        "where": f", below {printable(str(where))}" if where else _of_file(cause),
         "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
     }
 
@@ -55,6 +55,10 @@ def _shown(key: str, value: object) -> str:
     if isinstance(value, float):
         return format_count(value) if value >= 10 or value.is_integer() else f"{value:.1f}"
     return printable(str(value))
+
+
+def _of_file(cause: Cause) -> str:
+    return f", on {printable(str(cause.culprit['file']))}" if cause.culprit.get("file") else ""
 
 
 def _ratio(cause: Cause) -> str:

@@ -1,0 +1,139 @@
+"""What is said of real logs is what their counters could give back, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.formats.registry import read_trace
+from ioprism.model.trace import Trace
+
+PUBLIC = "darshan/public"
+
+
+def first(found: Diagnosis) -> str | None:
+    return found.causes[0].code if found.causes else None
+
+
+def spent_on(found: Diagnosis, what: str) -> float:
+    return sum(line.seconds for line in found.ledger if line.what == what)
+
+
+def metadata_seconds(trace: Trace) -> float:
+    """The most that any one rank can have spent in opens, stats and closes, by the counters."""
+    most = 0.0
+    for module in ("POSIX", "STDIO"):
+        if module not in trace.counters:
+            continue
+        table, column = trace.counters[module], f"{module}_F_META_TIME"
+        own = table.filter(pl.col("rank") >= 0).group_by("rank").agg(pl.col(column).sum())
+        most += float(own[column].max() or 0.0)  # type: ignore[arg-type]
+        most += float(table.filter(pl.col("rank") < 0)[column].sum())
+    return most
+
+
+@pytest.mark.corpus
+def test_metadata_never_costs_more_than_the_counters_of_metadata_say(shared_data: Path) -> None:
+    logs = [
+        *sorted((shared_data / PUBLIC / "darshan-logs").rglob("*.darshan")),
+        *sorted((shared_data / PUBLIC / "pydarshan").glob("*.darshan")),
+    ]
+    assert logs
+    for path in logs:
+        trace = read_trace(path)
+        for cause in diagnose(trace).causes:
+            if cause.code == "metadata":
+                assert cause.saving.seconds < metadata_seconds(trace), path.name
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "log",
+    [
+        "darshan/made/e_mpiio_collective.darshan",
+        "darshan/public/pydarshan/shane_macsio_id29959_5-22-32552-7035573431850780836_1590156158.darshan",
+        "recorder/v2.4.0/mpiio_coll",
+        "recorder/gotcha/hdf5",
+    ],
+)
+def test_waiting_inside_libraries_is_no_transfer(shared_data: Path, log: str) -> None:
+    found = diagnose(read_trace(shared_data / log))
+
+    assert not found.causes
+    assert spent_on(found, "library") > 0.8 * found.held_up.seconds
+    assert spent_on(found, "transfer") < 0.1 * found.held_up.seconds
+
+
+@pytest.mark.corpus
+def test_a_shared_file_is_striped_over_no_more_targets_than_ranks(shared_data: Path) -> None:
+    found = diagnose(
+        read_trace(shared_data / PUBLIC / "darshan-logs/apmpi_apxc/mpi-io-test.darshan")
+    )
+
+    facts = found.causes[0].facts
+    assert first(found) == "few-targets"
+    assert facts["wanted"] == facts["ranks"] == 4
+    assert facts["targets"] == 248  # as the file system says
+
+
+@pytest.mark.corpus
+def test_one_aggregator_on_one_target_is_told_once(shared_data: Path) -> None:
+    log = shared_data / PUBLIC / "darshan-logs/imbalanced_io/imbalanced-io.darshan"
+    found = diagnose(read_trace(log))
+
+    assert first(found) == "few-targets"
+    assert found.causes[0].facts["targets"] == 56
+    assert "few-aggregators" not in {cause.code for cause in found.causes}
+
+
+@pytest.mark.corpus
+def test_flushes_are_no_syncs_and_a_file_opened_time_and_again_is_named(shared_data: Path) -> None:
+    found = diagnose(read_trace(shared_data / PUBLIC / "pydarshan/noposixopens.darshan"))
+
+    assert first(found) == "metadata"
+    assert found.causes[0].culprit["file"] == "/global/project/3722469739"
+    assert found.causes[0].contrast.slow.count == 3035
+
+
+@pytest.mark.corpus
+def test_aggregators_of_writes_are_no_imbalance_where_reads_are_independent(
+    shared_data: Path,
+) -> None:
+    (log,) = (shared_data / PUBLIC / "dxt-explorer-sample").glob("*.darshan")
+
+    assert "data-imbalance" not in {cause.code for cause in diagnose(read_trace(log)).causes}
+
+
+@pytest.mark.corpus
+def test_counters_tell_where_tracing_ran_full(shared_data: Path) -> None:
+    log = shared_data / PUBLIC / "darshan-logs/partial_data_dxt/partial_data_dxt.darshan"
+    found = diagnose(read_trace(log))
+
+    assert (first(found), found.held_up.how) == ("small-requests", "counters")
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("log", "seconds"),
+    [
+        ("darshan/public/darshan-logs/ior_daos/*DFS*.darshan", 0.0552),
+        ("dftracer/formats/*-agg-*.pfw", 0.0554),
+    ],
+)
+def test_calls_of_other_interfaces_and_unnamed_files_hold_the_job_up(
+    shared_data: Path, log: str, seconds: float
+) -> None:
+    (path,) = shared_data.glob(log)
+
+    assert diagnose(read_trace(path)).held_up.seconds == pytest.approx(seconds, abs=1e-3)
+
+
+@pytest.mark.corpus
+def test_python_files_that_few_ranks_load_are_no_metadata_load(shared_data: Path) -> None:
+    folder = shared_data / PUBLIC / "darshan-logs/hdf5_diagonal_write_only"
+
+    assert not diagnose(read_trace(folder / "hdf5_file_opens_only.darshan")).causes

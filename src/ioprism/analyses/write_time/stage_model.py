@@ -150,7 +150,7 @@ def fit_stages(
         np.log(seconds),
         np.log(loads[:, 0]),
         np.array(kept),
-        shape,
+        replace(shape, meeting=1.0),  # the least that creating files must cost
     )
     logarithms = _minimise(problem, float(seconds.min()))
     costs, bounds, floors = np.zeros((3, loads.shape[1]))

@@ -235,3 +235,23 @@ def test_a_name_of_any_length_and_with_any_letters_can_be_written(folder: Path) 
             aside.write_text("new")
 
     assert len(in_it(folder)) == 3
+
+
+def test_what_another_running_process_writes_is_left_alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = folder / "answer.json"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        monkeypatch.setattr(os, "getpid", lambda: other.pid)
+        with atomic_write(target) as theirs:
+            monkeypatch.undo()
+            with atomic_write(target) as ours:
+                ours.write_text("ours")
+            assert theirs.exists()
+            assert other.poll() is None
+            target.unlink()
+            theirs.write_text("theirs")
+        other.communicate(b"\n", timeout=20)
+
+    assert other.returncode == 0
+    assert target.read_text() == "theirs"

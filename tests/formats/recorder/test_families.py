@@ -10,6 +10,7 @@ import pytest
 
 from ioprism.formats.recorder.events import Vocabulary, vocabulary
 from ioprism.formats.recorder.families import MANY, families
+from ioprism.formats.recorder.meaning import plain_name
 from ioprism.formats.recorder.signatures import SignatureTable, read_signatures
 
 FUNCTIONS = ("pread", "write", "readv", "lseek", "fwrite", "fseek", "MPI_File_write_at", "open",
@@ -82,3 +83,8 @@ def test_there_are_far_fewer_families_than_signatures(signatures: SignatureTable
 
     assert len(families(signatures).first) < len(signatures) / 2  # two functions of nine have none
     assert len(few.first) == MANY
+
+
+def test_calls_through_mpis_profiling_interface_are_mpi_calls() -> None:
+    assert plain_name("PMPI_File_write_at") == "MPI_File_write_at"
+    assert plain_name("pwrite") == "pwrite"

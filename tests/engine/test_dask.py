@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.engine.cluster import ClusterSettings, Session
+from ioprism.engine.cluster import ClusterSettings, Session, close
 from ioprism.engine.dask import DaskEngine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import AnalysisError, TooManyPiecesError, UsageError
@@ -44,14 +44,30 @@ VIEWS = (
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
+    started = distributed.LocalCluster(
         n_workers=1,
         threads_per_worker=1,
         dashboard_address=":0",
         memory_limit="1GB",
         env={"PYTHONPATH": str(ROOT), "POLARS_MAX_THREADS": "1"},
-    ) as started:
-        yield started
+    )
+    yield started
+    close(started)
+
+
+def test_news_of_a_forgotten_worker_does_not_keep_a_cluster_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    monkeypatch.setattr(started, "_update_worker_status", _forgotten)
+
+    close(started)
+
+    assert started.status is distributed.Status.closed
+
+
+def _forgotten(_: str, worker: object) -> None:
+    raise KeyError(worker)
 
 
 @pytest.fixture(scope="module")

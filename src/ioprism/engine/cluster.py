@@ -59,7 +59,8 @@ def connected(settings: ClusterSettings) -> Iterator[Any]:
     with ExitStack() as stack:  # the client goes before its cluster
         target = settings.address
         if target is None:
-            target = stack.enter_context(closing(_started(settings, distributed)))
+            target = _started(settings, distributed)
+            stack.callback(close, target)
             _submit(target, settings, distributed)
         try:
             client = distributed.Client(
@@ -111,6 +112,20 @@ class Session:
         return found
 
 
+def close(cluster: Any) -> None:  # noqa: ANN401
+    """End a cluster.
+
+    Dask stumbles over news of a worker that was killed and that it has forgotten already. Workers
+    and scheduler are closed by then; what listened to the news must not be waited for again.
+    """
+    try:
+        cluster.close()
+    except KeyError:
+        cluster._watch_worker_status_task = None
+        cluster.status = package("distributed").Status.created  # neither running nor closing
+        cluster.close()
+
+
 def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
     make = _local_cluster if settings.cluster == "local" else _queue_cluster
     try:
@@ -129,7 +144,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
         n_workers=settings.workers,
         threads_per_worker=1,
         memory_limit=limit if limit is not None else "auto",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any free port, for nobody else
         env={"POLARS_MAX_THREADS": str(threads), **LEAN},
     )
 

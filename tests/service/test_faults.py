@@ -141,15 +141,20 @@ def test_a_record_cut_off_by_a_crash_ends_the_journal(tmp_path: Path) -> None:
     assert left_out == [len(whole) // 3 - 1]
 
 
-def test_a_damaged_record_ends_the_journal_and_what_is_lost_is_said(tmp_path: Path) -> None:
-    settings = WatchSettings(save_to=tmp_path / "state")
-    service = Watch(settings)
-    service.restore()
-    path = next(path for path in tmp_path.iterdir() if "journal" in path.name)
+def journalled(folder: Path) -> tuple[WatchSettings, Path]:
+    """A service's journal with three messages, and the settings that find it again."""
+    settings = WatchSettings(save_to=folder / "state")
+    Watch(settings).restore()
+    path = next(path for path in folder.iterdir() if "journal" in path.name)
     journal = Journal(path)
     for number in range(3):
         journal.append("job", burst(10.0 * number))
     journal.flush()
+    return settings, path
+
+
+def test_a_damaged_record_ends_the_journal_and_what_is_lost_is_said(tmp_path: Path) -> None:
+    settings, path = journalled(tmp_path)
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
@@ -189,14 +194,7 @@ def test_no_two_services_save_to_one_file(tmp_path: Path) -> None:
 
 
 def test_a_journal_without_its_last_record_is_gone_on_from(tmp_path: Path) -> None:
-    settings = WatchSettings(save_to=tmp_path / "state")
-    service = Watch(settings)
-    service.restore()
-    journal = next(path for path in tmp_path.iterdir() if "journal" in path.name)
-    copy = Journal(journal)
-    for number in range(3):
-        copy.append("job", burst(10.0 * number))
-    copy.flush()
+    settings, journal = journalled(tmp_path)
     journal.write_bytes(journal.read_bytes()[:-1])
     again = Watch(settings)
     again.restore()

@@ -86,6 +86,13 @@ format_name: Decorator = click.option(
 as_json: Decorator = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
+seed: Decorator = click.option(
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Seed of the random numbers.",
+)
 quiet: Decorator = click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 
 

@@ -142,9 +142,7 @@ def report(
             output.say(f"wrote {page}")
 
 
-@servers.command()
-@click.argument("folder", metavar="OUT", type=click.Path(path_type=Path))
-@click.option(
+simulated_servers = click.option(
     "--servers",
     "count",
     default=16,
@@ -152,6 +150,11 @@ def report(
     type=click.IntRange(1, 2000),
     help="Number of servers to simulate.",
 )
+
+
+@servers.command()
+@click.argument("folder", metavar="OUT", type=click.Path(path_type=Path))
+@simulated_servers
 @click.option(
     "--days",
     default=2.0,
@@ -166,13 +169,7 @@ def report(
     type=NumberRange(1.0, 86_400.0),
     help="Sampling interval, in seconds.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Seed of the random numbers.",
-)
+@options.seed
 @click.option("--format", "format_name", default="mmpmon", show_default=True,
               type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
 @click.option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
@@ -205,14 +202,7 @@ def simulate(
 
 
 @servers.command()
-@click.option(
-    "--servers",
-    "count",
-    default=16,
-    show_default=True,
-    type=click.IntRange(1, 2000),
-    help="Number of servers to simulate.",
-)
+@simulated_servers
 @click.option(
     "--days",
     default=4.0,
@@ -220,13 +210,7 @@ def simulate(
     type=NumberRange(0.5, 800.0),
     help="Days to simulate.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Seed of the random numbers.",
-)
+@options.seed
 @click.option(
     "--run",
     "folder",

@@ -60,13 +60,7 @@ def sample() -> None:
     is_flag=True,
     help="Choose the nodes of each run; by default the scheduler does.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Seed of the random numbers.",
-)
+@options.seed
 @click.option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
 @click.option("--dry-run", is_flag=True, help="Only show the cost.")
 @options.as_json

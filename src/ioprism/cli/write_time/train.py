@@ -65,13 +65,7 @@ from ioprism.storage.atomic import atomic_write
     type=NumberRange(0.5, 0.99),
     help="Confidence level of the intervals.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Seed of the random numbers.",
-)
+@options.seed
 @click.option(
     "--one-scale", is_flag=True, help="Allow training runs that all have the same node count."
 )

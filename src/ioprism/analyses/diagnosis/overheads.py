@@ -9,6 +9,7 @@ import numpy as np
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.shared_server import crowding, departures
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.views.time.cover import Cover
 
@@ -40,7 +41,22 @@ def without(
     least, most = at.queues.doubt
     after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
-    return saved[1], 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    low, high = 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    return _with_shared_server(at, some, kept, (saved[1], low, high))
+
+
+def _with_shared_server(
+    at: Situation, some: Flags, kept: Floats, alone: tuple[Floats, float, float]
+) -> tuple[Floats, float, float]:
+    """Savings where calls of all ranks wait for each other, as far as they do."""
+    crowded = crowding(at, at.calls.moves_data & ~some) if at.seen.waits else 0.0
+    if not crowded:
+        return alone
+    gone = np.where(some, departures(at.calls) * (1 - kept), 0.0)
+    served = np.minimum(at.held, np.bincount(at.seen.phase, gone, minlength=at.phases))
+    saved, low, high = alone
+    sums = float(served.sum())
+    return (1 - crowded) * saved + crowded * served, min(low, 0.93 * sums), max(high, 1.03 * sums)
 
 
 def _frequent_sync(at: Situation) -> Iterator[Candidate]:

@@ -78,7 +78,8 @@ def _class_costs(
     waited = ~idle & np.isfinite(service)
     served = service_seconds(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
     if idle.sum() >= ENOUGH:
-        alone = float(np.median(duration[idle]))
+        # A lone call takes no longer than others: else it waited for what the trace does not show.
+        alone = float(min(np.median(duration[idle]), np.median(duration)))
         return (
             alone,
             min(alone, served) if served is not None else LIKELY * alone,

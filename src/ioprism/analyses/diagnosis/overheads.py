@@ -36,10 +36,11 @@ def without(
     """
     quick = np.minimum(at.own, at.queues.lone)
     rest = at.own if waited is None else np.maximum(quick, at.own - waited)
-    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    own = np.where(some, at.own * kept, rest)
+    chain, waiting = at.busiest_rank(own), at.waiting_after(own)
     work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
-    after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
+    after = [np.maximum(chain, work * factor) + waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
     low, high = 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
     return _with_shared_server(at, some, kept, (saved[1], low, high))

@@ -59,9 +59,10 @@ def _of_direction(at: Situation, some: Flags, kind: int) -> Iterator[Candidate]:
 
 def _savings(at: Situation, some: Flags, lone: Floats, held: Floats) -> Floats:
     """What phases save when these calls take and hold other seconds; others stay as they are."""
-    chain = at.busiest_rank(np.where(some, np.minimum(lone, at.own), at.own))
+    own = np.where(some, np.minimum(lone, at.own), at.own)
     work = at.busiest_target(np.where(some, held, at.queues.held))
-    return np.maximum(0.0, at.held - np.maximum(chain, work) - at.waiting)
+    after = np.maximum(at.busiest_rank(own), work) + at.waiting_after(own)
+    return np.maximum(0.0, at.held - after)
 
 
 def stripe_sizes(at: Situation) -> Ints:
@@ -163,7 +164,8 @@ def _aligned(at: Situation, some: Flags, locked: Flags, free: Flags) -> Savings 
     work_each = float(at.queues.work[some].mean() * seconds[free].mean() / seconds[some].mean())
     most = work_each if work_each > 0 else math.inf
     quick = min(quick, most)
-    chain = at.busiest_rank(np.where(some, np.minimum(at.own, quick), at.own))
+    own = np.where(some, np.minimum(at.own, quick), at.own)
+    chain, waiting = at.busiest_rank(own), at.waiting_after(own)
     # Ranks in step come to some targets at once: as many rounds as do not fit side by side.
     users, targets = len(np.unique(at.calls.rank[some])), max(1, len(at.pieces.targets))
     convoy = math.ceil(users / targets) / (users / targets)
@@ -171,7 +173,7 @@ def _aligned(at: Situation, some: Flags, locked: Flags, free: Flags) -> Savings 
     def saved(fixed: float, part: float) -> Floats:
         whole = min(most, _on_one_target(at, free, quick, fixed))
         work = _first_target_work(at, np.where(some, whole, at.queues.held))
-        return np.maximum(0.0, at.held - np.maximum(chain, work * part) - at.waiting)
+        return np.maximum(0.0, at.held - np.maximum(chain, work * part) - waiting)
 
     likely = saved(REQUEST, ALIGNED * (1 + convoy) / 2)
     low, high = saved(0.0, convoy), saved(quick / 2, LIKELY)

@@ -9,6 +9,7 @@ import numpy as np
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.program_files import program_calls
 from ioprism.analyses.diagnosis.shared_server import crowding, departures
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.views.time.cover import Cover
@@ -136,11 +137,12 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
 
 def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     """Opens, stats and closes: as few as the data needs, one open for each rank."""
-    some = (at.calls.kind == METADATA) & ~library
+    start = library | program_calls(at)
+    some = (at.calls.kind == METADATA) & ~start
     if not some.any() and not at.seen.unplaced.any():
         return
-    tiny = _tiny(at)
-    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
+    tiny = _tiny(at) & ~start
+    kept = _needed(at, at.calls.moves_data & ~tiny & ~start, _opens(at, some))[at.calls.rank]
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     # What lies in many tiny files goes into few: their requests are joined as well.
     saved, low, high = without(at, some | tiny, kept)
@@ -155,6 +157,13 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _opens(at: Situation, some: Flags) -> Floats:
+    """How many of each rank's opens are among these metadata calls: as large a part as of all."""
+    metadata = at.calls.kind == METADATA
+    chosen, every = (np.bincount(at.calls.rank[f], minlength=at.ranks) for f in (some, metadata))
+    return at.seen.opens * chosen / np.maximum(every, 1)
 
 
 def _directory(at: Situation, some: Flags) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 MOST = 10_000_000  # processes: a larger number counts something else
 _NUMBER = r"[-_]?(?:id|index|number)?"
@@ -32,16 +33,14 @@ def processes_said(command: str | None, paths: Iterable[str]) -> int | None:
     if own is not None and number is not None and own < number <= MOST:
         return number
     carried = {int(digits) for path in paths for digits in re.findall(r"\d+", _name(path))}
-    for first, second in zip(words, words[1:], strict=False):
-        if first.isdecimal() and second.isdecimal() and int(first) in carried:
-            if int(first) < int(second) <= MOST:
-                return int(second)
-    return None
+    pairs = [(int(a), int(b)) for a, b in pairwise(words) if a.isdecimal() and b.isdecimal()]
+    told = (second for first, second in pairs if first in carried and first < second <= MOST)
+    return next(told, None)
 
 
 def _option(words: list[str], wanted: re.Pattern[str]) -> int | None:
     """The number behind the first option of a name."""
-    for word, value in zip(words, words[1:], strict=False):
+    for word, value in pairwise(words):
         if wanted.fullmatch(word.lower()) and value.isdecimal():
             return int(value)
     return None

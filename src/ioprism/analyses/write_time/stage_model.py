@@ -11,7 +11,7 @@ terms are positive, so every second belongs to a stage.
 
 A stage that the samples do not show gets no cost: its load is penalised, because a speed that the
 training scales hardly touch would decide alone at scales far beyond them. How slow it may still
-be is kept as a bound, for the intervals.
+be is kept as a bound, for the intervals. Creating files is never free, so it is not penalised.
 """
 
 from __future__ import annotations
@@ -223,6 +223,7 @@ class _Problem:
         """Return the penalty of each unknown."""
         penalties = self.shape.penalty * len(self.files) * np.exp(unknowns)
         penalties[:2] = 0.0
+        penalties[2:][np.isin(self.stages, self.shape.creating)] = 0.0  # no file is made for free
         return penalties
 
 

@@ -162,10 +162,12 @@ def _layout(pattern: WritePattern, storage: Storage) -> tuple[int, int]:
     return pattern.stripe_bytes or storage.block_bytes, width
 
 
-def storage_bytes(pattern: WritePattern, storage: Storage) -> tuple[IntArray, FloatArray]:
+def storage_bytes(pattern: WritePattern, storage: Storage) -> tuple[IntArray, IntArray]:
     """Return the bytes on every target and on every server of a Lustre file system."""
     load = _target_bytes(pattern, storage.targets, *_layout(pattern, storage))
-    return load, np.bincount(np.arange(storage.targets) % storage.servers, weights=load)
+    return load, np.bincount(np.arange(storage.targets) % storage.servers, weights=load).astype(
+        np.int64
+    )
 
 
 def _target_bytes(pattern: WritePattern, targets: int, stripe: int, width: int) -> IntArray:

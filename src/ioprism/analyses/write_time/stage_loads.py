@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ioprism.analyses.write_time.parameters import (
     FloatArray,
@@ -22,12 +21,12 @@ from ioprism.analyses.write_time.parameters import (
     parameters,
     storage_bytes,
 )
-from ioprism.analyses.write_time.system import Storage, System
+from ioprism.analyses.write_time.system import IntArray, Storage, System
 from ioprism.model.samples import WritePattern
 
 Values = dict[str, FloatArray]
 
-UNEVENNESS = 0.05  # standard deviation of equal components' speeds, as a share
+UNEVENNESS = 0.03  # standard deviation of equal components' speeds, as a share
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,8 @@ COMMON = (
     StageLoad("network", "m*n*K"),
     StageLoad("compute node", "K"),  # what one process can write alone
 )
+OWN = ("metadata", "compute node", "subblock")  # grow with the job, or count files
+GIGABYTE = 10**9
 LOADS = {
     "plain": COMMON,
     "gpfs": (
@@ -80,20 +81,29 @@ def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArr
     return np.column_stack(columns)
 
 
+def whole_machine(system: System) -> FloatArray:
+    """Return what the stages that nodes share carry when every node writes; 0 for the others."""
+    pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE)
+    shared = [load.stage not in OWN for load in LOADS[system.filesystem]]
+    loads: FloatArray = np.where(shared, stage_loads([pattern], system=system)[0], 0.0)
+    return loads
+
+
 def _slowest_components(patterns: Sequence[WritePattern], system: System) -> Values:
     """How much longer every stage takes than its busiest component would if all were equal."""
     nodes = [nodes_of(pattern, system) for pattern in patterns]
-    loads = {
-        name: [np.bincount(stage.component_of[these]) for these in nodes]
+    found = {
+        name: [_slowest(np.bincount(stage.component_of[these])) for these in nodes]
         for name, stage in system.stages.items()
     }
     if system.filesystem == "lustre":
         on = [storage_bytes(pattern, system.storage) for pattern in patterns]
-        loads |= {"target": [one for one, _ in on], "server": [one for _, one in on]}
-    return {name: np.array([_slowest(one) for one in each]) for name, each in loads.items()}
+        found["target"] = [_slowest(targets) for targets, _ in on]
+        found["server"] = [_slowest(servers) for _, servers in on]
+    return {name: np.array(factors) for name, factors in found.items()}
 
 
-def _slowest(load: npt.NDArray[np.generic]) -> float:
+def _slowest(load: IntArray) -> float:
     """Expect the time of the slowest component, relative to that of the busiest.
 
     Of so many components that carry at least a load, the slowest is about this many deviations

@@ -75,6 +75,7 @@ def test_a_value_far_from_its_peers_is_an_outlier_and_one_among_them_is_not() ->
         (["/a/b/c/1", "/a/b/d/2", "/a/b/e/3"], "/a/b"),
         (["/a//b/1", "/a/b//2"], "/a/b"),
         (["x", "y"], ""),
+        (["."] + ["/a/b/c/1", "/a/b/d/2"] * 10, "/a/b"),
         ([], ""),
     ],
 )

@@ -192,14 +192,15 @@ def _candidate(
     shared = np.minimum(after, np.median(mended, axis=1) + at.waiting)
     saved = before - after
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
+    code, culprit = joint_culprit(at, found)
     return Candidate(
-        code=found[0].code,
-        culprit=joint_culprit(found) | _own_files(at, changed) | at.task_of(changed),
+        code=code,
+        culprit=culprit | _own_files(at, changed) | at.task_of(changed),
         seconds=saved,
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),
         p_value=p_value,
-        contrast=contrast_of(at, changed, ~changed, found[0].code),
+        contrast=contrast_of(at, changed, ~changed, code),
     )
 
 

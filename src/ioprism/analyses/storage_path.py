@@ -75,9 +75,9 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
     reached = (pl.col("bytes") + pl.col("stripe_size") - 1) // pl.col("stripe_size")
     parts = pl.min_horizontal(reached.clip(1), pl.col("targets").list.len().cast(pl.Int64))
     return (
-        moved.group_by("file", "operation")
+        moved.group_by("file", "operation", maintain_order=True)
         .agg(pl.col(*_AMOUNTS).sum())
-        .join(striping, on="file")
+        .join(striping, on="file", maintain_order="left")
         .with_columns(parts=parts, target=pl.col("targets").list.head(parts))
         .with_columns(
             (pl.col("operations", "bytes") / pl.col("parts")).round().cast(pl.Int64),
@@ -90,7 +90,7 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
 def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame | None = None) -> pl.DataFrame:
     """Sum by key; those of `of` without a call are there too."""
     operation = pl.col("operation").cast(pl.String)
-    sums = loads.group_by(key).agg(
+    sums = loads.group_by(key, maintain_order=True).agg(
         pl.col("operations").sum(),
         pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
         pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),

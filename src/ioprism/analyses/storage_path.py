@@ -12,6 +12,10 @@ from ioprism.views.counters.totals import counter_totals
 from ioprism.views.targets import TargetLoad
 
 _AMOUNTS = ("operations", "bytes", "seconds")
+_RATES = {"operations": pl.Int64, "bytes_read": pl.Int64, "bytes_written": pl.Int64,
+          "seconds": pl.Float64, "rate": pl.Float64}  # fmt: skip
+_NO_TARGETS = pl.DataFrame(schema={"target": pl.Int64, **_RATES})
+_NO_HOSTS = pl.DataFrame(schema={"host": pl.String, **_RATES})
 _DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
 
 
@@ -25,7 +29,7 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
         (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
     ).select("file", "stripe_size", "targets")
     if not striping.height:
-        return _nothing("target", pl.Int64())
+        return _NO_TARGETS
     if trace.partitions:
         (moved,) = engine.run(trace, TargetLoad(striping))
         loads = _at_deepest(moved)
@@ -38,10 +42,10 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
 def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return one row per node; none where the trace does not name the nodes of ranks."""
     if trace.processes["host"].null_count() == trace.processes.height:
-        return _nothing("host", pl.String())
+        return _NO_HOSTS
     hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
     if hosts["host"].n_unique() < 2:
-        return _nothing("host", pl.String())
+        return _NO_HOSTS
     if trace.partitions:
         (moved,) = engine.run(trace, Totals(("rank", "layer", "operation")))
     else:
@@ -57,12 +61,6 @@ def system_targets(trace: Trace) -> int | None:
         return None
     most = lustre["system_targets"].max()
     return most if isinstance(most, int) and most > 0 else None
-
-
-def _nothing(key: str, dtype: pl.DataType) -> pl.DataFrame:
-    amounts = {"operations": pl.Int64(), "bytes_read": pl.Int64(), "bytes_written": pl.Int64(),
-               "seconds": pl.Float64(), "rate": pl.Float64()}  # fmt: skip
-    return pl.Schema({key: dtype, **amounts}).to_frame()
 
 
 def _at_deepest(moved: pl.DataFrame) -> pl.DataFrame:

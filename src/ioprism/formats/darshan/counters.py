@@ -158,18 +158,23 @@ def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame
     if module == "PNETCDF_FILE" and "PNETCDF_FILE_INDEP_OPENS" in table.columns:
         opens = pl.col("PNETCDF_FILE_INDEP_OPENS") + pl.col("PNETCDF_FILE_COLL_OPENS")
         table = table.with_columns(opens.alias("PNETCDF_FILE_OPENS"))
-    parent = [("parent", pl.UInt32)] if newest.has_parent else []
-    counters = [(name, pl.Int64) for name in newest.counters]
-    times = [(name, pl.Float64) for name in newest.times]
-    wanted = [*parent, *counters, *times]
-    missing = [
-        pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
-    ]
-    ordered = ["file", "rank", *(name for name, _ in wanted)]
-    if not missing and table.columns[: len(ordered)] == ordered:
+    parent = {"parent": pl.UInt32} if newest.has_parent else {}
+    counters, times = (
+        dict.fromkeys(newest.counters, pl.Int64),
+        dict.fromkeys(newest.times, pl.Float64),
+    )
+    wanted = {**parent, **counters, **times}
+    ordered, present = ["file", "rank", *wanted], table.columns
+    if present[: len(ordered)] == ordered:
         return table
-    table = table.with_columns(missing)
-    return table.select(*ordered, *(name for name in table.columns if name not in ordered))
+    missing = [
+        pl.lit(None, dtype=dtype).alias(name)
+        for name, dtype in wanted.items()
+        if name not in present
+    ]
+    return table.with_columns(missing).select(
+        *ordered, *(name for name in present if name not in ordered)
+    )
 
 
 def _finite(table: pl.DataFrame, log: Log, region: Region, warn: Warn) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -60,4 +61,18 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     from concurrent.futures import ProcessPoolExecutor
 
     # A table library's threads do not survive a fork, so processes start afresh.
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+    fresh = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=fresh, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Without this, the processes of a run that is killed would wait for work for ever."""
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    import multiprocessing
+
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CHUNK = 4  # inputs that a process takes at a time
 FEW = 8  # so few inputs are not worth starting processes for
+# The table library's streaming engine takes longer to start than a small log's queries last.
+SMALL_TABLES = {"POLARS_MAX_THREADS": "1", "POLARS_ENGINE_AFFINITY": "in-memory"}
 CRASHED = "reading it took its process down: a library crashed, or memory ran out"
 
 Given = TypeVar("Given")
@@ -31,7 +33,8 @@ def mapped(
     if len(inputs) <= FEW or cores < 2:
         yield from map(work, inputs)
         return
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    for name, value in SMALL_TABLES.items():
+        os.environ.setdefault(name, value)
     done = 0
     while done < len(inputs):
         try:

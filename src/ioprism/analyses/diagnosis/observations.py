@@ -174,14 +174,18 @@ def _told_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) 
 
 def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """Return a table whose column `file` is the place in `files`, which is sorted; null unknown."""
-    known = files["file"]
-    place = pl.lit(known).search_sorted(pl.col("file").cast(known.dtype)).cast(pl.Int64)
-    found = pl.lit(known).gather(pl.min_horizontal(place, pl.lit(max(0, len(known) - 1))))
-    if not len(known):
-        return table.with_columns(file=pl.lit(None, dtype=pl.Int64))
-    return table.with_columns(
-        file=pl.when(found == pl.col("file").cast(known.dtype)).then(place).otherwise(None)
-    )
+    rows = pl.Series("file", file_rows(table, files))
+    return table.with_columns(rows.set(rows < 0, None))
+
+
+def file_rows(table: pl.DataFrame, files: pl.DataFrame) -> Ints:
+    """Return the place of each row's file in `files`, which is sorted; UNKNOWN for no file."""
+    known = files["file"].to_numpy().astype(np.int64)
+    column = table["file"]
+    file = (column.cast(pl.Int64).fill_null(UNKNOWN) if column.null_count() else column).to_numpy()
+    place = np.searchsorted(known, file)
+    found = np.append(known, UNKNOWN)[place] == file
+    return np.where(found & (file >= 0), place, UNKNOWN)
 
 
 def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:

@@ -76,9 +76,9 @@ def slowest_part(
         if part.code == "slow-target" and not _slow_by_bytes(at, cells, part.member, seconds)
     ]
     slower = [part for part in slower if not any(_lies_in(part.member, one) for one in hot)]
-    if not slower:
-        return None
     shares = [explained(cells, part.member) for part in slower]
+    if not any(shares):
+        return None
     near = [p for p, e in zip(slower, shares, strict=True) if e >= 0.98 * max(shares)]
     part = min(near, key=lambda one: one.preference)
     chance = _chance(cells, part)

@@ -239,7 +239,7 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             interface=usage.layer,
             files=rows,
             of_calls=True,
-            part=part,
+            part=part if direction == "write" else 1.0,
         )
     return found
 

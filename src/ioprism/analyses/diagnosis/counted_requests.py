@@ -159,7 +159,7 @@ def _small(at: Counted) -> Iterator[Candidate]:
     rest = max(0.0, at.held - own)
     fixed = [float(np.clip(1 - mean / rate / max(each, 1e-12), 0, 1)) * (1 - mean / BLOCK)
              for rate in (USUAL, FAST, SLOW)]  # fmt: skip
-    record = int(np.argmax(np.where(some, found.requests, 0)))
+    record = int(np.argmax(np.where(some, busy, 0.0)))
     yield at.candidate(
         "small-requests", {"bytes_per_request": round(mean), "file": found.path(record)},
         (rest + own * (1 - fixed[0]), rest + own * (1 - fixed[1]), rest + own * (1 - fixed[2])),

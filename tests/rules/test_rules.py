@@ -81,8 +81,8 @@ def metadata() -> Iterator[Case]:
         posix(*(Entry(n, write=small) for n in range(1001))),
         posix(*(Entry(n, write=small) for n in range(1000))),
     )
-    seeking = Entry(write=moves(10**6), metadata_seconds=5.0, opens=0)
-    yield "many-seeks", posix(replace(seeking, seeks=510_000)), posix(replace(seeking, seeks=5))
+    seeking = Entry(write=moves(10**7), metadata_seconds=5.0, opens=0)
+    yield "many-seeks", posix(replace(seeking, seeks=5_100_000)), posix(replace(seeking, seeks=5))
     yield (
         "sync-storm",
         posix(Entry(write=moves(100), syncs=11)),

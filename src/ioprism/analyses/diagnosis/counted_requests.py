@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis import counted_opens
+from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.counted import Counted, even_part, work_left
 from ioprism.analyses.diagnosis.counted_load import few_targets
 from ioprism.analyses.diagnosis.observations import with_file_rows
@@ -40,7 +41,7 @@ def find(at: Counted) -> Iterator[Candidate]:
 def _redundant(at: Counted) -> Iterator[Candidate]:
     """All ranks together read a file's bytes many times."""
     found = at.records
-    copies = found["bytes_read"] / np.maximum(found["last_read"] + 1, 1)
+    copies = _asked_reads(at) / np.maximum(found["last_read"] + 1, 1)
     some = found.shared & (copies >= COPIES) & (found["last_read"] > 0)  # 0 where it is unknown
     if not some.any():
         return
@@ -54,6 +55,17 @@ def _redundant(at: Counted) -> Iterator[Candidate]:
         (rest + after, rest, rest + 3 * after), mine,
         copies=float(copies[record]), bytes=float(found["last_read"][record]),
     )  # fmt: skip
+
+
+def _asked_reads(at: Counted) -> Floats:
+    """Bytes that the program reads of each record's file: MPI-IO may read more than it asks for."""
+    found = at.records
+    if "MPI-IO" not in at.trace.counters:
+        return found["bytes_read"]
+    table = with_file_rows(at.trace.counters["MPI-IO"], found.files)
+    asked = table.group_by("file").agg(asked=pl.col("MPIIO_BYTES_READ").sum())
+    known = found.table.select("file").join(asked, on="file", how="left", maintain_order="left")
+    return np.minimum(found["bytes_read"], known["asked"].fill_null(np.inf).to_numpy())
 
 
 def _layers(at: Counted) -> Iterator[Candidate]:

@@ -99,7 +99,9 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     )
     phases = phases.joined_across(_hidden(calls, phases, counted))
     collective = above["collective"].any()
-    waits = ranks_wait(calls) and (collective or not is_independent(calls))
+    waits = ranks_wait(calls) and (
+        collective or not is_independent(fill_gaps(calls, phases, counted)[0])
+    )
     phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
     hosts, host_of = _hosts(trace, numbers)

@@ -13,10 +13,8 @@ MOST = 64  # bursts looked at
 OWN_WAY = 0.5  # of what a burst adds to a rank's lateness is there when the next one starts
 FEWEST_CALLS = 16  # of each rank: fewer overlap with those of others or not, by luck
 LITTLE = 0.7  # of the time in which anyone is in a call: with more, one rank tells as much as all
-NEARLY = 0.2  # relative: the time that anyone is in a call, against what chance makes it
-STRETCHES = 64  # of the run
-CROWDED = 0.8  # of the time: if chance alone has someone in a call then, it tells nothing
-IN_TURN = 0.5  # of the overlap that chance makes: with less, ranks take turns
+STRETCHES, MOMENTS = 64, 256  # of the run, and of each stretch
+BY_CHANCE = (0.5, 1.6)  # times the variance of ranks that know nothing of each other
 
 
 def ranks_wait(calls: Calls) -> bool:
@@ -39,40 +37,38 @@ def ranks_wait(calls: Calls) -> bool:
 
 
 def is_independent(calls: Calls) -> bool:
-    """Return whether calls of different ranks overlap just as often as they would by chance.
+    """Return whether as many ranks are in calls at once as would be by chance.
 
-    Ranks that wait for each other are in calls together, ranks that take turns never are. Where
-    neither shows, each makes its calls whenever it gets to them, and its pauses are its own.
-    Chance is reckoned in stretches of the run, because ranks may be busier at some times.
+    Ranks that wait for each other are in calls together or not at all, so their number at once
+    varies much; where they take turns it hardly varies. Between them, each makes its calls
+    whenever it gets to them, and its pauses are its own. Chance is reckoned in stretches of the
+    run, because ranks may be busier at some times.
     """
-    if not len(calls) or np.median(np.bincount(calls.rank)) < FEWEST_CALLS:
+    made = np.bincount(calls.rank)
+    if len(made) < 2 or np.median(made) < FEWEST_CALLS:
         return False
     own = own_time(calls)
     start, end = unite(calls.start, calls.end)
-    busy = float((end - start).sum())
-    by_chance, length = _busy_by_chance(calls, own)
-    total = float(own.sum())
-    return bool(
-        np.bincount(calls.rank, own).max() < LITTLE * busy
-        and by_chance < CROWDED * length
-        and abs(busy - by_chance) < NEARLY * by_chance
-        and total - busy >= IN_TURN * (total - by_chance)
-    )
+    if np.bincount(calls.rank, own).max() >= LITTLE * float((end - start).sum()):
+        return False
+    low, high = BY_CHANCE
+    return bool(low <= np.median(_variances(calls, own)) <= high)
 
 
-def _busy_by_chance(calls: Calls, own: Floats) -> tuple[float, float]:
-    """Seconds in which anyone is in a call, if ranks know nothing of each other; and of all."""
-    begin, ranks = float(calls.start.min()), int(calls.rank.max()) + 1
-    whole = float(calls.end.max()) - begin
-    stretch = np.minimum(STRETCHES - 1, (calls.start - begin) / whole * STRETCHES).astype(np.int64)
-    seconds = np.bincount(stretch * ranks + calls.rank, own, minlength=STRETCHES * ranks)
-    first, last = np.full(STRETCHES, np.inf), np.full(STRETCHES, -np.inf)
-    np.minimum.at(first, stretch, calls.start)
-    np.maximum.at(last, stretch, calls.end)
-    length = np.maximum(1e-12, last - first)
-    share = np.minimum(1.0, seconds.reshape(STRETCHES, ranks) / length[:, None])
-    busy = length * (1 - np.prod(1 - share, axis=1))
-    return float(busy.sum()), float(length.sum())
+def _variances(calls: Calls, own: Floats) -> list[float]:
+    """Variance of the number of ranks in calls at once, over what chance makes it, by stretch."""
+    ranks = int(calls.rank.max()) + 1
+    starts, ends = np.sort(calls.end - own), np.sort(calls.end)
+    found = []
+    parts = max(1, min(STRETCHES, len(calls) // FEWEST_CALLS))
+    for mine in np.array_split(np.argsort(calls.start), parts):  # as many calls in each
+        first, last = float(calls.start[mine].min()), float(calls.end[mine].max())
+        moments = np.linspace(first, last, MOMENTS)
+        at_once = np.searchsorted(starts, moments, "right") - np.searchsorted(ends, moments)
+        share = np.bincount(calls.rank[mine], own[mine], minlength=ranks) / max(last - first, 1e-12)
+        by_chance = float((share * (1 - share)).clip(min=0.0).sum())
+        found.append(float(at_once.var()) / max(by_chance, 1e-12))
+    return found
 
 
 def bursts_of_ranks(calls: Calls) -> tuple[Floats, Floats] | None:

@@ -120,7 +120,7 @@ def test_compare_takes_a_folder_of_several_jobs_as_one_if_told(tmp_path: Path) -
 
 def test_compare_names_the_storage_target_where_a_layout_is_given(tmp_path: Path) -> None:
     straggling = DATA / "g_straggler_rank2.darshan"
-    folder = "/tmp/anchors/readers/run/io/g_straggler_rank2"  # noqa: S108 - as the log has it
+    folder = "/tmp/anchors/readers/run/io/g_straggler_rank2"
     layout = tmp_path / "layout.csv"
     rows = [f"{folder}/str.{rank:03},{target},1048576" for rank, target in enumerate((1, 2, 7, 4))]
     layout.write_text("\n".join(["path,targets,stripe_size", *rows]))

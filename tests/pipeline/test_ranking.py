@@ -116,4 +116,6 @@ def test_without_a_cause_the_story_says_what_the_time_is_spent_on() -> None:
 
     line = verdict(report.document).line
 
-    assert line.endswith("No cause was found; 100% of the time in calls goes into writing 1.50 GiB.")
+    assert line.endswith(
+        "No cause was found; 100% of the time in calls goes into writing 1.50 GiB."
+    )

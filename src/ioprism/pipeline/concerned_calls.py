@@ -20,7 +20,6 @@ from ioprism.views.calls.access import misaligned
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.time_of_calls import BACKWARD, REPEATED, TimeOfCalls
 
-
 ENOUGH_SEEN = 0.5  # of the bytes that move again
 
 

@@ -73,7 +73,7 @@ def _most_time(characteristics: Characteristics) -> str:
         return ""
     most = amounts[name]
     verb = {"read": "reading", "write": "writing"}.get(name)
-    what = f"{verb} {format_bytes(most.bytes)}" if verb else "metadata calls"
+    what = f"{verb} {format_bytes(most.bytes)}" if verb else "opens, syncs and other metadata calls"
     return f"{most.time / whole:.0%} of the time in calls goes into {what}"
 
 

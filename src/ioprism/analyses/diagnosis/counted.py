@@ -19,7 +19,6 @@ from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.target_pieces import at_least, system_targets
 from ioprism.model.trace import Trace
 
-
 NEARLY_ALL = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 _BYTES = ("bytes_read", "bytes_written")
 
@@ -89,9 +88,7 @@ class Counted:
         )
 
 
-def slowest_rank(
-    trace: Trace, found: CounterRecords, runtime: float
-) -> tuple[float, float, float]:
+def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[float, float, float]:
     """Seconds that the slowest rank spends in calls, those beyond calls to storage, and unknown.
 
     Calls are of the layer that the program entered: in MPI-IO, ranks also exchange data and

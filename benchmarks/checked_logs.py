@@ -45,8 +45,9 @@ CHECKED = {
 }
 HEAD = """# What it says of public logs
 
-Logs that the Darshan, Drishti, DXT Explorer, DFTracer and WisIO projects publish: the first line of `ioprism report`,
-beside what their counters and authors tell. `python -m benchmarks.checked_logs` prints the table anew.
+Logs that the Darshan, Drishti, DXT Explorer, DFTracer and WisIO projects publish: the first line
+of `ioprism report`, beside what their counters and authors tell.
+`python -m benchmarks.checked_logs` prints the table anew.
 
 | log | `ioprism report` | what is true |
 |---|---|---|

@@ -10,6 +10,8 @@ import polars as pl
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.program_files import program_calls
+from ioprism.analyses.diagnosis.shared_server import crowding, departures
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.views.time.cover import Cover
 
@@ -36,12 +38,28 @@ def without(
     """
     quick = np.minimum(at.own, at.queues.lone)
     rest = at.own if waited is None else np.maximum(quick, at.own - waited)
-    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    own = np.where(some, at.own * kept, rest)
+    chain, waiting = at.busiest_rank(own), at.waiting_after(own)
     work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
-    after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
+    after = [np.maximum(chain, work * factor) + waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
-    return saved[1], 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    low, high = 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    return _with_shared_server(at, some, kept, (saved[1], low, high))
+
+
+def _with_shared_server(
+    at: Situation, some: Flags, kept: Floats, alone: tuple[Floats, float, float]
+) -> tuple[Floats, float, float]:
+    """Savings where calls of all ranks wait for each other, as far as they do."""
+    crowded = crowding(at, at.calls.moves_data & ~some) if at.seen.waits else 0.0
+    if not crowded:
+        return alone
+    gone = np.where(some, departures(at.calls) * (1 - kept), 0.0)
+    served = np.minimum(at.held, np.bincount(at.seen.phase, gone, minlength=at.phases))
+    saved, low, high = alone
+    sums = float(served.sum())
+    return (1 - crowded) * saved + crowded * served, min(low, 0.93 * sums), max(high, 1.03 * sums)
 
 
 def _frequent_sync(at: Situation) -> Iterator[Candidate]:
@@ -120,17 +138,18 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
 
 def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     """Opens, stats and closes: as few as the data needs, one open for each rank."""
-    some = (at.calls.kind == METADATA) & ~library
+    start = library | program_calls(at)
+    some = (at.calls.kind == METADATA) & ~start
     if not some.any() and not at.seen.unplaced.any():
         return
-    tiny = _tiny(at)
-    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
+    tiny = _tiny(at) & ~start
+    kept = _needed(at, at.calls.moves_data & ~tiny & ~start, _opens(at, some))[at.calls.rank]
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     # What lies in many tiny files goes into few: their requests are joined as well.
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        directory = _counted_directory(at) if at.calls.inferred[some].any() else ""
+        directory = _counted_directory(at, start) if at.calls.inferred[some].any() else ""
         directory = directory or _directory(at, some)
         culprit |= {"directory": directory} if directory not in ("", "/") else {}
     culprit |= at.task_of(some)
@@ -142,16 +161,24 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
-def _counted_directory(at: Situation) -> str:
+def _counted_directory(at: Situation, program: Flags) -> str:
     """The directory of most metadata seconds by counters, which know the file but no moment."""
     counted = at.seen.counters.get("POSIX")
     if counted is None:
         return ""
     name = "POSIX_F_META_TIME"
     sums = counted.drop_nulls("file").group_by("file").agg(pl.col(name).clip(lower_bound=0).sum())
-    spent = sums.filter(pl.col(name) > 0).sort("file")
+    loaded = np.unique(at.calls.file[program]).tolist()
+    spent = sums.filter((pl.col(name) > 0) & ~pl.col("file").is_in(loaded)).sort("file")
     names = at.seen.files["path"].gather(spent["file"].to_list()).to_list()
     return common_directory(names, spent[name].to_list())
+
+
+def _opens(at: Situation, some: Flags) -> Floats:
+    """How many of each rank's opens are among these metadata calls: as large a part as of all."""
+    metadata = at.calls.kind == METADATA
+    chosen, every = (np.bincount(at.calls.rank[f], minlength=at.ranks) for f in (some, metadata))
+    return at.seen.opens * chosen / np.maximum(every, 1)
 
 
 def _directory(at: Situation, some: Flags) -> str:

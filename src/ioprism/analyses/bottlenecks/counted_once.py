@@ -19,6 +19,7 @@ from ioprism.views.calls.deepest import at_deepest, deepest_layers
 from ioprism.views.perspectives.counted_rows import counted_rows
 from ioprism.views.perspectives.records import PER_SECOND, Rows
 
+NOBODY = -1  # where counters have one record for all ranks
 TIMED = ("time", "phase", "function")  # views that need single calls
 
 
@@ -52,10 +53,11 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
 def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
     """Drop metadata times that cannot be, as a diagnosis does: opens that wait for a pipe."""
     metadata = _operation() > OPERATIONS.index("write")
-    own = counted.filter(metadata & pl.col("process").is_not_null()).select(
-        rank="process", seconds=pl.col("nanoseconds") / PER_SECOND
+    own = counted.filter(metadata).select(
+        rank=pl.col("process").cast(pl.Int64).fill_null(NOBODY),
+        seconds=pl.col("nanoseconds") / PER_SECOND,
     )
-    if believable_metadata(own, "seconds", runtime):
+    if believable_metadata(own["rank"].to_numpy(), own["seconds"].to_numpy(), runtime):
         return counted
     nothing = pl.when(metadata).then(0).otherwise(pl.col("nanoseconds"))
     return counted.with_columns(nothing.cast(counted.schema["nanoseconds"]).alias("nanoseconds"))

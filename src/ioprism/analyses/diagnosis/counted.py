@@ -20,7 +20,6 @@ from ioprism.analyses.diagnosis.target_pieces import at_least, system_targets
 from ioprism.model.trace import Trace
 
 NEARLY_ALL = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
-_BYTES = ("bytes_read", "bytes_written")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +113,11 @@ def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[f
 
 def _without_calls_below(table: pl.DataFrame, found: CounterRecords) -> float:
     """Seconds of MPI-IO on files of which the log lacks calls to storage."""
-    below = found.table.group_by("file").agg(below=pl.sum_horizontal(*_BYTES).sum())
-    files = with_file_rows(table, found.files).join(below, on="file", how="left")
-    moved = pl.sum_horizontal("MPIIO_BYTES_READ", "MPIIO_BYTES_WRITTEN")
-    missing = files.filter(pl.col("below").fill_null(0) < NEARLY_ALL * moved)
-    slowest = "MPIIO_F_SLOWEST_RANK_TIME"
-    return float(missing.group_by("file").agg(pl.col(slowest).sum())[slowest].sum())
+    below = np.bincount(found.file, found.moved, minlength=found.files.height)
+    files = with_file_rows(table, found.files).drop_nulls("file")
+    moved = files.select(pl.sum_horizontal("MPIIO_BYTES_READ", "MPIIO_BYTES_WRITTEN")).to_series()
+    missing = below[files["file"].to_numpy()] < NEARLY_ALL * moved.to_numpy()
+    return float(files["MPIIO_F_SLOWEST_RANK_TIME"].to_numpy()[missing].sum())
 
 
 def work_left(

@@ -69,7 +69,8 @@ def _asked_reads(at: Counted) -> Floats:
         return found["bytes_read"]
     table = with_file_rows(at.trace.counters["MPI-IO"], found.files)
     asked = table.group_by("file").agg(asked=pl.col("MPIIO_BYTES_READ").sum())
-    known = found.table.select("file").join(asked, on="file", how="left", maintain_order="left")
+    places = pl.DataFrame({"file": found.file}, schema={"file": asked.schema["file"]})
+    known = places.join(asked, on="file", how="left", maintain_order="left")
     most: Floats = known["asked"].cast(pl.Float64).fill_null(np.inf).to_numpy()
     return np.minimum(found["bytes_read"], most)
 

@@ -7,8 +7,8 @@ import math
 from ioprism.analyses.periodicity.detect import Options, accepted, detect
 from ioprism.analyses.periodicity.onsets.beats import Segments, beats
 from ioprism.analyses.periodicity.onsets.phase_starts import describe, find_train, sharpened
-from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 MIN_PHASES = 4  # three periods; fewer are not announced

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.periodicity.onsets.segments import Phases, find_pauses, find_phases, median
+from ioprism.analyses.periodicity.onsets.segments import Phases, find_pauses, find_phases
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import Signal
 
 MIN_DISTANCES = 2

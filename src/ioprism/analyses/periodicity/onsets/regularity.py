@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets import stretches
-from ioprism.analyses.periodicity.onsets.segments import Phases, median
+from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
 
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at

@@ -33,6 +33,11 @@ class Grain:
         """The length of a sample, or 0 for requests."""
         return self._length if self._tiled > TILED * self._pieces else 0.0
 
+    @property
+    def edge(self) -> float:
+        """Where the latest sample ends, in seconds."""
+        return self._last_end
+
     def observe(self, start: FloatArray, end: FloatArray) -> None:
         """Look at the first pieces of a batch."""
         start, end = start[:LOOKED_AT], end[:LOOKED_AT]

@@ -68,11 +68,16 @@ class Stretch:
 
 def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
-    whole = _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
+    whole = all_of_them(phases)
     distances = np.diff(phases.starts)
     if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
     return min(whole, _best_part(phases), key=lambda stretch: stretch.log_least)
+
+
+def all_of_them(phases: Phases) -> Stretch:
+    """All phases, as one of the stretches that may be asked for."""
+    return _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
 
 
 def _judged(phases: Phases, first: int, last: int) -> Stretch:

@@ -117,12 +117,19 @@ def _between_populations(gaps: Floats, floor: float, *, hidden: int) -> float | 
 
 def _of_one_population(gaps: Floats, busy: float, span: float) -> float | None:
     """The shortest gap where all of them separate phases, None where none does."""
+    gaps = _without_astray(gaps)
     mean = float(gaps.mean())
     if float(gaps.std()) <= EVEN * mean:
         return float(gaps[0]) if mean >= PAUSE * busy else None
     idle = np.cumsum(gaps)
     typical = gaps[np.searchsorted(idle, idle[-1] / 2)]
     return float(gaps[0]) if typical >= VISIBLE_SHARE * span else None
+
+
+def _without_astray(gaps: Floats) -> Floats:
+    """Ascending gaps without a few that are clearly shorter: a request alone beside a phase."""
+    shorter = int(np.searchsorted(gaps, median(gaps) / CLEAR))
+    return gaps[shorter:] if shorter <= max(1.0, ASTRAY * len(gaps)) else gaps
 
 
 def burst_borders(rate: StepFunction) -> Borders | None:

@@ -58,7 +58,7 @@ def noisy_ramp(chance: Chance) -> Stream:
 def growing_gaps(chance: Chance) -> Stream:
     """Each wait longer than the one before, by up to twice."""
     count = int(chance.integers(5, 12))
-    gaps = 2.0 * chance.uniform(1.4, 2.0) ** np.arange(count)
+    gaps = np.cumprod(np.full(count, chance.uniform(1.4, 2.0)))
     return rectangles(after_gaps(gaps, 1.0), 1.0)
 
 
@@ -263,8 +263,8 @@ def rank_after_rank(chance: Chance) -> Stream:
     ranks = int(chance.integers(4, 64))
     step = period * chance.uniform(0.1, 0.5) / ranks
     begin = starts[:, None] + step * np.arange(ranks)
-    lengths = step * chance.uniform(0.6, 0.95, begin.shape)
-    return rectangles(begin.reshape(-1), lengths.reshape(-1), period)
+    lengths = step * chance.uniform(0.6, 0.95, begin.size)
+    return rectangles(begin.reshape(-1), lengths, period)
 
 
 def coarse_heat_map(chance: Chance) -> Stream:
@@ -284,8 +284,8 @@ def off_by_a_fifth(chance: Chance) -> Stream:
 def shrinking_bursts(chance: Chance) -> Stream:
     """Output that gets smaller, such as that of a solver that converges."""
     period, starts = _clock(chance, 8, 25)
-    return rectangles(starts, 0.4 * period * chance.uniform(0.8, 0.95) ** np.arange(len(starts)),
-                      period)  # fmt: skip
+    lengths = 0.4 * period * np.cumprod(np.full(len(starts), chance.uniform(0.8, 0.95)))
+    return rectangles(starts, lengths, period)
 
 
 def alternating_lengths(chance: Chance) -> Stream:

@@ -88,7 +88,7 @@ def test_a_damaged_state_is_refused() -> None:
 def test_samples_of_a_metric_are_returned_as_they_came() -> None:
     rng = np.random.default_rng(4)
     values, length = rng.uniform(0.0, 5.0, 60), 0.7
-    start = 3.1 + length * np.arange(60)
+    start = 3.1 + length * np.arange(60.0)
     ring = Ring()
     ring.add(start, start + length, values * length)
 
@@ -99,7 +99,7 @@ def test_samples_of_a_metric_are_returned_as_they_came() -> None:
 
 
 def test_of_many_samples_bins_at_least_as_long_are_returned() -> None:
-    start = 0.7 * np.arange(2000)
+    start = 0.7 * np.arange(2000.0)
     ring = Ring()
     ring.add(start, start + 0.7, np.full(2000, 0.7))
 

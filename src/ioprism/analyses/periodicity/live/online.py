@@ -29,7 +29,7 @@ from ioprism.analyses.periodicity.live.looks import (
     what_is_seen,
 )
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
-from ioprism.analyses.periodicity.live.ring import Ring
+from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES, Ring
 from ioprism.analyses.periodicity.live.spending import look_at, share_of_look
 from ioprism.analyses.periodicity.onsets.beats import Segments, segments
 from ioprism.analyses.periodicity.results import Period
@@ -177,7 +177,9 @@ class Tracker:
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
-            if not has_line(signal):
+            # Phases tell more than the spectrum, unless a few samples blur their edges.
+            sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
+            if sharp or not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)

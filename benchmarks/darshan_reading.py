@@ -133,23 +133,24 @@ def show(label: str, cost: Cost, ours: Cost, widths: tuple[int, ...]) -> None:
 
 
 def dxt_log(segments: int) -> Path:
-    """A log of this many segments over 1,024 ranks, made once."""
+    """A log of this many segments over up to 1,024 ranks, made once."""
     path = BENCH / f"dxt-{segments}.darshan"
     if path.exists():
         return path
     BENCH.mkdir(exist_ok=True)
-    names = {rank + 1: f"/scratch/run/out.{rank:05d}" for rank in range(RANKS)}
+    ranks = min(RANKS, segments // 100)
+    names = {rank + 1: f"/scratch/run/out.{rank:05d}" for rank in range(ranks)}
     content = LogContent(
-        Job(ranks=RANKS, start_time=1.7e9, end_time=1.7e9 + 600, runtime=600.0, executable="bench"),
+        Job(ranks=ranks, start_time=1.7e9, end_time=1.7e9 + 600, runtime=600.0, executable="bench"),
         names,
-        (Dxt("DXT_POSIX", dxt_records(segments // RANKS), 1),),
+        (Dxt("DXT_POSIX", dxt_records(ranks, segments // ranks), 1),),
     )
     write_log(path, content)
     return path
 
 
-def dxt_records(per_rank: int) -> Iterator[DxtRecord]:
-    for rank in range(RANKS):
+def dxt_records(ranks: int, per_rank: int) -> Iterator[DxtRecord]:
+    for rank in range(ranks):
         chance = np.random.default_rng(rank)
         half = per_rank // 2
         reads, writes = (random_segments(chance, count) for count in (half, per_rank - half))

@@ -1,29 +1,35 @@
 """A simulated year of a centre: is everything planted named with its dates, and nothing else?
 
 ``python -m benchmarks.site_year [SEED…]`` writes 20,000 logs a seed (``--jobs``, ``--days``; keep
-55 jobs a day, or dates become as coarse as the jobs are rare), adds them to a store, and compares
-the events with what was planted. ``--keep FOLDER`` keeps logs
-and stores, and uses logs that are there.
+55 jobs a day, or dates become as coarse as the jobs are rare), adds them to a store, the last day
+by itself, compares the events with what was planted, and writes the page. ``--keep FOLDER`` keeps
+logs, stores and pages, and uses logs that are there.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
+from typing import Any, TypeVar
+
+import psutil
 
 from ioprism.analyses.site.event import SiteEvent
-from ioprism.analyses.site.summary import Chosen
+from ioprism.analyses.site.summary import Chosen, site_story
 from ioprism.pipeline.site import SiteOptions, add_logs, chosen_tables
+from ioprism.reports.to_html.site import page as site_page
 from ioprism.storage.site_store import make_site
 from ioprism.synthetic.site_year import DAY, RANKS_PER_NODE, Centre, centre, write_year
 
 SEEDS = (1, 2, 3)
+Result = TypeVar("Result")
 
 
 def main() -> None:
@@ -48,16 +54,20 @@ def _run(folder: Path, made: Centre) -> None:
     logs, store = folder / "logs", make_site(folder / "store")
     written = len(list(logs.rglob("*.darshan"))) if logs.is_dir() else write_year(logs, made)
     options = SiteOptions(RANKS_PER_NODE)
-    began, used = time.perf_counter(), _processor_seconds()
-    added = add_logs(store, [logs], options=options)
-    took, used = time.perf_counter() - began, _processor_seconds() - used
-    began = time.perf_counter()
-    again = add_logs(store, [max(logs.iterdir())], options=options)
-    print(f"seed {made.seed}: {written} logs written, {added.added} added, "
-          f"{added.added / took:.0f} logs/s, {1000 * used / added.added:.0f} ms of processor each, "
-          f"peak {_peak():.0f} MB; a day again: {again.known} known, "
-          f"{time.perf_counter() - began:.1f} s")  # fmt: skip
-    _judge(made.truth(), chosen_tables(store.folder, Chosen()).events())
+    *year, last_day = sorted(logs.iterdir())
+    with peak_memory() as peak:
+        year_added, took, used = _timed(lambda: add_logs(store, year, options=options))
+        day_added, day_took, _ = _timed(lambda: add_logs(store, [last_day], options=options))
+    print(f"seed {made.seed}: {written} logs written, {year_added.added} added, "
+          f"{took:.0f} s, {year_added.added / took:.0f} logs/s, "
+          f"{1000 * used / max(1, year_added.added):.0f} ms of processor each, "
+          f"peak of all processes {peak.bytes / 1e6:.0f} MB; one more day: "
+          f"{day_added.added} logs, {day_took:.1f} s")  # fmt: skip
+    story, took, _ = _timed(lambda: site_story(chosen_tables(store.folder, Chosen())))
+    page = folder / "site.html"
+    page.write_text(site_page(story), encoding="utf-8")
+    print(f"  the page: {took:.1f} s, {page.stat().st_size / 1e3:.0f} kB")
+    _judge(made.truth(), story.events)
 
 
 def _judge(truth: Sequence[dict[str, Any]], found: Sequence[SiteEvent]) -> None:
@@ -80,15 +90,43 @@ def _said(planted: dict[str, Any], event: SiteEvent | None) -> str:
     return f"{verdict} ({days} days), p = {event.probability:.1e}"
 
 
+def _timed(work: Callable[[], Result]) -> tuple[Result, float, float]:
+    """What it gives, the seconds it takes, and those of processor time."""
+    began, used = time.perf_counter(), _processor_seconds()
+    result = work()
+    return result, time.perf_counter() - began, _processor_seconds() - used
+
+
 def _processor_seconds() -> float:
-    """Of this process and those it started."""
+    """Of this process and those it started that have ended."""
     return sum(os.times()[:4])
 
 
-def _peak() -> float:
-    """MB of the largest of all processes."""
-    every = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    return max(resource.getrusage(who).ru_maxrss for who in every) / 1e3
+@dataclass(slots=True)
+class Peak:
+    """The most memory that this process and those it started held together."""
+
+    bytes: int = 0
+
+
+@contextmanager
+def peak_memory(*, every: float = 0.5) -> Iterator[Peak]:
+    """Add up the resident memory of all processes again and again."""
+    peak, done = Peak(), Event()
+
+    def look() -> None:
+        while not done.wait(every):
+            family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+            with suppress(psutil.NoSuchProcess):
+                peak.bytes = max(peak.bytes, sum(one.memory_info().rss for one in family))
+
+    thread = Thread(target=look)
+    thread.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        thread.join()
 
 
 if __name__ == "__main__":

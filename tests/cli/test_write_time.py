@@ -129,11 +129,11 @@ def test_tune_ranks_and_advises(trained: Path) -> None:
     asked = ("--nodes", 64, "--cores", 16, "--burst", "500MB", "--stripe-count", 4)
     vary = ("--vary-nodes", "8-64", "--vary-stripes", "1-64", "--mtbf", 86400, "--io-share", 0.05)
 
-    found = answer("tune", "--model", trained / "m.json", *asked, *vary, "--top", 5)
+    found = answer("tune", "--model", trained / "m.json", *asked, *vary, "--top", 30)
     shown = run("tune", "--model", trained / "m.json", *asked, *vary)
 
     seconds = [choice["seconds"] for choice in found["choices"]]
-    assert len(seconds) == 5
+    assert len(seconds) == 30
     assert seconds == sorted(seconds)
     assert found["checkpoint"]["young_interval"] > found["checkpoint"]["daly_interval"]
     assert "How often to write" in shown.output

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 from ioprism.pipeline.processes import FEW, mapped
 
@@ -29,3 +33,35 @@ def test_few_inputs_need_no_other_process() -> None:
     here = os.getpid()
 
     assert list(mapped(lambda _: os.getpid(), range(FEW), crashed=lost)) == [here] * FEW
+
+
+def process_number(_: int) -> int:
+    time.sleep(0.01)
+    return os.getpid()
+
+
+ENDLESS = """
+from tests.pipeline.test_processes import lost, process_number
+from ioprism.pipeline.processes import mapped
+if __name__ == "__main__":
+    for number in mapped(process_number, range(10_000), crashed=lost, processes=2):
+        print(number, flush=True)
+"""
+
+
+def test_processes_end_with_a_run_that_is_killed() -> None:
+    root = Path(__file__).parents[2]
+    run = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, cwd=root)
+    assert run.stdout is not None
+    worker = Path("/proc", run.stdout.readline().decode().strip())
+    assert worker.exists()
+
+    run.kill()
+    run.wait()
+    run.stdout.close()
+
+    for _ in range(100):
+        if not worker.exists():
+            break
+        time.sleep(0.05)
+    assert not worker.exists()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -54,12 +55,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> SiteStore:
     return store
 
 
-def test_counts_are_those_of_the_single_commands(whole: SiteStore) -> None:
-    jobs = {row["path"]: row for row in whole.table("jobs").rows(named=True)}
-    causes = whole.table("causes")
-
-    assert set(jobs) == {str(path) for path in LOGS}
-    for path in FEW:
+def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> None:
+    """Bytes, files, seconds held up and causes are what `characterise` and `diagnose` say."""
+    jobs = {row["path"]: row for row in store.table("jobs").rows(named=True)}
+    causes = store.table("causes")
+    for path in logs:
         trace, row = read_trace(path), jobs[str(path)]
         said, found = characterise(trace, LocalEngine()), diagnose(trace)
         assert row["bytes_read"] == said.by_operation["read"].bytes
@@ -68,6 +68,24 @@ def test_counts_are_those_of_the_single_commands(whole: SiteStore) -> None:
         assert row["held_up"] == pytest.approx(found.held_up.seconds)
         codes = causes.filter(job=row["job"])["code"].to_list()
         assert codes == [cause.code for cause in found.causes]
+
+
+def test_counts_are_those_of_the_single_commands(whole: SiteStore) -> None:
+    assert set(whole.table("jobs")["path"]) == {str(path) for path in LOGS}
+    check_against_single_commands(whole, FEW)
+
+
+@pytest.mark.corpus
+def test_public_logs_are_all_in_one_store_with_the_counts_of_the_single_commands(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    logs = sorted((shared_data / "darshan" / "public").rglob("*.darshan"))
+    store = make_site(tmp_path / "store")
+
+    added = add_logs(store, logs)
+
+    assert (added.added, added.failed) == (len({content_digest(path) for path in logs}), ())
+    check_against_single_commands(store, logs[::12])
 
 
 def test_a_log_counts_once_under_any_name(tmp_path: Path) -> None:

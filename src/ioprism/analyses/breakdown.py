@@ -14,6 +14,16 @@ AMOUNTS = ("reads", "writes", "metadata", "bytes_read", "bytes_written", "second
 
 # What a program says of its own steps is no call: the I/O inside it is counted below.
 _CALLS = pl.col("layer") != "application"
+_OPERATION = pl.col("operation").cast(pl.String)
+_READ, _WRITE = _OPERATION == "read", _OPERATION == "write"
+_SUMS = (
+    pl.col("operations").filter(_READ).sum().alias("reads"),
+    pl.col("operations").filter(_WRITE).sum().alias("writes"),
+    pl.col("operations").filter(~(_READ | _WRITE)).sum().alias("metadata"),
+    pl.col("bytes").filter(_READ).sum().alias("bytes_read"),
+    pl.col("bytes").filter(_WRITE).sum().alias("bytes_written"),
+    pl.col("seconds").sum(),
+)
 
 
 def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
@@ -39,13 +49,5 @@ def by_rank(trace: Trace, engine: Engine) -> pl.DataFrame:
 
 
 def _amounts(totals: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    operation = pl.col("operation").cast(pl.String)
-    sums = totals.group_by(keys).agg(
-        pl.col("operations").filter(operation == "read").sum().alias("reads"),
-        pl.col("operations").filter(operation == "write").sum().alias("writes"),
-        pl.col("operations").filter(~operation.is_in(["read", "write"])).sum().alias("metadata"),
-        pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
-        pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
-        pl.col("seconds").sum(),
-    )
+    sums = totals.group_by(keys).agg(_SUMS)
     return sums.sort("seconds", *keys, descending=[True, *(False for _ in keys)], nulls_last=True)

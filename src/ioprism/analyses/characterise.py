@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.engine.base import Engine
+from ioprism.model.layers import LAYERS
 from ioprism.model.result import Result
 from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
@@ -114,6 +115,17 @@ class Characteristics(Result):
         )
 
 
+_CALL = pl.col("operation").cast(pl.String)
+_KIND = (
+    pl.when(_CALL.is_in(["read", "write", "other"]))
+    .then(_CALL)
+    .otherwise(pl.lit("metadata"))
+    .alias("kind")
+)
+_AMOUNTS = pl.col("operations", "bytes", "seconds").sum()
+_NOTHING = dict.fromkeys(("read", "write", "metadata"), Amount(0, 0, 0.0))
+
+
 def characterise(trace: Trace, engine: Engine) -> Characteristics:
     """Describe a job from its counters, and from its events where it has no counters.
 
@@ -133,10 +145,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
         io_time=_outermost_time(trace, done),
         total=_sum(by_operation.values()),
         by_operation=by_operation,
-        by_layer={
-            str(layer): _by_operation(totals.filter(layer=layer), with_other=True)
-            for layer in totals["layer"].unique().sort().to_list()
-        },
+        by_layer=_by_layer(totals),
         request_sizes=_request_sizes(at_deepest(sizes, deepest)),
     )
 
@@ -173,16 +182,18 @@ def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
     return float(timed.filter(outermost)["seconds"].sum())
 
 
-def _by_operation(totals: pl.DataFrame, *, with_other: bool = False) -> dict[str, Amount]:
-    """Add up reads, writes and metadata calls; what is no I/O at all only if asked for."""
-    group = pl.col("operation").cast(pl.String)
-    moves = group.is_in(["read", "write", "other"])
-    sums = totals.group_by(
-        pl.when(moves).then(group).otherwise(pl.lit("metadata")).alias("group")
-    ).agg(pl.col("operations", "bytes", "seconds").sum())
-    found = {name: Amount(o, b, s) for name, o, b, s in sums.iter_rows()}
-    amounts = {name: found.get(name, Amount(0, 0, 0.0)) for name in ("read", "write", "metadata")}
-    return {**amounts, "other": found["other"]} if with_other and "other" in found else amounts
+def _by_layer(totals: pl.DataFrame) -> dict[str, dict[str, Amount]]:
+    """Add up the calls of each interface; what is no I/O at all is there only if it is found."""
+    found: dict[str, dict[str, Amount]] = {}
+    for layer, name, *amounts in totals.group_by("layer", _KIND).agg(_AMOUNTS).iter_rows():
+        found.setdefault(layer, {})[name] = Amount(*amounts)
+    return {layer: {**_NOTHING, **found[layer]} for layer in LAYERS if layer in found}
+
+
+def _by_operation(totals: pl.DataFrame) -> dict[str, Amount]:
+    """Add up reads, writes and metadata calls."""
+    sums = totals.group_by(_KIND).agg(_AMOUNTS)
+    return {**_NOTHING, **{name: Amount(*amounts) for name, *amounts in sums.iter_rows()}}
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:
@@ -212,5 +223,5 @@ def _request_sizes(sizes: pl.DataFrame) -> dict[str, tuple[SizeCount, ...]]:
 
 def _file_count(trace: Trace, totals: pl.DataFrame) -> int:
     """Files that were touched, without console streams and data sets inside files."""
-    touched = totals.select("file").unique()
-    return trace.files.filter(kind="file").join(touched, on="file", how="semi").height
+    touched = pl.col("file").is_in(totals["file"].implode())
+    return trace.files.filter(touched & (pl.col("kind") == "file")).height

@@ -12,6 +12,10 @@ from ioprism.views.counters.totals import counter_totals
 from ioprism.views.targets import TargetLoad
 
 _AMOUNTS = ("operations", "bytes", "seconds")
+_RATES = {"operations": pl.Int64, "bytes_read": pl.Int64, "bytes_written": pl.Int64,
+          "seconds": pl.Float64, "rate": pl.Float64}  # fmt: skip
+_NO_TARGETS = pl.DataFrame(schema={"target": pl.Int64, **_RATES})
+_NO_HOSTS = pl.DataFrame(schema={"host": pl.String, **_RATES})
 _DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
 
 
@@ -25,7 +29,7 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
         (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
     ).select("file", "stripe_size", "targets")
     if not striping.height:
-        return _nothing("target", pl.Int64())
+        return _NO_TARGETS
     if trace.partitions:
         (moved,) = engine.run(trace, TargetLoad(striping))
         loads = _at_deepest(moved)
@@ -38,10 +42,10 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
 def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return one row per node; none where the trace does not name the nodes of ranks."""
     if trace.processes["host"].null_count() == trace.processes.height:
-        return _nothing("host", pl.String())
+        return _NO_HOSTS
     hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
     if hosts["host"].n_unique() < 2:
-        return _nothing("host", pl.String())
+        return _NO_HOSTS
     if trace.partitions:
         (moved,) = engine.run(trace, Totals(("rank", "layer", "operation")))
     else:
@@ -59,12 +63,6 @@ def system_targets(trace: Trace) -> int | None:
     return most if isinstance(most, int) and most > 0 else None
 
 
-def _nothing(key: str, dtype: pl.DataType) -> pl.DataFrame:
-    amounts = {"operations": pl.Int64(), "bytes_read": pl.Int64(), "bytes_written": pl.Int64(),
-               "seconds": pl.Float64(), "rate": pl.Float64()}  # fmt: skip
-    return pl.Schema({key: dtype, **amounts}).to_frame()
-
-
 def _at_deepest(moved: pl.DataFrame) -> pl.DataFrame:
     present = moved.filter(_DATA)["layer"].cast(pl.String).unique().to_list()
     return moved.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))
@@ -75,9 +73,9 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
     reached = (pl.col("bytes") + pl.col("stripe_size") - 1) // pl.col("stripe_size")
     parts = pl.min_horizontal(reached.clip(1), pl.col("targets").list.len().cast(pl.Int64))
     return (
-        moved.group_by("file", "operation")
+        moved.group_by("file", "operation", maintain_order=True)
         .agg(pl.col(*_AMOUNTS).sum())
-        .join(striping, on="file")
+        .join(striping, on="file", maintain_order="left")
         .with_columns(parts=parts, target=pl.col("targets").list.head(parts))
         .with_columns(
             (pl.col("operations", "bytes") / pl.col("parts")).round().cast(pl.Int64),
@@ -90,7 +88,7 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
 def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame | None = None) -> pl.DataFrame:
     """Sum by key; those of `of` without a call are there too."""
     operation = pl.col("operation").cast(pl.String)
-    sums = loads.group_by(key).agg(
+    sums = loads.group_by(key, maintain_order=True).agg(
         pl.col("operations").sum(),
         pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
         pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),

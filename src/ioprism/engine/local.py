@@ -36,17 +36,7 @@ class LocalEngine:
                 sample shows it.
         """
         self._check_beforehand(trace, views)
-        empty = EVENTS.empty().lazy()
-        partials = pl.collect_all([view.partial(empty) for view in views])
-        held = self.held(views, partials)
-        for number, batch in enumerate(self.batches(trace), start=1):
-            for tables, partial in zip(
-                held, pl.collect_all([view.partial(batch) for view in views]), strict=True
-            ):
-                tables.add(partial)
-            if self.progress is not None:
-                self.progress(number)
-        return tuple(tables.finished(self.memory_limit) for tables in held)
+        return tuple(one.finished(self.memory_limit) for one in self.gathered(trace, views))
 
     def _check_beforehand(self, trace: Trace, views: Sequence[View]) -> None:
         if self.memory_limit is None or not any(isinstance(view, ShardedView) for view in views):
@@ -55,13 +45,17 @@ class LocalEngine:
         if samples:
             check_room(needed_by_all(samples, len(trace.partitions)), self.memory_limit)
 
-    def held(self, views: Sequence[View], first: Sequence[pl.DataFrame]) -> list[Held]:
-        """Return where the summaries of views are gathered, each with a first one."""
-        limited = self.memory_limit is not None
-        return [
-            Held(view, self.rows_held, limited, [table])
-            for view, table in zip(views, first, strict=True)
-        ]
+    def gathered(self, trace: Trace, views: Sequence[View]) -> list[Held]:
+        """Return the summaries of all batches, of each view; those of no event if there is none."""
+        held = [Held(view, self.rows_held, self.memory_limit is not None) for view in views]
+        number = 0
+        for number, batch in enumerate(self.batches(trace), start=1):
+            _summarise(batch, held)
+            if self.progress is not None:
+                self.progress(number)
+        if not number:
+            _summarise(EVENTS.empty().lazy(), held)
+        return held
 
     @property
     def rows_held(self) -> int:
@@ -80,3 +74,10 @@ class LocalEngine:
             height = batch.select(pl.len()).collect().item()
             for first in range(0, height, rows):
                 yield batch.slice(first, rows)
+
+
+def _summarise(batch: pl.LazyFrame, held: Sequence[Held]) -> None:
+    """Add a batch to the summaries of all views, in one pass over its events."""
+    partials = pl.collect_all([one.view.partial(batch) for one in held])
+    for one, partial in zip(held, partials, strict=True):
+        one.add(partial)

@@ -20,7 +20,6 @@ from ioprism.engine.local import LocalEngine
 from ioprism.engine.room import Sample, sample
 from ioprism.engine.shards import Held
 from ioprism.errors import IoprismError
-from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Completeness, Job, Partition, Trace, Warn
 
 Found = TypeVar("Found")
@@ -146,12 +145,7 @@ def partial_tables(
         completeness=completeness,
     )
     engine = LocalEngine(memory_limit=memory_limit or _memory_of_worker())
-    empty = EVENTS.empty().lazy()
-    held = engine.held(views.every, pl.collect_all([v.partial(empty) for v in views.every]))
-    for batch in engine.batches(trace):
-        partials = pl.collect_all([view.partial(batch) for view in views.every])
-        for tables, partial in zip(held, partials, strict=True):
-            tables.add(partial)
+    held = engine.gathered(trace, views.every)
     return Part(
         tuple(one.combined() for one in held if not isinstance(one.view, ShardedView)),
         completeness.warnings,

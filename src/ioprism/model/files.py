@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -10,32 +11,50 @@ from ioprism.model.schema import FILES, Kind
 from ioprism.model.trace import Mount
 
 CONSOLE = ("<STDIN>", "<STDOUT>", "<STDERR>")
+LONGEST_PATH = 4096  # bytes; what is longer is not a mount point
+MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
 
 
 def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -> pl.DataFrame:
     """Return the file table for these paths, in order."""
-    path = pl.col("path")
-    table = pl.DataFrame({"path": pl.Series(paths, dtype=pl.String)}).with_columns(
-        directory=path.str.extract(r"^(.*)/[^/]*$", 1).fill_null(""),
-        pattern=path.str.replace_all(r"\d+", "#"),
-        extension=path.str.extract(r"[^/.][^/]*\.([^./]+)$", 1),
-        kind=pl.when(path.is_in(CONSOLE))
-        .then(pl.lit("console"))
-        .otherwise(pl.lit("file"))
-        .cast(Kind),
-        mount=_mount_of(path, [mount.path for mount in mounts]),
-    )
-    kinds = {mount.path: mount.filesystem for mount in mounts}
-    table = table.with_columns(
-        filesystem=pl.col("mount").replace_strict(kinds, default=None, return_dtype=pl.String)
+    known = {m.path.rstrip("/"): m for m in mounts if len(m.path) <= LONGEST_PATH}
+    mount = {place: found.path for place, found in known.items()}
+    filesystem = {place: found.filesystem for place, found in known.items()}
+    table = (
+        pl.DataFrame({"path": pl.Series(paths, dtype=pl.String)})
+        .with_columns(*_PARTS, mount=_mount_of(list(known)))
+        .with_columns(
+            pl.col("mount").replace_strict(mount, default=None, return_dtype=pl.String),
+            filesystem=pl.col("mount").replace_strict(
+                filesystem, default=None, return_dtype=pl.String
+            ),
+        )
     )
     return FILES.conform(table.with_row_index("file"))
 
 
-def _mount_of(path: pl.Expr, mounts: Sequence[str]) -> pl.Expr:
+_PATH = pl.col("path")
+_PARTS = (
+    _PATH.str.extract(r"^(.*)/[^/]*$", 1).fill_null("").alias("directory"),
+    _PATH.str.replace_all(r"\d+", "#").alias("pattern"),
+    _PATH.str.extract(r"[^/.][^/]*\.([^./]+)$", 1).alias("extension"),
+    pl.when(_PATH.is_in(CONSOLE))
+    .then(pl.lit("console"))
+    .otherwise(pl.lit("file"))
+    .cast(Kind)
+    .alias("kind"),
+)
+
+
+def _mount_of(mounts: Sequence[str]) -> pl.Expr:
     """The longest mount point that the path lies under."""
-    found = pl.lit(None, dtype=pl.String)
-    for mount in sorted(set(mounts), key=len):
-        under = (path == mount) | path.str.starts_with(mount.rstrip("/") + "/")
-        found = pl.when(under).then(pl.lit(mount)).otherwise(found)
-    return found
+    longest_first = [re.escape(mount) for mount in sorted(mounts, key=len, reverse=True)]
+    return pl.coalesce(
+        *(
+            _PATH.str.extract(
+                f"^({'|'.join(longest_first[first : first + MOUNTS_AT_ONCE])})(?:/|$)"
+            )
+            for first in range(0, len(mounts), MOUNTS_AT_ONCE)
+        ),
+        pl.lit(None, dtype=pl.String),
+    )

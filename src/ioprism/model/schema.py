@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -54,16 +54,16 @@ class Table:
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Order and cast a frame's columns as declared; columns it lacks become null."""
-        present = set(frame.columns)
-        return frame.select(_conformed(self.columns, present))
+        return frame.select(_conformed(self, frozenset(frame.columns)))
 
 
-def _conformed(columns: Sequence[Column], present: set[str]) -> list[pl.Expr]:
+@cache  # there are few such tables, and as few shapes in which a reader fills them
+def _conformed(table: Table, present: frozenset[str]) -> list[pl.Expr]:
     return [
         pl.col(column.name).cast(column.dtype)
         if column.name in present
         else pl.lit(None, dtype=column.dtype).alias(column.name)
-        for column in columns
+        for column in table.columns
     ]
 
 

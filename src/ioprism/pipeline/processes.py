@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 CHUNK = 4  # inputs that a process takes at a time
 FEW = 8  # so few inputs are not worth starting processes for
+# The table library's streaming engine takes longer to start than a small log's queries last.
+SMALL_TABLES = {"POLARS_MAX_THREADS": "1", "POLARS_ENGINE_AFFINITY": "in-memory"}
 CRASHED = "reading it took its process down: a library crashed, or memory ran out"
 
 Given = TypeVar("Given")
@@ -30,7 +33,8 @@ def mapped(
     if len(inputs) <= FEW or cores < 2:
         yield from map(work, inputs)
         return
-    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    for name, value in SMALL_TABLES.items():
+        os.environ.setdefault(name, value)
     done = 0
     while done < len(inputs):
         try:
@@ -60,4 +64,18 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     from concurrent.futures import ProcessPoolExecutor
 
     # A table library's threads do not survive a fork, so processes start afresh.
-    return ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"))
+    fresh = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=fresh, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """Without this, the processes of a run that is killed would wait for work for ever."""
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    import multiprocessing
+
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)

@@ -201,16 +201,15 @@ def _described(
     """One log as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.analyses.site.job_rows import JobFacts, job_rows
     from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
-    from ioprism.pipeline.diagnosis import DiagnosisOptions, diagnose
+    from ioprism.pipeline.diagnosis import DiagnosisOptions, diagnosed
 
     digest, path = entry
     try:
-        trace = read_trace(path)
-        diagnosis = diagnose(trace, options=DiagnosisOptions(symptoms=False))
-        rows = job_rows(
-            trace, diagnosis, LocalEngine(), JobFacts(digest, path, options.cores_per_node)
-        )
+        trace, engine = in_memory(read_trace(path)), LocalEngine()
+        diagnosis = diagnosed(trace, engine, options=DiagnosisOptions(symptoms=False))
+        rows = job_rows(trace, diagnosis, engine, JobFacts(digest, path, options.cores_per_node))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None
     except (IoprismError, OSError) as error:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.calls import WRITE, Calls, own_time
+from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.io_phases import io_phases
 from ioprism.analyses.diagnosis.queues import fit_queues
@@ -75,6 +76,7 @@ def test_a_value_far_from_its_peers_is_an_outlier_and_one_among_them_is_not() ->
         (["/a/b/c/1", "/a/b/d/2", "/a/b/e/3"], "/a/b"),
         (["/a//b/1", "/a/b//2"], "/a/b"),
         (["x", "y"], ""),
+        (["."] + ["/a/b/c/1", "/a/b/d/2"] * 10, "/a/b"),
         ([], ""),
     ],
 )
@@ -106,3 +108,10 @@ def test_savings_never_exceed_what_is_held_up_and_the_ledger_adds_up(
     for cause in found.causes:
         assert 0 <= cause.saving.low <= cause.saving.seconds
         assert cause.saving.seconds <= cause.saving.high * (1 + 1e-9)
+
+
+def test_what_a_part_explains_is_not_below_nothing_by_rounding() -> None:
+    level = np.array([-1.2, 0.1, -0.2, -0.5])
+    none = np.zeros(4, np.int64)
+
+    assert explained(Cells(none, none, none, level, none), np.arange(4) < 2) == 0.0

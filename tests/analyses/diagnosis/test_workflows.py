@@ -105,3 +105,35 @@ def test_waiting_for_a_child_process_is_no_io(tmp_path: Path) -> None:
     longer = replace(trace, partitions=(MemoryPartition(pl.concat([events, waiting])),))
 
     assert of(longer).held_up.seconds == pytest.approx(of(trace).held_up.seconds)
+
+
+def test_ranks_that_are_all_of_a_node_in_one_application_are_named_by_the_node() -> None:
+    whole = make("workflow-healthy", seed=29).run.trace()
+    processes = whole.processes.with_columns(
+        host=pl.format("n{}", pl.col("rank").cast(pl.Int64) % 4)
+    )
+    mine = processes.filter((pl.col("application") == "reduce") & (pl.col("host") == "n1"))
+    slow = pl.col("rank").is_in(mine["rank"].implode())
+    begin = pl.col("start").min().over("rank")
+
+    def later(moment: str) -> pl.Expr:
+        return pl.when(slow).then(begin + 9 * (pl.col(moment) - begin)).otherwise(pl.col(moment))
+
+    events = whole.events().with_columns(start=later("start"), end=later("end"))
+    job = replace(whole.job, runtime=float(events["end"].max()))  # type: ignore[arg-type]
+    trace = replace(
+        whole, job=job, partitions=(MemoryPartition(events),), load_processes=lambda: processes
+    )
+
+    found = of(replace(trace, load_files=lambda: _without_layout(whole))).causes[0]
+
+    assert found.code == "slow-node"
+    assert found.culprit["host"] == "n1"
+    assert found.culprit["application"] == "reduce"
+    assert found.culprit["ranks"] == sorted(mine["rank"].to_list())
+
+
+def _without_layout(trace: Trace) -> pl.DataFrame:
+    return trace.files.with_columns(
+        stripe_size=pl.lit(None, pl.Int64), targets=pl.lit(None, pl.List(pl.Int64))
+    )

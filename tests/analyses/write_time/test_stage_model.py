@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads
-from ioprism.analyses.write_time.stage_model import Shape, StageFit, fit_stages
+from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads, whole_machine
+from ioprism.analyses.write_time.stage_model import Shape, StageFit, balanced, fit_stages
 from ioprism.analyses.write_time.system import bundled_system
 from ioprism.model.samples import WritePattern
 from tests.analyses.write_time.machines import titan_samples
@@ -27,8 +27,10 @@ def test_speeds_are_found_and_unseen_stages_cost_nothing() -> None:
     found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,)), with_bounds=True)
 
     shown = COSTS > 0
+    creating = np.arange(len(COSTS)) == 0
     assert found.costs[shown] == pytest.approx(COSTS[shown], rel=0.1)
-    assert np.allclose(found.costs[~shown], 0.0, atol=1e-4)
+    assert np.allclose(found.costs[~shown & ~creating], 0.0, atol=1e-4)
+    assert found.costs[0] == (found.floors[0] + found.bounds[0]) / 2.0
     assert (found.bounds >= found.costs).all()
     assert (found.slowest(loads) >= found.predict(loads, loads)).all()
 
@@ -62,3 +64,28 @@ def test_every_load_grows_with_the_burst_or_does_not_depend_on_it(name: str) -> 
     assert loads.shape == (3, len(LOADS[system.filesystem]))
     counted = [load.name in ("m*n", "s_io*m", "m*n*p_sub") for load in LOADS[system.filesystem]]
     assert (np.diff(loads, axis=0)[:, ~np.array(counted)] >= 0).all()
+
+
+def test_a_shared_stage_that_no_sample_shows_is_about_as_fast_as_those_that_one_shows() -> None:
+    loads, seconds = made()
+    found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,)), with_bounds=True)
+    whole = whole_machine(bundled_system("titan"))
+
+    filled = balanced(found, whole)
+
+    network = 2
+    assert found.costs[network] == 0.0
+    slowest = (whole * found.costs).max()
+    assert slowest / 2 < whole[network] * filled.costs[network] < slowest
+    assert (filled.costs[found.costs > 0] == found.costs[found.costs > 0]).all()
+    assert (filled.fastest(loads) <= found.predict(loads, loads)).all()
+
+
+def test_the_slowest_of_many_equal_components_counts() -> None:
+    system = bundled_system("titan")
+    few, many = (WritePattern(1, 1, 10**9, stripe_count=width) for width in (1, 64))
+
+    loads = stage_loads([few, many], system=system)[:, -1]
+
+    assert loads[0] == pytest.approx(1000.0)
+    assert 1.05 < loads[1] / (1000.0 / 64) < 1.15

@@ -58,7 +58,7 @@ def explained(cells: Cells, member: Flags) -> float:
     total = np.abs(level - np.median(level)).sum()
     rest = np.abs(level[member] - np.median(level[member])).sum()
     rest += np.abs(level[~member] - np.median(level[~member])).sum()
-    return float(total - rest) / max(float(total), 1e-12)
+    return max(0.0, float(total - rest)) / max(float(total), 1e-12)  # below 0 by rounding
 
 
 def mend(at: Situation, cells: Cells, member: Flags, seconds: Floats) -> Floats:

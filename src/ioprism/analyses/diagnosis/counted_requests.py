@@ -13,12 +13,11 @@ from ioprism.analyses.diagnosis.counted import Counted, even_part, work_left
 from ioprism.analyses.diagnosis.counted_load import few_targets
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
-from ioprism.analyses.diagnosis.request_cost import FAST, SLOW, USUAL
+from ioprism.analyses.diagnosis.request_cost import FAST, REQUEST, SLOW, USUAL
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.uneven_load import COPIES, MANY
 
 BLOCK = 2**20  # bytes: one request of a file system
-REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual storage
 
 
 def find(at: Counted) -> Iterator[Candidate]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.counted_metadata import believable_metadata
-from ioprism.analyses.diagnosis.observations import with_file_rows
+from ioprism.analyses.diagnosis.observations import file_rows
 from ioprism.model.trace import Trace
 
 EVERYONE = -1
@@ -22,8 +23,9 @@ _POSIX: Names = {
     "write_time": "POSIX_F_WRITE_TIME", "meta_time": "POSIX_F_META_TIME",
     "longest_write": "POSIX_F_MAX_WRITE_TIME", "slowest": "POSIX_F_SLOWEST_RANK_TIME",
     "fastest_bytes": "POSIX_FASTEST_RANK_BYTES", "slowest_rank": "POSIX_SLOWEST_RANK",
-    "byte_variance": "POSIX_F_VARIANCE_RANK_BYTES",
+    "byte_variance": "POSIX_F_VARIANCE_RANK_BYTES", "syncs": ("POSIX_FSYNCS", "POSIX_FDSYNCS"),
 }  # fmt: skip
+# A flush of STDIO hands its buffer to the system: nothing is forced to storage.
 _STDIO: Names = {
     "reads": "STDIO_READS", "writes": "STDIO_WRITES", "bytes_read": "STDIO_BYTES_READ",
     "bytes_written": "STDIO_BYTES_WRITTEN", "last_read": "STDIO_MAX_BYTE_READ",
@@ -58,48 +60,40 @@ _COUNTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CounterRecords:
     """All records, and how their files lie on targets."""
 
-    table: pl.DataFrame  # file, rank and the columns of `_COUNTS`; every number a float
+    file: Ints  # the place in `files`
+    rank: Ints  # EVERYONE for all of them together
+    counts: Mapping[str, Floats]  # by the names of `_COUNTS`
     ranks: int  # of the job
-    files: pl.DataFrame  # that `file` is the place in
+    files: pl.DataFrame
     stripe_size: Ints  # by record; 0 unknown
     targets: tuple[tuple[int, ...], ...]  # by record; empty unknown
 
     def __len__(self) -> int:
-        return self.table.height
+        return len(self.rank)
 
     def __getitem__(self, name: str) -> Floats:
-        return self.table[name].to_numpy()
+        return self.counts[name]
 
-    @property
-    def rank(self) -> Ints:
-        """The rank of each record; EVERYONE for all of them."""
-        return self.table["rank"].cast(pl.Int64).to_numpy()
-
-    @property
-    def file(self) -> Ints:
-        """The file of each record."""
-        return self.table["file"].cast(pl.Int64).to_numpy()
-
-    @property
+    @cached_property
     def shared(self) -> Flags:
         """Which records stand for all ranks together."""
         return np.asarray(self.rank == EVERYONE)
 
-    @property
+    @cached_property
     def seconds(self) -> Floats:
         """Read, write and metadata time of each record."""
         return self["read_time"] + self["write_time"] + self["meta_time"]
 
-    @property
+    @cached_property
     def moved(self) -> Floats:
         """Bytes read and written."""
         return self["bytes_read"] + self["bytes_written"]
 
-    @property
+    @cached_property
     def requests(self) -> Floats:
         """Reads and writes."""
         return self["reads"] + self["writes"]
@@ -118,66 +112,63 @@ class CounterRecords:
 
 def counter_records(trace: Trace) -> CounterRecords | None:
     """Collect the records of the layers that touch storage, on data files."""
-    parts = [_columns(trace.counters[module], names) for module, names in _modules(trace)]
-    if not parts:
+    modules = _modules(trace)
+    if not modules:
         return None
     files = trace.files.sort("file")
-    console = files.with_row_index("place").filter(pl.col("kind") == "console")["place"]
-    table = with_file_rows(pl.concat(parts), files).filter(
-        pl.col("file").is_not_null() & ~pl.col("file").is_in(console.cast(pl.Int64).to_list())
-    )
-    table = _believed(table, trace.job.runtime)
-    layout = files.select("stripe_size", "targets")[table["file"].to_list()]
-    ranks = max(trace.job.ranks or 1, int(table["rank"].max() or 0) + 1)  # type: ignore[arg-type]
+    console = (files["kind"] == "console").to_numpy()
+    file = np.concatenate([file_rows(table, files) for table, _ in modules])
+    data = np.flatnonzero(~np.append(console, True)[file])  # the last place: files without a name
+    file, rank = file[data], _ranks(modules)[data]
+    counts = {name: _values(modules, name)[data] for name in _COUNTS}
+    if not believable_metadata(rank, counts["meta_time"], trace.job.runtime):
+        counts["meta_time"] = np.zeros(len(data))
+    targets = [tuple(names or ()) for names in files["targets"].to_list()]
     return CounterRecords(
-        table,
-        ranks,
+        file,
+        rank,
+        counts,
+        max(trace.job.ranks or 1, int(rank.max(initial=0)) + 1),
         files,
-        layout["stripe_size"].fill_null(0).to_numpy(),
-        tuple(tuple(names or ()) for names in layout["targets"].to_list()),
+        files["stripe_size"].fill_null(0).to_numpy()[file],
+        tuple(targets[place] for place in file),
     )
 
 
 def seconds_of_ranks(trace: Trace) -> Floats:
     """Seconds in calls of each rank, of records with and without a file; empty if none."""
-    parts = [_columns(trace.counters[module], names) for module, names in _modules(trace)]
-    if not parts:
+    modules = _modules(trace)
+    if not modules:
         return np.empty(0)
-    spent = pl.sum_horizontal("read_time", "write_time", "meta_time").sum().alias("seconds")
-    return pl.concat(parts).group_by("rank").agg(spent)["seconds"].to_numpy()
+    _, place = np.unique(_ranks(modules), return_inverse=True)
+    spent = sum(_values(modules, name) for name in ("read_time", "write_time", "meta_time"))
+    return np.asarray(np.bincount(place, spent), np.float64)
 
 
-def _modules(trace: Trace) -> list[tuple[str, Names]]:
-    """The modules whose calls reach storage; DFS calls DAOS itself."""
+def _modules(trace: Trace) -> list[tuple[pl.DataFrame, Names]]:
+    """Counters of the modules whose calls reach storage; DFS calls DAOS itself."""
     known: dict[str, Names] = {"POSIX": _POSIX, "STDIO": _STDIO, "DFS": _DFS, "DAOS": _DAOS}
-    found = [(module, names) for module, names in known.items() if module in trace.counters]
     below = "DFS" in trace.counters
-    return [(module, names) for module, names in found if not (below and module == "DAOS")]
+    return [
+        (trace.counters[module], names)
+        for module, names in known.items()
+        if module in trace.counters and not (below and module == "DAOS")
+    ]
 
 
-def _believed(table: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
-    """Drop metadata times that cannot be: more of a rank's own than the run lasts.
-
-    Darshan versions exist that count from the first open to the last.
-    """
-    if not believable_metadata(table.filter(pl.col("rank") >= 0), "meta_time", runtime):
-        return table.with_columns(meta_time=pl.lit(0.0))
-    return table
+def _ranks(modules: list[tuple[pl.DataFrame, Names]]) -> Ints:
+    return np.concatenate([table["rank"].to_numpy() for table, _ in modules]).astype(np.int64)
 
 
-def _columns(table: pl.DataFrame, names: Names) -> pl.DataFrame:
-    chosen = {key: _total(table, names.get(key, ())) for key in _COUNTS}
-    # A flush of STDIO hands its buffer to the system: nothing is forced to storage.
-    chosen["syncs"] = _total(table, ("POSIX_FSYNCS", "POSIX_FDSYNCS"))
-    return table.select(
-        pl.col("file").cast(pl.UInt32),
-        pl.col("rank").cast(pl.Int64),
-        *(expression.cast(pl.Float64).alias(key) for key, expression in chosen.items()),
-    )
+def _values(modules: list[tuple[pl.DataFrame, Names]], count: str) -> Floats:
+    """A count of all records: the sum of its counters, where those below 0 are unknown."""
+    return np.concatenate([_total(table, names.get(count, ())) for table, names in modules])
 
 
-def _total(table: pl.DataFrame, names: str | tuple[str, ...]) -> pl.Expr:
-    """The sum of some counters; those below 0 are unknown."""
-    wanted = (names,) if isinstance(names, str) else names
-    present = [pl.col(name).clip(lower_bound=0) for name in wanted if name in table.columns]
-    return pl.sum_horizontal(*present) if present else pl.lit(0.0)
+def _total(table: pl.DataFrame, names: str | tuple[str, ...]) -> Floats:
+    total = np.zeros(table.height)
+    for name in (names,) if isinstance(names, str) else names:
+        column = table.get_column(name, default=None)
+        if column is not None:
+            total += (column.fill_null(0) if column.null_count() else column).to_numpy().clip(0)
+    return total

@@ -29,7 +29,9 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     how = HeldUp(
         held, held / runtime if runtime > 0 else 0.0, "counters" if heat is None else "heatmap"
     )
-    missing = not_checked_in_counters(layout=any(found.targets), heat=heat is not None)
+    missing = not_checked_in_counters(
+        layouts={names for names in found.targets if names}, heat=heat is not None
+    )
     if how.share < WORTH:
         return Diagnosis(runtime, how, ledger=ledger((), held, held), not_checked=missing)
     at = Counted(found, trace, by_rank, held, heat)
@@ -54,7 +56,7 @@ def _of_unnamed_files(trace: Trace, runtime: float) -> Diagnosis:
     if not held:
         return Diagnosis(runtime, HeldUp(0.0, 0.0, "nothing"))
     how = HeldUp(held, held / runtime if runtime > 0 else 0.0, "counters")
-    missing = not_checked_in_counters(layout=False, heat=False)
+    missing = not_checked_in_counters(layouts=(), heat=False)
     return Diagnosis(runtime, how, ledger=ledger((), held, 0.0), not_checked=missing)
 
 

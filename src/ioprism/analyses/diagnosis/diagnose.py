@@ -98,7 +98,7 @@ def of_situation(
         causes=(*found.causes, *_uneven_computing(at)),
         ledger=ledger(found.causes, left, float(_transfer(at).sum()), float(at.library.sum())),
         opportunities=_opportunities(left, runtime - held, runtime),
-        not_checked=not_checked(at.seen),
+        not_checked=not_checked(at),
     )
     return whole if at.seen.share == 1 else whole.scaled(1 / at.seen.share)
 

@@ -29,7 +29,8 @@ def _parent(path: str) -> str:
 
 
 def _deepest(parents: Sequence[str], weights: Sequence[float], share: float) -> str:
-    best = "/" if parents and all(parent.startswith("/") for parent in parents) else ""
+    absolute = sum(w for p, w in zip(parents, weights, strict=True) if p.startswith("/"))
+    best = "/" if absolute > 0 and absolute >= share * sum(weights) else ""
     while True:
         below = _children(parents, weights, best)
         name = max(below, key=lambda child: below[child], default=None)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
-from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.result import NotChecked
+from ioprism.analyses.diagnosis.situation import Situation
 
 LAYOUT = "the files' layout: a Darshan log with the Lustre module, or --layout FILE"
+APART = (
+    "calls that touch fewer targets: all of these touch the same ones, so none can be compared; "
+    "write a test file to each target (lfs setstripe -c 1 -i TARGET)"
+)
 HOSTS = "host names of the ranks: DXT of Darshan, DFTracer and Recorder record them"
 CALLS = "single calls: export DXT_ENABLE_IO_TRACE=1"
 APPLICATION = "application events: DFTracer with its Python or C annotations"
 
 
-def not_checked(seen: Observations) -> tuple[NotChecked, ...]:
+def not_checked(at: Situation) -> tuple[NotChecked, ...]:
     """List what the trace has too little detail for."""
-    missing = []
+    missing, seen = [], at.seen
     if not seen.files.filter(pl.col("targets").list.len() > 0).height:
         missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
+    elif len(at.pieces.targets) > 1 and at.pieces.group.max() == 0:
+        missing.append(NotChecked("slow-target", APART))
     if not seen.hosts and len(seen.rank_numbers) > 1:
         missing.append(NotChecked("slow-node", HOSTS))
     missing.append(NotChecked("no-prefetch", APPLICATION))
@@ -29,11 +37,18 @@ COUNTERS_CANNOT = (
 )  # fmt: skip
 
 
-def not_checked_in_counters(*, layout: bool, heat: bool) -> tuple[NotChecked, ...]:
-    """List what counters alone cannot show, and what heat maps add to them."""
+def not_checked_in_counters(*, layouts: Collection[object], heat: bool) -> tuple[NotChecked, ...]:
+    """List what counters alone cannot show, and what heat maps add to them.
+
+    Args:
+        layouts: the different sets of targets that files lie on.
+        heat: whether there is a heat map.
+    """
     missing = [
         NotChecked(code, CALLS) for code in COUNTERS_CANNOT if code != "interference" or not heat
     ]
-    if not layout:
+    if not layouts:
         missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
+    elif len(layouts) == 1:
+        missing.append(NotChecked("slow-target", APART))
     return tuple(missing)

@@ -12,6 +12,7 @@ from ioprism.analyses.diagnosis.calls import (
     KINDS,
     METADATA,
     UNKNOWN,
+    WRITE,
     Calls,
     Floats,
     Ints,
@@ -20,6 +21,7 @@ from ioprism.analyses.diagnosis.calls import (
 )
 from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_times
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
+from ioprism.analyses.diagnosis.job_size import processes_said
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
 from ioprism.analyses.diagnosis.target_pieces import system_targets
 from ioprism.analyses.diagnosis.waiting import ranks_wait
@@ -28,6 +30,7 @@ from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
 
 BELOW = ("posix", "stdio")  # layers that touch storage themselves
+MOST_NAMES = 100  # files that are asked for the number of the process that writes them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +107,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     hosts, host_of = _hosts(trace, numbers)
     return Observations(
         runtime=_runtime(trace, phases),
-        ranks=max(trace.job.ranks or 0, len(numbers)) if _says_who(sample.events) else len(numbers),
+        ranks=_ranks(trace, sample.events, calls, numbers),
         rank_numbers=numbers.astype(np.int64),
         host_of=host_of,
         hosts=hosts,
@@ -123,6 +126,18 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         system_targets=system_targets(trace.counters),
         waits=waits,
     )
+
+
+def _ranks(trace: Trace, events: pl.DataFrame, calls: Calls, numbers: Ints) -> int:
+    """How many ranks the job has, as far as anything tells."""
+    if not _says_who(events):
+        return len(numbers)
+    known = max(trace.job.ranks or 0, len(numbers))
+    if known > 1 or "counters" in trace.detail:
+        return known
+    written = np.unique(calls.file[(calls.kind == WRITE) & (calls.file >= 0)])[:MOST_NAMES]
+    paths = trace.files.sort("file")["path"].gather(written.tolist()).to_list()
+    return processes_said(trace.job.executable, filter(None, paths)) or known
 
 
 def _says_who(events: pl.DataFrame) -> bool:
@@ -159,14 +174,18 @@ def _told_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) 
 
 def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """Return a table whose column `file` is the place in `files`, which is sorted; null unknown."""
-    known = files["file"]
-    place = pl.lit(known).search_sorted(pl.col("file").cast(known.dtype)).cast(pl.Int64)
-    found = pl.lit(known).gather(pl.min_horizontal(place, pl.lit(max(0, len(known) - 1))))
-    if not len(known):
-        return table.with_columns(file=pl.lit(None, dtype=pl.Int64))
-    return table.with_columns(
-        file=pl.when(found == pl.col("file").cast(known.dtype)).then(place).otherwise(None)
-    )
+    rows = pl.Series("file", file_rows(table, files))
+    return table.with_columns(rows.set(rows < 0, None))
+
+
+def file_rows(table: pl.DataFrame, files: pl.DataFrame) -> Ints:
+    """Return the place of each row's file in `files`, which is sorted; UNKNOWN for no file."""
+    known = files["file"].to_numpy().astype(np.int64)
+    column = table["file"]
+    file = (column.cast(pl.Int64).fill_null(UNKNOWN) if column.null_count() else column).to_numpy()
+    place = np.searchsorted(known, file)
+    found = np.append(known, UNKNOWN)[place] == file
+    return np.where(found & (file >= 0), place, UNKNOWN)
 
 
 def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:

@@ -9,6 +9,8 @@ import numpy as np
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.program_files import program_calls
+from ioprism.analyses.diagnosis.shared_server import crowding, departures
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.views.time.cover import Cover
 
@@ -35,12 +37,28 @@ def without(
     """
     quick = np.minimum(at.own, at.queues.lone)
     rest = at.own if waited is None else np.maximum(quick, at.own - waited)
-    chain = at.busiest_rank(np.where(some, at.own * kept, rest))
+    own = np.where(some, at.own * kept, rest)
+    chain, waiting = at.busiest_rank(own), at.waiting_after(own)
     work = at.busiest_target(np.where(some, at.queues.held * kept, at.queues.held))
     least, most = at.queues.doubt
-    after = [np.maximum(chain, work * factor) + at.waiting for factor in (most, 1.0, least)]
+    after = [np.maximum(chain, work * factor) + waiting for factor in (most, 1.0, least)]
     saved = [np.maximum(0.0, at.held - part) for part in after]
-    return saved[1], 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    low, high = 0.93 * float(saved[0].sum()), 1.03 * float(saved[2].sum())
+    return _with_shared_server(at, some, kept, (saved[1], low, high))
+
+
+def _with_shared_server(
+    at: Situation, some: Flags, kept: Floats, alone: tuple[Floats, float, float]
+) -> tuple[Floats, float, float]:
+    """Savings where calls of all ranks wait for each other, as far as they do."""
+    crowded = crowding(at, at.calls.moves_data & ~some) if at.seen.waits else 0.0
+    if not crowded:
+        return alone
+    gone = np.where(some, departures(at.calls) * (1 - kept), 0.0)
+    served = np.minimum(at.held, np.bincount(at.seen.phase, gone, minlength=at.phases))
+    saved, low, high = alone
+    sums = float(served.sum())
+    return (1 - crowded) * saved + crowded * served, min(low, 0.93 * sums), max(high, 1.03 * sums)
 
 
 def _frequent_sync(at: Situation) -> Iterator[Candidate]:
@@ -119,11 +137,12 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
 
 def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     """Opens, stats and closes: as few as the data needs, one open for each rank."""
-    some = (at.calls.kind == METADATA) & ~library
+    start = library | program_calls(at)
+    some = (at.calls.kind == METADATA) & ~start
     if not some.any() and not at.seen.unplaced.any():
         return
-    tiny = _tiny(at)
-    kept = _needed(at, at.calls.moves_data & ~tiny, at.seen.opens)[at.calls.rank]
+    tiny = _tiny(at) & ~start
+    kept = _needed(at, at.calls.moves_data & ~tiny & ~start, _opens(at, some))[at.calls.rank]
     files, counts = np.unique(at.calls.file[some & (at.calls.file >= 0)], return_counts=True)
     # What lies in many tiny files goes into few: their requests are joined as well.
     saved, low, high = without(at, some | tiny, kept)
@@ -138,6 +157,13 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _opens(at: Situation, some: Flags) -> Floats:
+    """How many of each rank's opens are among these metadata calls: as large a part as of all."""
+    metadata = at.calls.kind == METADATA
+    chosen, every = (np.bincount(at.calls.rank[f], minlength=at.ranks) for f in (some, metadata))
+    return at.seen.opens * chosen / np.maximum(every, 1)
 
 
 def _directory(at: Situation, some: Flags) -> str:

@@ -151,15 +151,32 @@ def kept_parts(gains: list[float]) -> int:
     return count
 
 
-def joint_culprit(found: list[Part]) -> dict[str, Any]:
-    """Name several slow parts of one kind."""
-    culprit = dict(found[0].culprit)
+def joint_culprit(at: Situation, found: list[Part]) -> tuple[str, dict[str, Any]]:
+    """Return the code and the name of several slow parts of one kind."""
+    code, culprit = found[0].code, dict(found[0].culprit)
     if len(found) == 1:
-        return culprit
-    if found[0].code == "slow-target":
+        return code, culprit
+    if code == "slow-target":
         culprit["targets"] = sorted({name for part in found for name in part.targets})
-    elif found[0].code == "slow-node":
+    elif code == "slow-node":
         culprit["hosts"] = sorted(part.culprit["host"] for part in found)
     else:
         culprit["ranks"] = sorted(rank for part in found for rank in part.culprit["ranks"])
-    return culprit
+        host = _only_host(at, culprit["ranks"])
+        return ("slow-node", {"host": host, **culprit}) if host is not None else (code, culprit)
+    return code, culprit
+
+
+def _only_host(at: Situation, ranks: list[int]) -> str | None:
+    """The node whose ranks these are, all that their applications have there and no others.
+
+    A workflow's node may be slow while one application runs: its other ranks show nothing of it.
+    """
+    slow = np.isin(at.seen.rank_numbers, ranks)
+    names = np.array(at.seen.applications or [""] * at.ranks)
+    peers = np.isin(names, names[slow])
+    hosts = np.unique(at.seen.host_of[slow])
+    there = peers & np.isin(at.seen.host_of, hosts)
+    if len(hosts) != 1 or hosts[0] < 0 or not (there == slow).all() or not (peers & ~slow).any():
+        return None
+    return at.seen.hosts[int(hosts[0])]

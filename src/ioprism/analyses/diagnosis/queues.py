@@ -26,6 +26,7 @@ class QueueFit:
     """Service times at targets."""
 
     service: Floats  # seconds that each call holds its targets, as observed; NaN unknown
+    work: Floats  # the same, summed over its targets: 0 unknown
     idle: Flags  # calls that found all their targets idle
     lone: Floats  # seconds that a call of this class takes when it need not wait
     held: Floats  # seconds that a call of this class holds its targets
@@ -43,6 +44,7 @@ def fit_queues(calls: Calls, pieces: TargetPieces) -> QueueFit:
     """Read service times from the order in which calls end at each target."""
     count = len(calls)
     service, idle = np.full(count, np.inf), np.ones(count, np.bool_)
+    work = np.zeros(count)
     order = np.lexsort((calls.end[pieces.call], pieces.target))
     rows, targets = pieces.call[order], pieces.target[order]
     if len(rows):
@@ -50,6 +52,7 @@ def fit_queues(calls: Calls, pieces: TargetPieces) -> QueueFit:
         before[np.concatenate(([True], targets[1:] != targets[:-1]))] = -np.inf
         alone = calls.end[rows] - np.maximum(calls.start[rows], before)
         np.minimum.at(service, rows, alone)
+        work += np.bincount(rows, alone, minlength=count)
         busy = before > calls.start[rows]
         idle[rows[busy]] = False
     service[~np.isfinite(service)] = np.nan
@@ -65,7 +68,7 @@ def fit_queues(calls: Calls, pieces: TargetPieces) -> QueueFit:
         told += float(duration.sum()) if known else 0.0
     moved = calls.duration[calls.moves_data].sum()
     doubt = SURE if told >= 0.5 * moved else (LEAST / LIKELY, MOST / LIKELY)
-    return QueueFit(service, idle, lone, held, doubt, classes)
+    return QueueFit(service, work, idle, lone, held, doubt, classes)
 
 
 def _class_costs(
@@ -75,7 +78,8 @@ def _class_costs(
     waited = ~idle & np.isfinite(service)
     served = service_seconds(service[waited], group[waited]) if waited.sum() >= ENOUGH else None
     if idle.sum() >= ENOUGH:
-        alone = float(np.median(duration[idle]))
+        # A lone call takes no longer than others: else it waited for what the trace does not show.
+        alone = float(min(np.median(duration[idle]), np.median(duration)))
         return (
             alone,
             min(alone, served) if served is not None else LIKELY * alone,

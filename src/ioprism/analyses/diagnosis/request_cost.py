@@ -11,6 +11,7 @@ APART = 1.5  # sizes must differ by this factor to tell the fixed cost from the 
 FEWEST = 8  # requests of a size
 # Where all requests have one size: a storage target moves between these many bytes a second.
 SLOW, USUAL, FAST = 150e6, 400e6, 1200e6
+REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual storage
 
 
 def fixed_share(at: Situation, some: Flags) -> tuple[float, float, float]:

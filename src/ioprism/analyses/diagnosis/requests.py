@@ -12,7 +12,7 @@ from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.layers import library_files
 from ioprism.analyses.diagnosis.queues import LIKELY
-from ioprism.analyses.diagnosis.request_cost import fixed_share
+from ioprism.analyses.diagnosis.request_cost import REQUEST, fixed_share
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.analyses.diagnosis.uneven_load import COPIES, read_copies
@@ -59,9 +59,10 @@ def _of_direction(at: Situation, some: Flags, kind: int) -> Iterator[Candidate]:
 
 def _savings(at: Situation, some: Flags, lone: Floats, held: Floats) -> Floats:
     """What phases save when these calls take and hold other seconds; others stay as they are."""
-    chain = at.busiest_rank(np.where(some, np.minimum(lone, at.own), at.own))
+    own = np.where(some, np.minimum(lone, at.own), at.own)
     work = at.busiest_target(np.where(some, held, at.queues.held))
-    return np.maximum(0.0, at.held - np.maximum(chain, work) - at.waiting)
+    after = np.maximum(at.busiest_rank(own), work) + at.waiting_after(own)
+    return np.maximum(0.0, at.held - after)
 
 
 def stripe_sizes(at: Situation) -> Ints:
@@ -158,18 +159,34 @@ def _aligned(at: Situation, some: Flags, locked: Flags, free: Flags) -> Savings 
     test = 2 * min(rank_test(x[locked], x[free]) for x in (service, seconds))
     alone = seconds[free & at.queues.idle]
     quick = float(np.median(alone) if len(alone) >= ENOUGH else np.quantile(seconds[free], 0.1))
-    chain = at.busiest_rank(np.where(some, np.minimum(at.own, quick), at.own))
-    # Two targets shared its bytes; about half of its time did not depend on them.
-    whole = quick * (1 + 1 / float(np.median(_largest_piece(at)[free]))) / 2
-    work = _first_target_work(at, np.where(some, whole, at.queues.held))
+    # Targets that serve many at a time leave none alone: no request needs more than the work
+    # that targets do for one, less what the locked ones take longer.
+    work_each = float(at.queues.work[some].mean() * seconds[free].mean() / seconds[some].mean())
+    most = work_each if work_each > 0 else math.inf
+    quick = min(quick, most)
+    own = np.where(some, np.minimum(at.own, quick), at.own)
+    chain, waiting = at.busiest_rank(own), at.waiting_after(own)
     # Ranks in step come to some targets at once: as many rounds as do not fit side by side.
     users, targets = len(np.unique(at.calls.rank[some])), max(1, len(at.pieces.targets))
     convoy = math.ceil(users / targets) / (users / targets)
-    likely, low, high = (
-        np.maximum(0.0, at.held - np.maximum(chain, work * part) - at.waiting)
-        for part in (ALIGNED * (1 + convoy) / 2, convoy, LIKELY)
-    )
+
+    def saved(fixed: float, part: float) -> Floats:
+        whole = min(most, _on_one_target(at, free, quick, fixed))
+        work = _first_target_work(at, np.where(some, whole, at.queues.held))
+        return np.maximum(0.0, at.held - np.maximum(chain, work * part) - waiting)
+
+    likely = saved(REQUEST, ALIGNED * (1 + convoy) / 2)
+    low, high = saved(0.0, convoy), saved(quick / 2, LIKELY)
     return likely, float(low.sum()), float(high.sum()), min(1.0, test)
+
+
+def _on_one_target(at: Situation, free: Flags, quick: float, fixed: float) -> float:
+    """Seconds of a request that two targets shared, once one of them has all its bytes.
+
+    All but a fixed part of its time was spent on the larger one of its two pieces.
+    """
+    part = float(np.median(_largest_piece(at)[free]))
+    return quick + max(0.0, quick - fixed) * (1 / part - 1)
 
 
 def _largest_piece(at: Situation) -> Floats:

@@ -87,6 +87,16 @@ class Situation:
         """The largest sum that any one rank has in each phase."""
         return np.asarray(self.by_rank(values, where).max(axis=1), np.float64)
 
+    def waiting_after(self, seconds: Floats) -> Floats:
+        """Seconds of each phase outside the busiest rank's calls, when calls take these seconds.
+
+        It waits for other ranks' calls, which change as its own do, or inside a library.
+        """
+        inside = np.minimum(self.waiting, self.library)
+        before = self.by_rank(self.own).sum(axis=1)
+        part = self.by_rank(seconds).sum(axis=1) / np.maximum(before, 1e-12)
+        return np.asarray(inside + (self.waiting - inside) * np.minimum(1.0, part), np.float64)
+
     def by_target(self, values: Floats) -> Floats:
         """Sum a value of calls by phase and target."""
         rows, count = self.pieces.call, len(self.pieces.targets)

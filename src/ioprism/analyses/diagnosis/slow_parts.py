@@ -136,14 +136,15 @@ def _candidate(
     work = _work(at, mended, changed)
     likely = np.maximum(after, np.minimum(before, work * np.mean(at.queues.doubt)))
     low = np.maximum(after, np.minimum(before, work * at.queues.doubt[1]))
+    code, culprit = joint_culprit(at, found)
     return Candidate(
-        code=found[0].code,
-        culprit=joint_culprit(found) | at.task_of(changed),
+        code=code,
+        culprit=culprit | at.task_of(changed),
         seconds=np.maximum(0.0, before - likely),
         low=float(np.maximum(0, before - low).sum()) * 0.93,
         high=float((before - after).sum()) * 1.03,
         p_value=p_value,
-        contrast=contrast_of(at, changed, ~changed & at.calls.moves_data, found[0].code),
+        contrast=contrast_of(at, changed, ~changed & at.calls.moves_data, code),
         facts={"targets": len(at.pieces.targets), "nodes": len(at.seen.hosts)},
     )
 

@@ -76,9 +76,9 @@ def slowest_part(
         if part.code == "slow-target" and not _slow_by_bytes(at, cells, part.member, seconds)
     ]
     slower = [part for part in slower if not any(_lies_in(part.member, one) for one in hot)]
-    if not slower:
-        return None
     shares = [explained(cells, part.member) for part in slower]
+    if not any(shares):
+        return None
     near = [p for p, e in zip(slower, shares, strict=True) if e >= 0.98 * max(shares)]
     part = min(near, key=lambda one: one.preference)
     chance = _chance(cells, part)
@@ -192,14 +192,15 @@ def _candidate(
     shared = np.minimum(after, np.median(mended, axis=1) + at.waiting)
     saved = before - after
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
+    code, culprit = joint_culprit(at, found)
     return Candidate(
-        code=found[0].code,
-        culprit=joint_culprit(found) | _own_files(at, changed) | at.task_of(changed),
+        code=code,
+        culprit=culprit | _own_files(at, changed) | at.task_of(changed),
         seconds=saved,
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),
         p_value=p_value,
-        contrast=contrast_of(at, changed, ~changed, found[0].code),
+        contrast=contrast_of(at, changed, ~changed, code),
     )
 
 

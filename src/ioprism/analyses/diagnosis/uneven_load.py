@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
+from ioprism.analyses.diagnosis.calls import READ, SYNC, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.layers import collective_files
 from ioprism.analyses.diagnosis.significance import rank_test
@@ -58,9 +58,13 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
     mine = some & (at.calls.rank == writer)
     own = at.by_rank(at.own, mine)[:, writer]
     rest = np.maximum(0.0, at.held - own)
-    # Every rank takes a part: the chain of calls shrinks to one of them, the targets remain.
+    # Every rank takes a part: the chain of calls shrinks to one of them. The targets remain, and
+    # what this rank waits for them: by so much its calls are longer than usual ones.
     spread = own / at.seen.ranks
-    work = at.even_target(np.where(mine, at.queues.held, 0.0))
+    work = np.maximum(
+        at.even_target(np.where(mine, at.queues.held, 0.0)),
+        at.by_rank(_waits_for_storage(at), mine | (at.calls.kind == SYNC))[:, writer],
+    )
     saved, low, high = _saved(at, lambda factor: np.maximum(spread, work * factor) + rest)
     # The node's network may be the limit: then only further nodes help.
     nodes = max(2, len(at.seen.hosts))
@@ -75,6 +79,12 @@ def _serial_io(at: Situation, of_library: Flags) -> Candidate | None:
         contrast_of(at, mine, None, "serial-io"),
         {"ranks": at.seen.ranks, "nodes": len(at.seen.hosts)},
     )
+
+
+def _waits_for_storage(at: Situation) -> Floats:
+    """Seconds of each call beyond those of a usual one; all of a sync's."""
+    usual = np.where(at.calls.kind == SYNC, 0.0, at.queues.lone)
+    return np.maximum(0.0, at.own - usual)
 
 
 def _saved(at: Situation, after: Callable[[float], Floats]) -> tuple[Floats, float, float]:

@@ -170,11 +170,13 @@ def _patterns(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]
     if not used.height:
         return []
     # Layers of one file tell the same bytes again: the one with most counts.
-    once = used.sort("seconds", descending=True).unique("file", keep="first")
-    named = once.join(trace.files.select("file", "pattern"), on="file", how="inner")
-    sums = named.group_by("pattern").agg(
+    once = used.unique("file", keep="first", maintain_order=True)
+    named = once.join(
+        trace.files.select("file", "pattern"), on="file", how="inner", maintain_order="left"
+    )
+    sums = named.group_by("pattern", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("files"),
         pl.col("bytes_read", "bytes_written", "seconds").sum(),
     )
-    kept = sums.sort("seconds", descending=True).head(MOST_PATTERNS)
+    kept = sums.sort("seconds", "pattern", descending=[True, False]).head(MOST_PATTERNS)
     return [{"job": digest, **row} for row in kept.rows(named=True)]

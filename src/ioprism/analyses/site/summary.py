@@ -14,6 +14,7 @@ from ioprism.model.result import Result
 from ioprism.units import format_counted
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
+PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
 MOST_ADVICE = 10
 SHOWN = 200  # rows of a page's table
 STAGED_JOBS = 5  # inputs that so many jobs read are worth staging
@@ -169,7 +170,9 @@ def _causes(tables: SiteTables) -> list[dict[str, Any]]:
 def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
     """What the applications that lose most should do first, by the node-hours it saves."""
     named = tables.causes.join(tables.jobs.select("job", "application", "path"), on="job")
-    sums = named.group_by("application", "code").agg(
+    # Jobs that blame different parts of the machine do not say the same.
+    part = pl.when(pl.col("code").is_in(PARTS)).then("subject").alias("part")
+    sums = named.group_by("application", "code", part).agg(
         pl.col("node_hours").sum(),
         pl.col("job").n_unique().alias("jobs"),
         pl.col("title").sort_by("node_hours").last(),
@@ -179,7 +182,7 @@ def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
     first = sums.sort("node_hours", descending=True).unique(
         "application", keep="first", maintain_order=True
     )
-    return first.head(MOST_ADVICE).rows(named=True)
+    return first.drop("part").head(MOST_ADVICE).rows(named=True)
 
 
 def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from ioprism.text import printable
 from ioprism.version import __version__
 
 FORMAT = "ioprism write-time model"
-VERSION = 2
+VERSION = 3
 
 
 def to_dict(model: WriteTimeModel) -> dict[str, Any]:

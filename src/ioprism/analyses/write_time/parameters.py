@@ -31,7 +31,7 @@ def parameters(patterns: Sequence[WritePattern], *, system: System) -> dict[str,
         "m": _array([p.cores_per_node for p in patterns]),
         "K": _array([p.burst_bytes for p in patterns]) / MEGABYTE,
     }
-    node_lists = [_nodes(pattern, system) for pattern in patterns]
+    node_lists = [nodes_of(pattern, system) for pattern in patterns]
     for name, stage in system.stages.items():
         values |= _sharing(stage, node_lists, LETTERS[name])
     if system.filesystem == "gpfs":
@@ -61,14 +61,19 @@ def check_pattern(pattern: WritePattern, system: System) -> None:
             f"{pattern.cores_per_node} cores per node are more than the {system.cores_per_node} "
             f"of {system.title}.\nHint: use at most {system.cores_per_node}."
         )
-    _nodes(pattern, system)
+    nodes_of(pattern, system)
 
 
 def _array(values: Sequence[float]) -> FloatArray:
     return np.array(values, dtype=np.float64)
 
 
-def _nodes(pattern: WritePattern, system: System) -> IntArray:
+def nodes_of(pattern: WritePattern, system: System) -> IntArray:
+    """Return the numbers of a pattern's nodes: the first in a row where they are not known.
+
+    Raises:
+        AnalysisError: the system does not have them.
+    """
     if pattern.nodes > system.nodes:
         raise AnalysisError(
             f"{pattern.nodes} nodes are more than the {system.nodes} of {system.title}.\n"
@@ -144,17 +149,28 @@ def _striping(pattern: WritePattern, storage: Storage) -> tuple[int, int, int, i
 
     File i starts at target i, as staggered starts do.
     """
-    stripe = pattern.stripe_bytes or storage.block_bytes
-    width = min(pattern.stripe_count or storage.stripe_count, storage.targets)
-    stripes = -(-pattern.burst_bytes // stripe)
-    per_file = min(stripes, width)
+    stripe, width = _layout(pattern, storage)
+    per_file = min(-(-pattern.burst_bytes // stripe), width)
     used = min(pattern.files + per_file - 1, storage.targets)
-    load = _target_load(pattern, storage.targets, stripe, width)
-    by_server = np.bincount(np.arange(storage.targets) % storage.servers, weights=load)
-    return used, min(used, storage.servers), int(load.max()), int(by_server.max())
+    targets, servers = storage_bytes(pattern, storage)
+    return used, min(used, storage.servers), int(targets.max()), int(servers.max())
 
 
-def _target_load(pattern: WritePattern, targets: int, stripe: int, width: int) -> IntArray:
+def _layout(pattern: WritePattern, storage: Storage) -> tuple[int, int]:
+    """A file's stripe size, and how many targets it may use."""
+    width = min(pattern.stripe_count or storage.stripe_count, storage.targets)
+    return pattern.stripe_bytes or storage.block_bytes, width
+
+
+def storage_bytes(pattern: WritePattern, storage: Storage) -> tuple[IntArray, IntArray]:
+    """Return the bytes on every target and on every server of a Lustre file system."""
+    load = _target_bytes(pattern, storage.targets, *_layout(pattern, storage))
+    return load, np.bincount(np.arange(storage.targets) % storage.servers, weights=load).astype(
+        np.int64
+    )
+
+
+def _target_bytes(pattern: WritePattern, targets: int, stripe: int, width: int) -> IntArray:
     """Bytes on every target: whole rounds of stripes, the rest of a round, the last stripe."""
     rounds, rest = divmod(-(-pattern.burst_bytes // stripe), width)
     starts = np.full(targets, pattern.files // targets, dtype=np.int64)

@@ -6,12 +6,15 @@
 Stages form a pipeline, so their times neither add up (p = 1) nor does only the slowest count
 (p = infinity); p is between. Files are created before data flows, or while others write already:
 q is 1 for the first, and between both where the sampled scales cannot tell. Every process more may
-be the slowest one, which the last factor says. All
-terms are positive, so every second belongs to a stage.
+be the slowest one, which the last factor says. All terms are positive, so every second belongs to
+a stage.
 
 A stage that the samples do not show gets no cost: its load is penalised, because a speed that the
 training scales hardly touch would decide alone at scales far beyond them. How slow it may still
-be is kept as a bound, for the intervals.
+be is kept as a bound, for the intervals. Two things are known without samples. Creating files is
+never free: it costs the middle of what the samples allow. And stages that all nodes share are built
+for one another: one that no sample shows is taken to be a little faster in total than the slowest
+that a sample does show (`balanced`).
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ SMALLEST_DEVIATION = 1e-3
 MAD = 1.4826  # from the median of absolute residuals to a standard deviation
 STARTING_STRAGGLING = 0.02
 EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
+RESERVE = 1.25  # how much faster than the slowest seen stage an unseen one is taken to be
 LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
 
 
@@ -95,10 +99,11 @@ class StageFit:
         Files are created while others write then.
         """
         together = self._with(max(self.shape.meeting, TOGETHER))
-        shortest = together._seconds(loads, self.costs)
+        seen = np.where(self.floors > 0.0, self.costs, 0.0)
+        shortest = together._seconds(loads, seen)
         for number, floor in enumerate(self.floors):
-            if floor < self.costs[number]:
-                costs = self.costs.copy()
+            if floor < seen[number]:
+                costs = seen.copy()
                 costs[number] = floor
                 shortest = np.minimum(shortest, together._seconds(loads, costs))
         return shortest
@@ -158,6 +163,8 @@ def fit_stages(
     costs[kept] = np.where(logarithms[2:] > LEAST / 2, shares, 0.0) * largest
     if with_bounds:
         floors[kept], bounds[kept] = _bounds(problem, logarithms) * largest
+        creating = list(shape.creating)
+        costs[creating] = (floors[creating] + bounds[creating]) / 2.0
     return StageFit(
         shape=shape,
         start=float(np.exp(logarithms[0])),
@@ -167,6 +174,20 @@ def fit_stages(
         floors=np.minimum(floors, costs),
         tied=tied,
     )
+
+
+def balanced(fit: StageFit, whole: FloatArray) -> StageFit:
+    """Give a cost to shared stages that no sample shows: machines are built without waste.
+
+    Args:
+        fit: as the samples show it, with bounds.
+        whole: loads of the shared stages when the whole machine writes; 0 for others.
+    """
+    slowest = float((whole * fit.costs).max(initial=0.0))
+    unseen = (fit.costs == 0.0) & (whole > 0.0)
+    unseen[[left_out for left_out, _ in fit.tied]] = False
+    assumed = np.minimum(slowest / RESERVE / np.where(unseen, whole, 1.0), fit.bounds)
+    return replace(fit, costs=np.where(unseen, assumed, fit.costs))
 
 
 def _distinct(loads: FloatArray) -> tuple[list[int], tuple[tuple[int, int], ...]]:
@@ -223,6 +244,7 @@ class _Problem:
         """Return the penalty of each unknown."""
         penalties = self.shape.penalty * len(self.files) * np.exp(unknowns)
         penalties[:2] = 0.0
+        penalties[2:][np.isin(self.stages, self.shape.creating)] = 0.0  # no file is made for free
         return penalties
 
 

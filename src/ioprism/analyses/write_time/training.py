@@ -32,8 +32,8 @@ from ioprism.analyses.write_time.preparation import (
     TrainingSettings,
     prepare,
 )
-from ioprism.analyses.write_time.stage_loads import LOADS
-from ioprism.analyses.write_time.stage_model import StageFit, fit_stages
+from ioprism.analyses.write_time.stage_loads import LOADS, whole_machine
+from ioprism.analyses.write_time.stage_model import StageFit, balanced, fit_stages
 from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import Sample, WritePattern
 
@@ -83,7 +83,8 @@ def _stages(prepared: Prepared, system: System) -> StageFit:
     metadata = tuple(n for n, load in enumerate(loads) if load.stage == "metadata")
     shape = choose_shape(prepared.data, metadata)
     seen = prepared.data.part(~prepared.data.held_out)
-    return fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
+    fit = fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
+    return balanced(fit, whole_machine(system))
 
 
 def _fits(prepared: Prepared, stages: StageFit, settings: TrainingSettings) -> dict[str, Predictor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 
 Words = npt.NDArray[np.uint64]
+TIMES = pl.col(pl.Float64)
+BROKEN = pl.any_horizontal(TIMES.is_finite().not_()).sum()
 TABLE_BYTES = 4 * 2**30  # a table beyond this is damage, or needs another machine
 
 
@@ -115,18 +117,26 @@ def _plausible(block: Words, ranks: int) -> npt.NDArray[np.bool_]:
 
 
 def _table(block: Words, layout: Layout, codes: FileCodes, byte_order: ByteOrder) -> pl.DataFrame:
-    columns = np.ascontiguousarray(block.T)
-    table = [codes.series("file", columns[0]), pl.Series("rank", columns[1].astype(np.int32))]
-    position = 2
+    keys = [codes.series("file", block[:, 0]), pl.Series("rank", block[:, 1].astype(np.int32))]
     if layout.has_parent:
-        table.append(codes.series("parent", columns[2]))
-        position = 3
-    for names, dtype in ((layout.counters, np.int64), (layout.times, np.float64)):
-        for name in names:
-            if name != PADDING:
-                table.append(pl.Series(name, columns[position].view(dtype)))
-            position += 1
-    return pl.DataFrame([*table, *_tail(columns[position:], layout, byte_order)])
+        keys.append(codes.series("parent", block[:, 2]))
+    times = len(keys) + len(layout.counters)
+    tail = times + len(layout.times)
+    parts = [
+        pl.DataFrame(keys),
+        _named(block[:, len(keys) : times].view(np.int64), layout.counters),
+        _named(block[:, times:tail].view(np.float64), layout.times),
+        pl.DataFrame(_tail(block[:, tail:].T, layout, byte_order)),
+    ]
+    return pl.concat([part for part in parts if part.width], how="horizontal")
+
+
+def _named(values: npt.NDArray[np.generic], names: Sequence[str]) -> pl.DataFrame:
+    """Name the columns all at once: one by one, that takes longer than reading a small log."""
+    if not names:
+        return pl.DataFrame()
+    table = pl.Series(np.ascontiguousarray(values)).arr.to_struct(names).struct.unnest()
+    return table.drop(PADDING) if PADDING in names else table
 
 
 def _tail(columns: Words, layout: Layout, byte_order: ByteOrder) -> Iterator[pl.Series]:
@@ -148,27 +158,29 @@ def _modernise(table: pl.DataFrame, module: str, newest: Layout) -> pl.DataFrame
     if module == "PNETCDF_FILE" and "PNETCDF_FILE_INDEP_OPENS" in table.columns:
         opens = pl.col("PNETCDF_FILE_INDEP_OPENS") + pl.col("PNETCDF_FILE_COLL_OPENS")
         table = table.with_columns(opens.alias("PNETCDF_FILE_OPENS"))
-    parent = [("parent", pl.UInt32)] if newest.has_parent else []
-    counters = [(name, pl.Int64) for name in newest.counters]
-    times = [(name, pl.Float64) for name in newest.times]
-    wanted = [*parent, *counters, *times]
-    missing = [
-        pl.lit(None, dtype=dtype).alias(name) for name, dtype in wanted if name not in table.columns
-    ]
-    ordered = ["file", "rank", *(name for name, _ in wanted)]
-    if not missing and table.columns[: len(ordered)] == ordered:
+    parent = {"parent": pl.UInt32} if newest.has_parent else {}
+    counters, times = (
+        dict.fromkeys(newest.counters, pl.Int64),
+        dict.fromkeys(newest.times, pl.Float64),
+    )
+    wanted = {**parent, **counters, **times}
+    ordered, present = ["file", "rank", *wanted], table.columns
+    if present[: len(ordered)] == ordered:
         return table
-    table = table.with_columns(missing)
-    return table.select(*ordered, *(name for name in table.columns if name not in ordered))
+    missing = [
+        pl.lit(None, dtype=dtype).alias(name)
+        for name, dtype in wanted.items()
+        if name not in present
+    ]
+    return table.with_columns(missing).select(
+        *ordered, *(name for name in present if name not in ordered)
+    )
 
 
 def _finite(table: pl.DataFrame, log: Log, region: Region, warn: Warn) -> pl.DataFrame:
-    floats = [name for name, dtype in table.schema.items() if dtype == pl.Float64]
-    broken = table.select(pl.any_horizontal(pl.col(floats).is_finite().not_()).sum()).item()
+    broken = table.select(BROKEN).item()
     if not broken:
         return table
     records = format_counted(broken, f"{region.name} record")
     warn(f"{log.path.name}: {records} with times that are not numbers")
-    return table.with_columns(
-        pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats
-    )
+    return table.with_columns(pl.when(TIMES.is_finite()).then(TIMES).name.keep())

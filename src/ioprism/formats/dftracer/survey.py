@@ -38,6 +38,7 @@ _PAIR = re.compile(rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,')
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
 SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
+ENDS = 8192  # bytes of a piece that show the numbers of its first and last lines
 FIRST_VERSION_WITH_UNITS = "time_metric"
 
 
@@ -61,10 +62,10 @@ class Numbering:
 
     def take(self, piece: bytes, lines: int) -> None:
         """Count lines; the numbers at both ends of a piece are enough to know the range."""
-        ids = [int(found) for found in _ID.findall(piece, 0, HEAD)]
+        ids = [int(number) for number in _ID.findall(piece, 0, ENDS)]
         if ids:
             self.lines += lines
-            ids += [int(found) for found in _ID.findall(piece, max(0, len(piece) - HEAD))]
+            ids += [int(number) for number in _ID.findall(piece, max(0, len(piece) - ENDS))]
             self.widen(ids)
 
     def widen(self, ids: Sequence[int | None]) -> None:

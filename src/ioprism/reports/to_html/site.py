@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ioprism.analyses.site.summary import SiteStory
@@ -10,7 +10,9 @@ from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_terminal.site import day, sentence
 from ioprism.text import printable
+from ioprism.units import format_counted
 
+Row = Mapping[str, Any]
 SCRIPTS = ("charts.js", "plots.js", "report-frame.js", "report-export.js", "report-tables.js",
            "site-treemap.js", "site.js")  # fmt: skip
 _HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
@@ -33,14 +35,13 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
     totals = story.totals
     span = f"{day(totals['from'])} to {day(totals['to'])}" if totals["jobs"] else "no time at all"
     return {
-        "line": f"{totals['saving_node_hours']:,.0f} of {totals['node_hours']:,.0f} node-hours "
-        "could be saved.",
+        "line": _line(totals["saving_node_hours"], totals["node_hours"]),
         "facts": [
             ["from", span],
             ["jobs", f"{totals['jobs']:,}"],
             ["applications", f"{totals['applications']:,}"],
             ["users", f"{totals['users']:,}"],
-            ["held up by I/O", f"{totals['held_up_node_hours']:,.0f} node-hours"],
+            ["held up by I/O", f"{_hours(totals['held_up_node_hours'])} node-hours"],
         ],
         "savings": [
             {"name": _name(row["application"]), "parts": row["savings"]}
@@ -57,7 +58,7 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
             for event in story.events
         ],
         "span": [totals["from"], totals["to"]],
-        "advice": [_advice(dict(row), links) for row in story.advice],
+        "advice": [_advice(rows, links) for rows in _same_advice(story.advice)],
         "tables": _tables(story),
     }
 
@@ -66,11 +67,32 @@ def _name(value: object) -> str:
     return "unknown" if value is None else printable(str(value))
 
 
-def _advice(row: dict[str, Any], links: Mapping[str, str]) -> dict[str, Any]:
+def _line(saving: float, hours: float) -> str:
+    share = f" ({saving / hours:.1%})" if hours > 0 else ""
+    return f"{_hours(saving)} of {_hours(hours)} node-hours{share} could be saved."
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+
+
+def _same_advice(advice: Sequence[Row]) -> list[list[Row]]:
+    """Put applications together that suffer from the same thing, such as one slow target."""
+    by_title: dict[tuple[str, str], list[Row]] = {}
+    for row in advice:
+        by_title.setdefault((row["code"], row["title"] or ""), []).append(row)
+    return sorted(by_title.values(), key=lambda rows: -sum(row["node_hours"] for row in rows))
+
+
+def _advice(rows: Sequence[Row], links: Mapping[str, str]) -> dict[str, Any]:
+    """One advice; the application that loses most to it is the example."""
+    row, names = rows[0], [_name(row["application"]) for row in rows]
+    others = format_counted(len(names) - 1, "other application")
     return {
-        "application": _name(row["application"]),
-        "hours": row["node_hours"],
-        "jobs": row["jobs"],
+        "applications": names[0] if len(names) == 1 else f"{names[0]} and {others}",
+        "words": " ".join(names),
+        "hours": sum(one["node_hours"] for one in rows),
+        "jobs": sum(one["jobs"] for one in rows),
         "title": _name(row["title"] or row["code"]),
         "advice": None if row["advice"] is None else printable(row["advice"]),
         "log": _name(row["worst_log"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,10 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
                ("users", "users"), ("could save", "saving_node_hours")),
 }  # fmt: skip
+
+CHANGED = {"request_bytes": "request size", "collective": "collective calls",
+           "metadata": "metadata calls", "operations": "reads and writes",
+           "held_up_share": "time held up by I/O"}  # fmt: skip
 
 
 def show(site_table: SiteTable, console: Console) -> None:
@@ -66,12 +70,16 @@ def sentence(event: SiteEvent) -> str:
             f"the servers at {busy} instead of {quiet} "
             f"({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )
-    changes = ", ".join(
-        f"{key.replace('_', ' ')} {_number(key, value['before'])} to {_number(key, value['after'])}"
-        for key, value in facts.items()
-        if isinstance(value, dict)
-    )
-    return f"{name} changed on {since}: {changes}.{cost}"
+    return f"{name} changed on {since}: {', '.join(_changes(facts))}.{cost}"
+
+
+def _changes(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What differs before and after a change, as far as it shows."""
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            before, after = (_number(key, value[when]) for when in ("before", "after"))
+            if before != after:
+                yield f"{CHANGED.get(key, key.replace('_', ' '))} {before} to {after}"
 
 
 def day(seconds: float | None) -> str:

@@ -22,10 +22,18 @@ def height_of(layer: pl.Expr) -> pl.Expr:
     return pl.lit(_HEIGHTS).gather(layer.to_physical())
 
 
-def kind_of(operation: pl.Expr) -> pl.Expr:
-    """Reads, writes, and all others together."""
-    name = operation.cast(pl.String)
-    return pl.when(name.is_in(["read", "write"])).then(name).otherwise(pl.lit("metadata"))
+# Reads, writes, and all others together.
+_NAME = pl.col("operation").cast(pl.String)
+_KIND = pl.when(_NAME.is_in(["read", "write"])).then(_NAME).otherwise(pl.lit("metadata"))
+_LOST = (pl.col("kind") == "dataset") & pl.col("parent").is_null()
+_ROOT = pl.when(~_LOST).then(pl.coalesce("parent", "file"))
+# Calls of a library on no known file may be those that deeper layers show on any file.
+_LOWEST = (
+    pl.when(pl.col("root").is_null())
+    .then(pl.col("height").min().over("kind"))
+    .otherwise(pl.col("height").min().over("root", "kind"))
+)
+_MOST = pl.col("bytes").max().over("root", "kind")
 
 
 def deepest_layers(totals: pl.DataFrame, trace: Trace) -> pl.DataFrame:
@@ -35,39 +43,29 @@ def deepest_layers(totals: pl.DataFrame, trace: Trace) -> pl.DataFrame:
         totals: operations and bytes by file, layer and operation.
         trace: hears where layers cannot be reconciled; data sets count with their file.
     """
-    lost = (pl.col("kind") == "dataset") & pl.col("parent").is_null()
-    root = pl.when(~lost).then(pl.coalesce("parent", "file"))
-    roots = trace.files.select("file", root=root)
+    roots = trace.files.select("file", root=_ROOT)
     shown = (
         totals.filter(pl.col("operations") > 0)
-        .group_by("file", "layer", kind_of(pl.col("operation")).alias("kind"))
+        .group_by("file", "layer", _KIND.alias("kind"))
         .agg(pl.col("bytes").sum())
         .join(roots, on="file", how="left", nulls_equal=True)
         .with_columns(height=height_of(pl.col("layer")))
     )
     known = _reconciled(shown, trace)
-    # Calls of a library on no known file may be those that deeper layers show on any file.
-    everywhere = pl.col("height").min().over("kind")
-    lowest = (
-        pl.when(pl.col("root").is_null())
-        .then(everywhere)
-        .otherwise(pl.col("height").min().over("root", "kind"))
-    )
-    return known.filter(pl.col("height") == lowest).select(*KEYS, "layer")
+    return known.filter(pl.col("height") == _LOWEST).select(*KEYS, "layer")
 
 
 def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Leave out layers that show too little of what was written above them."""
     moved = shown.group_by("root", "kind", "height").agg(pl.col("bytes").sum())
-    most = pl.col("bytes").max().over("root", "kind")
     short = moved.filter(
-        (pl.col("kind") == "write") & (pl.col("bytes") < LEAST_SEEN * most)
+        (pl.col("kind") == "write") & (pl.col("bytes") < LEAST_SEEN * _MOST)
     ).select("root", "kind", "height")
     if not short.height:
         return shown
     # What a layer above the others shows too little of need not be said: it does not count.
     below = short.join(
-        moved.filter(pl.col("bytes") >= LEAST_SEEN * most), on=("root", "kind"), suffix="_above"
+        moved.filter(pl.col("bytes") >= LEAST_SEEN * _MOST), on=("root", "kind"), suffix="_above"
     ).filter(pl.col("height") < pl.col("height_above"))
     if below.height:
         files = below["root"].n_unique()
@@ -82,7 +80,7 @@ def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
 def at_deepest(calls: pl.DataFrame, deepest: pl.DataFrame) -> pl.DataFrame:
     """Keep the rows of these files, kinds of calls and layers."""
     return (
-        calls.with_columns(kind=kind_of(pl.col("operation")))
+        calls.with_columns(kind=_KIND)
         .join(deepest, on=[*KEYS, "layer"], how="semi", nulls_equal=True)
         .drop("kind")
     )

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.darshan.meaning import MODULES, Module, Names
-from ioprism.model.schema import Layer, Operation
+from ioprism.model.layers import LAYERS
+from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
 
@@ -27,8 +28,11 @@ UNKNOWN = -1
 # Operations that have a time of their own; that of all metadata calls stands with `metadata`.
 TIMED = ("read", "write", "metadata")
 
-_TOTALS = pl.Schema(
-    {
+_LAYERS = pl.Series("layer", LAYERS, dtype=Layer)
+_OPERATIONS = pl.Series("operation", OPERATIONS, dtype=Operation)
+
+_NO_TOTALS = pl.DataFrame(
+    schema={
         "file": pl.UInt32(),
         "rank": pl.Int32(),
         "layer": Layer,
@@ -38,8 +42,8 @@ _TOTALS = pl.Schema(
         "seconds": pl.Float64(),
     }
 )
-_SIZES = pl.Schema(
-    {
+_NO_SIZES = pl.DataFrame(
+    schema={
         "file": pl.UInt32(),
         "layer": Layer,
         "operation": Operation,
@@ -52,7 +56,7 @@ _SIZES = pl.Schema(
 @lru_cache(maxsize=1)  # several analyses of a log ask one after the other
 def counter_totals(trace: Trace) -> pl.DataFrame:
     """Return operations, bytes and seconds by file, rank (-1: shared), layer and operation."""
-    tables = [_TOTALS.to_frame()]
+    tables = [_NO_TOTALS]
     for name, module in MODULES.items():
         if name in trace.counters:
             tables.append(_module_totals(trace.counters[name], module))
@@ -121,9 +125,9 @@ def _counts(read: Values, module: Module) -> dict[str, Ints]:
 
 def _labels(module: Module, kinds: Sequence[str], kind: Ints) -> tuple[pl.Series, pl.Series]:
     """The layer and the operation of rows of these kinds."""
-    layer = pl.Series("layer", [module.layer], dtype=Layer)
-    operation = pl.Series("operation", kinds, dtype=Operation)
-    return layer[np.zeros(len(kind), np.int64)], operation[kind]
+    layer = np.full(len(kind), LAYERS.index(module.layer))
+    operation = np.array([OPERATIONS.index(name) for name in kinds], np.int64)
+    return _LAYERS[layer], _OPERATIONS[operation[kind]]
 
 
 def _nullable(name: str, values: Ints) -> pl.Series:
@@ -134,7 +138,7 @@ def _nullable(name: str, values: Ints) -> pl.Series:
 
 def counter_sizes(trace: Trace) -> pl.DataFrame:
     """Return how many reads and writes fall into each size bin, by file and layer."""
-    tables = [_SIZES.to_frame()]
+    tables = [_NO_SIZES]
     for name, module in MODULES.items():
         if name in trace.counters and module.sizes is not None:
             tables.append(_module_sizes(trace.counters[name], module))

@@ -56,7 +56,7 @@ function sortableTable(place, { title, note, columns, rows }, state) {
       lines[n].classList.toggle("chosen", isChosen(wanted, state));
     });
     if (kept.length > limit) {
-      const more = element("button", `show ${count(Math.min(200, kept.length - limit))} of ${count(kept.length - limit)} more`);
+      const left = kept.length - limit, more = element("button", left <= 200 ? `show ${count(left)} more` : `show 200 of ${count(left)} more`);
       more.type = "button";
       more.addEventListener("click", () => { limit += 200; draw(); });
       holder.append(more);

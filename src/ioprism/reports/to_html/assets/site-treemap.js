@@ -30,7 +30,7 @@ function treemap(place, groups, text) {
     if (!items.length) { place.append(element("p", "Nothing to save.", "calm")); return; }
     const area = element("div", undefined, "area"), wide = place.clientWidth || 900, high = 416;
     squarified(items.map((item) => item.value), wide, high).forEach((box, n) => {
-      const item = items[n], cell = element("button", `${item.name} ${text(item.value)}`, `tone${n % 5}`);
+      const item = items[n], readable = box.width >= 48 && box.height >= 20, cell = element("button", readable ? `${item.name} ${text(item.value).split(" ")[0]}` : "", `tone${n % 5}`);
       cell.type = "button"; cell.title = `${item.name}: ${text(item.value)}`;
       Object.assign(cell.style, { left: `${100 * box.x / wide}%`, top: `${100 * box.y / high}%`, width: `${100 * box.width / wide}%`, height: `${100 * box.height / high}%` });
       if (item.group) cell.addEventListener("click", () => draw(item.group));

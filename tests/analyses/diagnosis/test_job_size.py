@@ -1,0 +1,50 @@
+"""A process's command line tells how many processes there are, and a data size does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.analyses.diagnosis.job_size import processes_said
+from ioprism.synthetic.machine.cases import make
+
+
+@pytest.mark.parametrize(
+    ("command", "paths", "processes"),
+    [
+        ("python3 rank.py 0 12 36405 /scratch/run", ["/scratch/run/out.0000"], 12),
+        ("./solver 3 64 input.nml", ["/p/restart-03.bin"], 64),
+        ("train.py --rank 0 --world-size 16", [], 16),
+        ("train.py --local_rank=2 --nprocs=8", ["/data/log.txt"], 8),
+        ("./solver 3 64 input.nml", ["/p/restart.bin"], None),  # no file carries the number
+        ("./convert 100 20", ["/p/part.100"], None),  # no process is number 100 of 20
+        ("train.py --rank 0", [], None),
+        ("train.py --world-size 16", [], None),
+        (None, ["/p/out.0"], None),
+        ("./solver", [], None),
+    ],
+)
+def test_number_of_processes_on_a_command_line(
+    command: str | None, paths: list[str], processes: int | None
+) -> None:
+    assert processes_said(command, paths) == processes
+
+
+def test_one_process_of_many_does_the_io_of_all() -> None:
+    whole = make("rank-zero", seed=31).run.trace()
+    events = whole.events()
+    writer = int(events["rank"][0])
+    alone = whole.processes.filter(pl.col("rank") == writer)
+    path = str(whole.files["path"][0])
+    number = "".join(letter for letter in path.rsplit("/", 1)[-1] if letter.isdecimal())
+
+    def said(command: str) -> list[str]:
+        job = replace(whole.job, ranks=1, executable=command)
+        trace = replace(whole, job=job, counters={}, load_processes=lambda: alone)
+        return [cause.code for cause in diagnose(trace).causes]
+
+    assert said(f"app {number} 512") == ["serial-io"]
+    assert said("app input.nml") == []

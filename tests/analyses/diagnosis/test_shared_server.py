@@ -1,0 +1,106 @@
+"""Calls of all ranks that wait for each other are told from calls that merely take long."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ioprism.analyses.diagnosis.calls import METADATA, WRITE, Calls
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.analyses.diagnosis.observations import observe
+from ioprism.analyses.diagnosis.shared_server import crowding, departures, under_way
+from ioprism.analyses.diagnosis.situation import Situation, situation
+from ioprism.engine.local import LocalEngine
+from ioprism.model.files import file_table
+from ioprism.model.schema import EVENTS, PROCESSES
+from ioprism.model.trace import Job, MemoryPartition, Trace
+
+RANKS, STEPS, PIECES = 8, 5, 40
+WRITE_SECONDS, OPEN_SECONDS = 2e-4, 3e-4
+
+
+def served_one_by_one(*, reopen: bool) -> pl.DataFrame:
+    """Ranks that meet at each step; one server serves their calls in the order they come.
+
+    They start one after the other, so that some moments are quiet.
+    """
+    cost = {"write": WRITE_SECONDS, "open": OPEN_SECONDS}
+    script = ["open", *(["write", "open"] if reopen else ["write"]) * PIECES]
+    rows, now = [], 0.0
+    for _ in range(STEPS):
+        now += 0.5
+        ready = {rank: now + 0.003 * rank for rank in range(RANKS)}
+        left = dict.fromkeys(range(RANKS), 0)
+        server = now
+        while ready:
+            rank = min(ready, key=lambda one: (ready[one], one))
+            operation, begin = script[left[rank]], ready[rank]
+            server = max(server, begin) + cost[operation]
+            rows.append((begin, server, rank, operation))
+            left[rank] += 1
+            ready[rank] = server + 1e-6
+            if left[rank] == len(script):
+                del ready[rank]
+        now = server
+    return pl.DataFrame(rows, schema=["start", "end", "rank", "operation"], orient="row")
+
+
+def traced(calls: pl.DataFrame) -> Trace:
+    moved = pl.when(pl.col("operation") == "write").then(65536)
+    events = EVENTS.conform(
+        calls.with_columns(
+            process=pl.col("rank"), layer=pl.lit("posix"), function=pl.col("operation"),
+            file=pl.col("rank"), bytes=moved, offset=pl.lit(None, dtype=pl.Int64),
+            collective=pl.lit(None, dtype=pl.Boolean),
+        )
+    )  # fmt: skip
+    files = file_table([f"/data/out.{rank}" for rank in range(RANKS)], [])
+    numbers = list(range(RANKS))
+    processes = PROCESSES.conform(
+        pl.DataFrame({"process": numbers, "rank": numbers, "pid": numbers, "host": ["n"] * RANKS})
+    )
+    runtime = float(calls["end"].max())  # type: ignore[arg-type]
+    return Trace(
+        "table", (), Job(ranks=RANKS, runtime=runtime), (MemoryPartition(events.sort("start")),),
+        load_files=lambda: files, load_processes=lambda: processes,
+    )  # fmt: skip
+
+
+def seen(trace: Trace) -> Situation:
+    return situation(observe(trace, LocalEngine()))
+
+
+def test_departures_add_up_to_the_time_in_which_anyone_is_in_a_call() -> None:
+    start, end = np.array([0.0, 0.5, 4.0, 4.0]), np.array([2.0, 3.0, 6.0, 5.0])
+    numbers = np.arange(4)
+    calls = Calls(start, end, numbers, numbers, np.full(4, WRITE), numbers, numbers, numbers > 9)
+
+    assert departures(calls).tolist() == [2.0, 1.0, 1.0, 1.0]
+    assert under_way(calls).tolist() == [1, 2, 2, 2]
+
+
+def test_calls_that_one_server_serves_take_longer_the_more_there_are() -> None:
+    at = seen(traced(served_one_by_one(reopen=True)))
+
+    assert crowding(at, at.calls.kind == WRITE) > 0.7
+
+
+def test_calls_that_nobody_waits_for_take_the_same_however_many_there_are() -> None:
+    calls = served_one_by_one(reopen=True)
+    cost = pl.when(pl.col("operation") == "write").then(WRITE_SECONDS).otherwise(OPEN_SECONDS)
+    at = seen(traced(calls.with_columns(end=pl.col("start") + cost)))
+
+    assert crowding(at, at.calls.kind == WRITE) == 0.0
+    assert (at.calls.kind == METADATA).sum() == (PIECES + 1) * RANKS * STEPS
+
+
+def test_reopening_saves_what_the_server_works_for_it_and_not_what_calls_wait() -> None:
+    before, after = (served_one_by_one(reopen=flag) for flag in (True, False))
+    saved = (before["end"].max() or 0.0) - (after["end"].max() or 0.0)  # type: ignore[operator]
+
+    found = diagnose(traced(before))
+
+    assert found.causes[0].code == "metadata"
+    assert found.causes[0].saving.seconds == pytest.approx(saved, rel=0.15)
+    assert found.causes[0].saving.low <= saved <= found.causes[0].saving.high

@@ -1,0 +1,85 @@
+"""A centre's page: one advice for all who suffer from the same, and only what is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ioprism.analyses.site.event import SiteEvent
+from ioprism.analyses.site.summary import SiteStory
+from ioprism.reports.to_html.site import data, page
+from ioprism.reports.to_terminal.site import sentence
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+TARGET = "Storage target 8 serves the same work slower than the others"
+DAY = 86400.0
+
+
+def advice(application: str, title: str, hours: float) -> dict[str, Any]:
+    return {"application": application, "code": "slow-target", "node_hours": hours, "jobs": 2,
+            "title": title, "advice": "Report it.", "worst_log": f"/{application}.log"}  # fmt: skip
+
+
+def story(*rows: dict[str, Any], events: tuple[SiteEvent, ...] = ()) -> SiteStory:
+    totals = {"jobs": 6, "applications": 3, "users": 1, "from": 0.0, "to": 30 * DAY,
+              "node_hours": 200.0, "held_up_node_hours": 9.0, "saving_node_hours": 5.0}  # fmt: skip
+    applications = tuple(
+        {"application": row["application"], "jobs": 2, "users": 1, "node_hours": 60.0,
+         "held_up_node_hours": 3.0, "saving_node_hours": row["node_hours"],
+         "savings": {row["code"]: row["node_hours"]}}
+        for row in rows
+    )  # fmt: skip
+    return SiteStory(totals, applications, (), (), events, rows, (), ())
+
+
+SLOW = SiteEvent("slow-target", "8", DAY, 9 * DAY, {"relative_rate": 0.25, "jobs": 4})
+CHANGED = SiteEvent(
+    "changed-application",
+    "cfd",
+    9 * DAY,
+    None,
+    {
+        "request_bytes": {"before": 2.0**20, "after": 2.0**19},
+        "rate": {"before": 1e6, "after": 1e6},
+    },
+)
+
+
+def test_applications_that_suffer_from_one_target_get_one_advice() -> None:
+    rows = (advice("cfd", "Write more at once", 3.0), advice("dns", TARGET, 2.5),
+            advice("lqcd", TARGET, 1.0))  # fmt: skip
+
+    said = data(story(*rows), {"/dns.log": "jobs/job-02.html"})["advice"]
+
+    assert [one["applications"] for one in said] == ["dns and 1 other application", "cfd"]
+    assert (said[0]["hours"], said[0]["jobs"]) == (3.5, 4)
+    assert said[0]["report"] == "jobs/job-02.html"
+
+
+def test_the_first_line_says_how_much_of_all_could_be_saved() -> None:
+    assert data(story(), {})["line"] == "5 of 200 node-hours (2.5%) could be saved."
+
+
+def test_a_change_tells_only_what_differs() -> None:
+    assert sentence(CHANGED) == "cfd changed on 1970-01-10: request size 1.00 MiB to 512 KiB."
+
+
+def test_a_filter_leaves_what_has_its_text(tmp_path: Path, screen: Page) -> None:
+    place = tmp_path / "site.html"
+    rows = (advice("cfd", "Write more at once", 3.0), advice("dns", TARGET, 2.5))
+    place.write_text(page(story(*rows, events=(SLOW, CHANGED))))
+    screen.goto(place.as_uri())
+    screen.wait_for_selector("html[data-ready=yes]")
+
+    screen.fill("#filter", "CFD")
+
+    assert [screen.locator(f"#{name} > li:visible").count() for name in ("advice", "events")] == [
+        1,
+        1,
+    ]
+    assert screen.locator("#treemap .area button").count() == 1
+    assert screen.locator("#timeline rect").count() == 1
+    assert screen.locator("#tables tbody tr").count() == 1

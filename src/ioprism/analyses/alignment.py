@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ioprism.model.usage import Striping, Usage
+from ioprism.model.usage import Counts, Striping, Usage
 
 
 def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
@@ -18,14 +18,15 @@ def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
     if usage.misaligned is None or usage.alignment is None or not striping:
         return usage
     sizes = {file: layout.size for file, layout in striping.items() if layout.size > 0}
+    totals = usage.operations, usage.bytes  # each is summed up anew when asked for
     told = [
-        count if file not in sizes else _crossing(usage, place, sizes[file])
+        count if file not in sizes else _crossing(usage, totals, place, sizes[file])
         for place, (file, count) in enumerate(zip(usage.file, usage.misaligned, strict=True))
     ]
     return replace(usage, misaligned=told)
 
 
-def _crossing(usage: Usage, place: int, stripe: int) -> int:
+def _crossing(usage: Usage, totals: tuple[Counts, Counts], place: int, stripe: int) -> int:
     """Estimate how many requests of an entry cross a border of stripes.
 
     Requests that fill stripes, or that stripes hold a whole number of, cross none unless they
@@ -35,7 +36,8 @@ def _crossing(usage: Usage, place: int, stripe: int) -> int:
     block = (usage.alignment or ())[place]
     if not off and block > 0 and block % stripe == 0:
         return 0
-    requests, moved = usage.operations[place], usage.bytes[place]
+    operations, total = (column[place] for column in totals)
+    requests, moved = operations, total
     fitting = crossing = 0.0
     for sizes, counts in usage.common_sizes:
         size, count = sizes[place], min(counts[place], requests)
@@ -47,9 +49,9 @@ def _crossing(usage: Usage, place: int, stripe: int) -> int:
         else:
             crossing += count * min(1.0, size / stripe)
     crossing += min(requests, max(0, moved) / stripe)
-    others = usage.operations[place] - fitting
+    others = operations - fitting
     beside = min(fitting, max(0.0, off - others))  # fitting ones that begin off the block
-    mean = usage.bytes[place] / max(1, usage.operations[place])
+    mean = total / max(1, operations)
     if block % stripe == 0 or stripe % block == 0:
         crossing += beside * min(1.0, mean / stripe)
-    return min(usage.operations[place], round(crossing))
+    return min(operations, round(crossing))

@@ -48,7 +48,7 @@ def test_a_page_is_not_replaced_unasked(tmp_path: Path) -> None:
     refused = run("report", LOG, "-o", page)
     forced = run("report", LOG, "-o", page, "--force", "-q")
 
-    assert refused.exit_code == 2
+    assert refused.exit_code == 1
     assert "--force" in refused.stderr
     assert forced.exit_code == 0
     assert page.read_text(encoding="utf-8") != "mine"
@@ -112,7 +112,7 @@ def test_compare_takes_a_folder_of_several_jobs_as_one_if_told(tmp_path: Path) -
     refused = run("compare", folder, OTHER)
     done = run("compare", folder, OTHER, "--one-job", "--json")
 
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "--one-job" in refused.output
     assert done.exit_code == 0, done.output
     assert len(json.loads(done.stdout)["before"]["paths"]) == 2

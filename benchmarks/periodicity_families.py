@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.more_rhythm_families import MORE_WITH_RHYTHM, MORE_WITHOUT_RHYTHM
+from benchmarks.other_rhythm_families import OTHER_WITH_RHYTHM, OTHER_WITHOUT_RHYTHM
 from benchmarks.peers import row
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
 from ioprism.analyses.periodicity.detect import period
@@ -38,7 +39,8 @@ class Score:
 def main() -> None:
     row("", "right", "p <= 0.01", "called", "live right", "live called", widths=WIDTHS)
     rights = []
-    for families in (WITHOUT_RHYTHM, MORE_WITHOUT_RHYTHM, WITH_RHYTHM, MORE_WITH_RHYTHM):
+    without = (WITHOUT_RHYTHM, MORE_WITHOUT_RHYTHM, OTHER_WITHOUT_RHYTHM)
+    for families in (*without, WITH_RHYTHM, MORE_WITH_RHYTHM, OTHER_WITH_RHYTHM):
         for name, family in families.items():
             offline, live = offline_score(family, STREAMS), live_score(family, STREAMS)
             rights.append(offline.right)

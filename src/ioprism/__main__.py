@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -9,11 +10,15 @@ import sys
 # tenth of the work on a large trace. A command is short, so it keeps memory for longer.
 ALLOCATOR = "_RJEM_MALLOC_CONF"
 KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+# Loading what a command needs makes many objects and no garbage, yet every 700 of them would be
+# searched for it.
+OBJECTS_BETWEEN_SEARCHES = 50_000
 DEBUG = "--debug"
 
 
 def main() -> None:
     """Run the command line."""
+    gc.set_threshold(OBJECTS_BETWEEN_SEARCHES)
     if not any(word.startswith("--memory-limit") for word in sys.argv):
         os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
     from ioprism.cli import main as commands

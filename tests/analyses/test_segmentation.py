@@ -49,6 +49,17 @@ def test_one_long_pause_does_not_hide_the_checkpoints() -> None:
     assert phases_of(gaps, np.full(len(gaps) + 1, 1e-2)) == 12
 
 
+@pytest.mark.parametrize("before", [0.1, 0.5, 1.5])
+def test_one_request_beside_a_phase_does_not_decide_what_separates_phases(before: float) -> None:
+    start = np.sort(np.append(10.0 * np.arange(8), 40.0 - before))
+    end = start + np.where(start == 40.0 - before, 1e-4, 2.0)
+
+    threshold, (first, _) = phase_borders(start, end, PhaseSettings())
+
+    assert len(first) == 8
+    assert threshold > 4.0
+
+
 def rate(background: float, bursts: int, *, width: float = 8.0) -> StepFunction:
     """A stream at `background` with bursts of 100 bytes per second every 50 s."""
     edges, values = [0.0], []

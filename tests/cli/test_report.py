@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_page_is_not_replaced_unasked(tmp_path: Path) -> None:
     refused = run("report", LOG, "-o", page)
     forced = run("report", LOG, "-o", page, "--force", "-q")
 
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "--force" in refused.stderr
     assert forced.exit_code == 0
     assert page.read_text(encoding="utf-8") != "mine"
@@ -100,3 +101,33 @@ def test_compare_tells_what_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["report", "explore", "compare"])
 def test_help_has_an_example(command: str) -> None:
     assert f"Example: ioprism {command}" in run(command, "--help").stdout
+
+
+def test_compare_takes_a_folder_of_several_jobs_as_one_if_told(tmp_path: Path) -> None:
+    folder = tmp_path / "steps"
+    folder.mkdir()
+    for log in (LOG, OTHER):
+        shutil.copy(log, folder)
+
+    refused = run("compare", folder, OTHER)
+    done = run("compare", folder, OTHER, "--one-job", "--json")
+
+    assert refused.exit_code == 1
+    assert "--one-job" in refused.output
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["before"]["paths"]) == 2
+
+
+def test_compare_names_the_storage_target_where_a_layout_is_given(tmp_path: Path) -> None:
+    straggling = DATA / "g_straggler_rank2.darshan"
+    folder = "/tmp/anchors/readers/run/io/g_straggler_rank2"
+    layout = tmp_path / "layout.csv"
+    rows = [f"{folder}/str.{rank:03},{target},1048576" for rank, target in enumerate((1, 2, 7, 4))]
+    layout.write_text("\n".join(["path,targets,stripe_size", *rows]))
+
+    without = json.loads(run("compare", straggling, LOG, "--json").stdout)
+    found = json.loads(run("compare", straggling, LOG, "--json", "--layout", layout).stdout)
+
+    assert "slow-target" not in [finding["code"] for finding in without["findings"]["gone"]]
+    (slow,) = [f for f in found["findings"]["gone"] if f["code"] == "slow-target"]
+    assert slow["subject"]["name"] == "7"

@@ -17,6 +17,7 @@ from ioprism.analyses.diagnosis.result import (
 )
 from ioprism.model.finding import Finding, Severity, Subject
 from ioprism.pipeline.ranking import explained
+from ioprism.reports.wording import first_unexplained, verdict
 from ioprism.settings import Thresholds
 
 DATA = Path(__file__).parents[1] / "data" / "darshan"
@@ -95,3 +96,26 @@ def test_calls_that_only_counters_show_hold_the_job_up_too() -> None:
     assert insights.diagnosis.held_up.seconds == pytest.approx(0.2138, rel=0.01)
     ledger = sum(line.seconds for line in insights.diagnosis.ledger)
     assert ledger == pytest.approx(insights.diagnosis.held_up.seconds)
+
+
+def record(name: str, seconds: float) -> Finding:
+    return Finding("bottleneck-process", Severity.WARN, Subject("record"), title=name,
+                   seconds_at_stake=seconds)  # fmt: skip
+
+
+def test_what_is_measured_against_peers_opens_the_story_where_it_is_most_of_the_time() -> None:
+    small = finding("small-writes", 9.0)
+
+    assert first_unexplained(diagnosis(), [small, record("rank 3", 6.0)]) == record("rank 3", 6.0)
+    assert first_unexplained(diagnosis(), [small, record("rank 3", 2.0)]) == small
+    assert first_unexplained(diagnosis(cause("slow-rank", 5.0)), [small]) is None
+
+
+def test_without_a_cause_the_story_says_what_the_time_is_spent_on() -> None:
+    report = ioprism.report(ioprism.read(DATA / "a_ckpt_fpp_period5s.darshan"))
+
+    line = verdict(report.document).line
+
+    assert line.endswith(
+        "No cause was found; 100% of the time in calls goes into writing 1.50 GiB."
+    )

@@ -24,6 +24,7 @@ from ioprism.reports.wording import verdict
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
 from tests.call_tables import calls, trace_of
+from tests.conftest import TEST_DATA
 from tests.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage
 
 IMBALANCE = {
@@ -401,3 +402,57 @@ def test_opens_that_wait_for_the_other_end_of_a_pipe_are_no_metadata_load() -> N
 
     assert without_pipes(pipe).metadata_seconds == [0.0]
     assert without_pipes(slow).metadata_seconds == [1400.0]
+
+
+# Seconds that the log itself tells
+
+
+@pytest.mark.parametrize(("metadata", "seeks", "expected"), [
+    (5.0, 100_000, 0.12),  # 1.2 microseconds each, as measured
+    (0.05, 100_000, 0.05),  # no more than all metadata calls of the file
+])  # fmt: skip
+def test_seeks_cost_what_a_seek_takes_and_never_more_than_the_metadata(
+    metadata: float, seeks: int, expected: float
+) -> None:
+    entry = Entry(write=moves(100_000), metadata_seconds=metadata, seeks=seeks)
+    finding = of(judge(evidence(usage("posix", entry))), "many-seeks")
+
+    assert finding.seconds_at_stake == pytest.approx(expected)
+
+
+def test_another_file_of_the_log_tells_that_seeks_are_quicker() -> None:
+    quick = Entry(file=1, rank=1, write=moves(100_000), metadata_seconds=0.01, seeks=100_000)
+    slow = Entry(write=moves(100_000), metadata_seconds=5.0, seeks=100_000)
+    finding = of(judge(evidence(usage("posix", quick, slow))), "many-seeks")
+
+    assert finding.seconds_at_stake == pytest.approx(0.01)
+
+
+def test_bytes_read_again_cost_what_reading_them_again_takes() -> None:
+    """The first pass comes from storage and takes long, the second from memory."""
+    rows = [
+        {"start": 0.1 * n + 5 * again, "seconds": 0.001 if again else 0.09, "bytes": 2**21,
+         "offset": 2**21 * n}
+        for again in (0, 1) for n in range(40)
+    ]  # fmt: skip
+    finding = of(ioprism.insights(trace_of(calls(rows))), "redundant-reads")
+
+    assert finding.seconds_at_stake == pytest.approx(0.04)
+
+
+# Libraries
+
+
+def test_reads_across_holes_are_not_called_repeated_reads_of_the_program() -> None:
+    asked = Entry(read=moves(1000, 4096, independent=1000))
+    below = Entry(read=moves(1000, 4 * MIB, extent=MIB * 1000))
+    found = judge(evidence(usage("mpiio", asked), usage("posix", below), ranks=4))
+
+    assert "redundant-reads" not in {finding.code for finding in found.findings}
+
+
+def test_no_order_is_told_where_the_source_counts_none() -> None:
+    """DFTracer's sums have no offsets: nothing jumps backwards in them."""
+    found = judged(TEST_DATA / "dftracer/v2.2.0-agg.pfw")
+
+    assert not {f.code for f in found.findings} & {"random-reads", "random-writes"}

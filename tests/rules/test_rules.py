@@ -81,8 +81,8 @@ def metadata() -> Iterator[Case]:
         posix(*(Entry(n, write=small) for n in range(1001))),
         posix(*(Entry(n, write=small) for n in range(1000))),
     )
-    seeking = Entry(write=moves(10**6), metadata_seconds=5.0, opens=0)
-    yield "many-seeks", posix(replace(seeking, seeks=510_000)), posix(replace(seeking, seeks=5))
+    seeking = Entry(write=moves(10**7), metadata_seconds=5.0, opens=0)
+    yield "many-seeks", posix(replace(seeking, seeks=5_100_000)), posix(replace(seeking, seeks=5))
     yield (
         "sync-storm",
         posix(Entry(write=moves(100), syncs=11)),
@@ -171,8 +171,8 @@ def collective() -> Iterator[Case]:
     yield "collective-overhead", exchanging(0.9), exchanging(1.1)
     yield "single-aggregator", aggregated([90, 10, 0, 0]), aggregated([89, 11, 0, 0])
     yield "aggregators-across-nodes", aggregated([50, 50, 0, 0]), aggregated([50, 0, 50, 0])
-    yield "several-aggregators-per-node", aggregated([25] * 4), aggregated([50, 0, 50, 0])
-    yield "one-aggregator-per-node", aggregated([50, 0, 50, 0]), aggregated([25] * 4)
+    yield "several-aggregators-per-node", aggregated(TWO_EACH), aggregated([50, 0, 50, 0])
+    yield "one-aggregator-per-node", aggregated([50, 0, 50, 0]), aggregated(TWO_EACH)
 
 
 def exchanging(storage: float) -> Evidence:
@@ -183,15 +183,20 @@ def exchanging(storage: float) -> Evidence:
     )
 
 
+TWO_EACH = [25, 25, 0, 0, 25, 25, 0, 0]
+
+
 def aggregated(calls: list[int], *, independent: int = 0) -> Evidence:
-    """A collective file; what each of four ranks on two nodes does in POSIX."""
+    """A collective file; what each rank, on one of two nodes, does in POSIX."""
+    ranks = len(calls)
     together = moves(25, collective=25 - independent, independent=independent)
-    asked = [Entry(rank=r, write=together) for r in range(4)]
+    asked = [Entry(rank=r, write=together) for r in range(ranks)]
     done = [Entry(rank=r, write=moves(n, seconds=0.2 * n)) for r, n in enumerate(calls) if n]
     return evidence(
         usage("mpiio", *asked),
         usage("posix", *done),
-        hosts={0: "node1", 1: "node1", 2: "node2", 3: "node2"},
+        ranks=ranks,
+        hosts={rank: "node1" if rank < ranks // 2 else "node2" for rank in range(ranks)},
         callers={(0, "write"): frozenset(r for r, n in enumerate(calls) if n)},
     )
 
@@ -475,7 +480,7 @@ def test_heat_maps_tell_of_ranks_where_records_are_joined() -> None:
 
 def test_independent_calls_hide_which_ranks_aggregate() -> None:
     codes = {"aggregators-across-nodes", "several-aggregators-per-node", "one-aggregator-per-node"}
-    clear, mixed = judge(aggregated([25] * 4)), judge(aggregated([25] * 4, independent=1))
+    clear, mixed = judge(aggregated(TWO_EACH)), judge(aggregated(TWO_EACH, independent=1))
 
     assert codes & {f.code for f in clear.findings} == {"several-aggregators-per-node"}
     assert not codes & {f.code for f in mixed.findings}
@@ -495,3 +500,15 @@ def test_non_aggregators_of_collective_writes_are_no_imbalance() -> None:
 
     assert "single-aggregator" in codes
     assert not {"rank-0-heavy", "file-write-imbalance", "rank-data-imbalance"} & codes
+
+
+def test_ranks_that_all_call_storage_themselves_are_no_aggregators() -> None:
+    assert not [f for f in judge(aggregated([25] * 4)).findings if "aggregator" in f.code]
+
+
+def test_one_aggregator_for_each_target_is_enough() -> None:
+    crossing = aggregated([50, 50, 0, 0])
+    striped = replace(crossing.files, striping={0: Striping(MIB, (3, 4))})
+
+    assert found(crossing, "aggregators-across-nodes") is not None
+    assert found(replace(crossing, files=striped), "aggregators-across-nodes") is None

@@ -18,24 +18,31 @@ def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
     if usage.misaligned is None or usage.alignment is None or not striping:
         return usage
     sizes = {file: layout.size for file, layout in striping.items() if layout.size > 0}
+    entries = zip(usage.file, usage.misaligned, usage.operations, usage.bytes, strict=True)
     told = [
-        count if file not in sizes else _crossing(usage, place, sizes[file])
-        for place, (file, count) in enumerate(zip(usage.file, usage.misaligned, strict=True))
+        count if file not in sizes else _crossing(usage, place, (made, moved), sizes[file])
+        for place, (file, count, made, moved) in enumerate(entries)
     ]
     return replace(usage, misaligned=told)
 
 
-def _crossing(usage: Usage, place: int, stripe: int) -> int:
+def _crossing(usage: Usage, place: int, whole: tuple[int, int], stripe: int) -> int:
     """Estimate how many requests of an entry cross a border of stripes.
 
     Requests that fill stripes, or that stripes hold a whole number of, cross none unless they
     begin off the block. Others cross as often as they reach the next border.
+
+    Args:
+        usage: all entries.
+        place: of the entry.
+        whole: its requests and bytes.
+        stripe: bytes of a stripe of its file.
     """
     off = (usage.misaligned or ())[place]
     block = (usage.alignment or ())[place]
     if not off and block > 0 and block % stripe == 0:
         return 0
-    requests, moved = usage.operations[place], usage.bytes[place]
+    requests, moved = whole
     fitting = crossing = 0.0
     for sizes, counts in usage.common_sizes:
         size, count = sizes[place], min(counts[place], requests)
@@ -47,9 +54,9 @@ def _crossing(usage: Usage, place: int, stripe: int) -> int:
         else:
             crossing += count * min(1.0, size / stripe)
     crossing += min(requests, max(0, moved) / stripe)
-    others = usage.operations[place] - fitting
+    others = whole[0] - fitting
     beside = min(fitting, max(0.0, off - others))  # fitting ones that begin off the block
-    mean = usage.bytes[place] / max(1, usage.operations[place])
+    mean = whole[1] / max(1, whole[0])
     if block % stripe == 0 or stripe % block == 0:
         crossing += beside * min(1.0, mean / stripe)
-    return min(usage.operations[place], round(crossing))
+    return min(whole[0], round(crossing))

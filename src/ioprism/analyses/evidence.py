@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # a small log is judged without a table library
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
+HOLES = 2  # times what is asked for: what a library reads beyond that, it reads for itself
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -106,6 +108,15 @@ class Evidence:
         return frozenset((asked["write"] - asked["read"]) & read)
 
     @cached_property
+    def amplified(self) -> frozenset[int]:
+        """Files of which MPI-IO reads far more than it is asked for: holes between pieces."""
+        upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
+        if upper is None or lower is None:
+            return frozenset()
+        asked, read = (_sums(usage, usage.moves["read"].bytes) for usage in (upper, lower))
+        return frozenset(f for f, size in asked.items() if size and read.get(f, 0) > HOLES * size)
+
+    @cached_property
     def moved(self) -> dict[str, int]:
         """Bytes by direction, each once."""
         usages = [self.usages[layer] for layer in self.base_layers]
@@ -142,6 +153,14 @@ def _slowest_of(usage: Usage, place: int) -> tuple[int, float]:
     if usage.spread is None:
         return EVERYONE, 0.0
     return usage.spread.slowest[place], usage.spread.slowest_seconds[place]
+
+
+def _sums(usage: Usage, values: Counts) -> dict[int, int]:
+    """Sums by file."""
+    sums: dict[int, int] = {}
+    for file, value in zip(usage.file, values, strict=True):
+        sums[file] = sums.get(file, 0) + value
+    return sums
 
 
 def _files(usage: Usage, calls: Counts) -> set[int]:

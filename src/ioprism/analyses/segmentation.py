@@ -13,11 +13,16 @@ of the data rate, told apart from the trickle in the same way.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import StepFunction
-from ioprism.settings import PhaseSettings
+
+if TYPE_CHECKING:
+    from ioprism.settings import PhaseSettings
 
 Floats = npt.NDArray[np.float64]
 Borders = tuple[Floats, Floats]  # where phases start, and where they end
@@ -63,10 +68,14 @@ def phase_borders(
         threshold = float(gaps.mean() + settings.deviations * gaps.std())
     if threshold is None:
         threshold = gap_threshold(start, end, span=span)
-    breaks = np.flatnonzero(gaps >= threshold)
+    return threshold, _borders(start, end, threshold)
+
+
+def _borders(start: Floats, end: Floats, threshold: float) -> Borders:
+    breaks = np.flatnonzero(start[1:] - end[:-1] >= threshold)
     first = np.concatenate(([0], breaks + 1))[: len(start)]
     last = np.concatenate((breaks, [len(start) - 1]))[: len(start)]
-    return threshold, (start[first], end[last])
+    return start[first], end[last]
 
 
 def gap_threshold(start: Floats, end: Floats, *, span: float = 0.0) -> float:
@@ -82,9 +91,7 @@ def gap_threshold(start: Floats, end: Floats, *, span: float = 0.0) -> float:
         return undivided
     threshold = _between_populations(seen, floor, hidden=len(gaps) - len(seen))
     if threshold is None:
-        threshold = (
-            _of_one_population(seen, float(np.quantile(end - start, 0.5)), span) or undivided
-        )
+        threshold = _of_one_population(seen, median(end - start), span) or undivided
     return threshold if gaps[gaps >= threshold].sum() >= LEAST_IDLE * span else undivided
 
 
@@ -110,12 +117,19 @@ def _between_populations(gaps: Floats, floor: float, *, hidden: int) -> float | 
 
 def _of_one_population(gaps: Floats, busy: float, span: float) -> float | None:
     """The shortest gap where all of them separate phases, None where none does."""
+    gaps = _without_astray(gaps)
     mean = float(gaps.mean())
     if float(gaps.std()) <= EVEN * mean:
         return float(gaps[0]) if mean >= PAUSE * busy else None
     idle = np.cumsum(gaps)
     typical = gaps[np.searchsorted(idle, idle[-1] / 2)]
     return float(gaps[0]) if typical >= VISIBLE_SHARE * span else None
+
+
+def _without_astray(gaps: Floats) -> Floats:
+    """Ascending gaps without a few that are clearly shorter: a request alone beside a phase."""
+    shorter = int(np.searchsorted(gaps, median(gaps) / CLEAR))
+    return gaps[shorter:] if shorter <= max(1.0, ASTRAY * len(gaps)) else gaps
 
 
 def burst_borders(rate: StepFunction) -> Borders | None:
@@ -131,7 +145,7 @@ def burst_borders(rate: StepFunction) -> Borders | None:
     by_rate = np.sort(moved)[::-1]
     share = np.cumsum(by_rate) / by_rate.sum()
     burst = by_rate[np.searchsorted(share, BURST_BYTES)]  # the slowest bin that bursts need
-    between = max(float(np.median(moved)), float(burst) / MOST_FACTOR)
+    between = max(median(moved), float(burst) / MOST_FACTOR)
     if burst < BURST_FACTOR * between:
         return None
     level = float(np.sqrt(burst * between))
@@ -144,7 +158,7 @@ def burst_borders(rate: StepFunction) -> Borders | None:
     if len(start) < 2:
         return None
     # A burst that sags for a moment is one burst, by the rule for gaps.
-    _, borders = phase_borders(start, end, PhaseSettings())
+    borders = _borders(start, end, gap_threshold(start, end))
     return borders if len(borders[0]) > 1 else None
 
 

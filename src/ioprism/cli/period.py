@@ -14,13 +14,11 @@ from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
 from ioprism.cli.numbers import Number
-from ioprism.formats.signals.described_text import read_described_text
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
-from ioprism.storage.atomic import atomic_write
 from ioprism.views.time.bandwidth import KEYS
 
 if TYPE_CHECKING:
@@ -200,6 +198,7 @@ def _write_page(
     page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
+    from ioprism.storage.atomic import atomic_write
 
     with atomic_write(page, replace=replace) as aside:
         aside.write_text(html_form.page(rhythm, trace, settings), encoding="utf-8")
@@ -210,4 +209,6 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
         return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one file: give a single TRACE.")
+    from ioprism.formats.signals.described_text import read_described_text
+
     return read_described_text(paths[0], mapping)

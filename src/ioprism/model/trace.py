@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -188,6 +187,8 @@ class Trace:
         return f"<Trace: {self.summary()}>"
 
     def _repr_html_(self) -> str:
+        from html import escape  # only notebooks ask
+
         return f"<p>{escape(self.summary())}</p>"
 
     def batches(self) -> Iterator[pl.LazyFrame]:

@@ -18,7 +18,9 @@ from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misaligned
 from ioprism.views.calls.call_class import SLOTS
-from ioprism.views.calls.time_of_calls import BACKWARD, TimeOfCalls
+from ioprism.views.calls.time_of_calls import BACKWARD, REPEATED, TimeOfCalls
+
+ENOUGH_SEEN = 0.5  # of the bytes that move again
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Concern:
     misaligned: pl.Expr | None
     collective: bool | None
     backward: bool
+    repeated: bool
     files: Collection[int] | None  # rows of the file table
     processes: Collection[int] | None  # rows of the process table
 
@@ -59,6 +62,7 @@ class Concern:
             else None,
             calls.collective,
             calls.backward,
+            calls.repeated,
             hit.files or None,
             of_ranks.to_list() if hit.ranks else None,
         )
@@ -90,7 +94,8 @@ class Concern:
         """The condition on events of one interface."""
         inside = pl.col("layer") == layer
         holds = inside & self._kind() & self._single() & self._places()
-        return holds & BACKWARD if self.backward else holds
+        holds &= BACKWARD if self.backward else pl.lit(value=True)
+        return holds & REPEATED if self.repeated else holds
 
     def _kind(self) -> pl.Expr:
         return pl.col("operation").is_in(list(self.operations))
@@ -134,11 +139,19 @@ def measured_seconds(
     }
     if not chosen:
         return {}
-    ordered = any(concerned_calls(code, hits[code][0].direction).backward for code in chosen)
+    kinds = [concerned_calls(code, hits[code][0].direction) for code in chosen]
+    ordered = any(kind.backward or kind.repeated for kind in kinds)
     (sums,) = engine.run(trace, TimeOfCalls(tuple(chosen.values()), ordered))
-    longest = sums.select(pl.exclude("rank").max()).row(0) if sums.height else ()
-    pairs = zip(chosen, longest, strict=False)
-    return {code: float(seconds) * hits[code][1].part for code, seconds in pairs if seconds}
+    found = {}
+    for number, (code, kind) in enumerate(zip(chosen, kinds, strict=True)):
+        seconds, hit = sums[str(number)].max(), hits[code][1]
+        repeated = float(sums[f"{number} bytes"].sum())
+        # Where the same bytes move again in other pieces, single calls do not tell which.
+        if kind.repeated and repeated < ENOUGH_SEEN * hit.evidence["redundant"]:
+            continue
+        if seconds:
+            found[code] = float(seconds) * hit.part  # type: ignore[arg-type]
+    return found
 
 
 def _has_calls(rule: Rule, hit: Hit, trace: Trace) -> bool:

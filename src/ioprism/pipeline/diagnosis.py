@@ -76,10 +76,10 @@ def diagnosed(
 def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
     """Hold the job up for as long as its slowest rank is in I/O, by the counters, at least.
 
-    Extended tracing has reads and writes only; what counters have beyond them (opens, syncs)
-    is told by itself.
+    Extended tracing has reads and writes only, and counters of MPI-IO leave out what the rank
+    does besides; what counters have beyond that is told by itself.
     """
-    if not (trace.partitions and trace.counters) or found.held_up.how == "uncovered":
+    if not trace.counters or found.held_up.how in ("uncovered", "nothing"):
         return found
     slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
     seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.onsets.confirmation import (
     beginning_with,
     is_confirmed,
@@ -19,7 +19,7 @@ from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.periodicity.spectral.filters import Filter, apply
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, SignalTooShortError
-from ioprism.model.signal import StepFunction
+from ioprism.model.signal import Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric
 
@@ -89,12 +89,15 @@ def _bandwidth(trace: Trace, engine: Engine, settings: RhythmSettings) -> StepFu
     return bandwidth(trace, engine, direction=settings.direction, layer=settings.layer)
 
 
-def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
+def _sampled(steps: StepFunction, settings: RhythmSettings) -> Signal:
     signal = sample(steps, frequency=settings.frequency, start=settings.start, end=settings.end)
-    if settings.chosen_filter is not None:
-        signal = apply(signal, chosen=settings.chosen_filter)
+    chosen = settings.chosen_filter
+    return signal if chosen is None else apply(signal, chosen=chosen)
+
+
+def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
     return rhythm(
-        signal,
+        _sampled(steps, settings),
         options=replace(settings.options, resample=settings.frequency is None),
         components=settings.components,
         fit=settings.fit,
@@ -104,21 +107,28 @@ def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
 
 def _confirmed(found: Rhythm, trace: Trace, engine: Engine) -> Rhythm:
     """Without a few phases within a longer job that `ioprism phases` does not show."""
-    period = found.period
-    if period is None or not needs_confirmation(found.signal, period):
+    if found.period is None:
         return found
+    period = _shown(found.signal, found.period, trace, engine)
+    if period is None:
+        return replace(found, period=None, rhythms=(), burst=None, next_phase=None)
+    return replace(found, period=period)
+
+
+def _shown(signal: Signal, period: Period, trace: Trace, engine: Engine) -> Period | None:
+    """The period with the number of its phases that `ioprism phases` shows, if they are enough."""
+    if not needs_confirmation(signal, period):
+        return period
     from ioprism.analyses.phases import phases  # it loads polars
 
     try:
         layers = phases(trace, engine).layers.values()
     except AnalysisError:  # a signal alone: it was asked for its phases already
-        return found
+        return period
     shown = [np.array([phase.start for phase in layer.phases]) for layer in layers]
     most = max((beginning_with(period, starts) for starts in shown), default=0)
     period = replace(period, confirmed=most)
-    if is_confirmed(period):
-        return answered(found, period)
-    return replace(found, period=None, rhythms=(), burst=None, next_phase=None)
+    return period if is_confirmed(period) else None
 
 
 def _with_directions(
@@ -142,15 +152,18 @@ def _with_directions(
 def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dict[str, Period]:
     # Each direction is a question of its own, which is paid for.
     level = settings.options.max_false_alarm / len(DIRECTIONS)
-    options = replace(settings.options, max_false_alarm=level, maybe=False)
+    options = replace(
+        settings.options, max_false_alarm=level, maybe=False, resample=settings.frequency is None
+    )
     rhythms = {}
     for direction in DIRECTIONS:
-        own = replace(settings, direction=direction, options=options, components=0, fit=False)
+        own = replace(settings, direction=direction)
         try:
-            its_own = _rhythm(_bandwidth(trace, engine, own), own)
+            signal = _sampled(_bandwidth(trace, engine, own), own)
         except AnalysisError:
             continue
-        period = _confirmed(its_own, trace, engine).period
+        found = detect(signal, options=options)
+        period = None if found is None else _shown(signal, found, trace, engine)
         if period is not None:
             rhythms[direction] = period
     return rhythms

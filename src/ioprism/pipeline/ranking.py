@@ -112,10 +112,12 @@ def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[F
 
 def _of_bottleneck(bottleneck: Bottleneck, floor: float) -> Finding:
     reasons = dict.fromkeys(reason.message for reason in bottleneck.reasons)
+    # Only where peers do the same calls is the time known to be lost; else it says where it is.
+    costly = bottleneck.peers.get("same_work") and bottleneck.excess_seconds >= floor
     record = dict(bottleneck.record)
     return Finding(
         code=f"bottleneck-{'-'.join(bottleneck.view)}",
-        severity=Severity.WARN if bottleneck.excess_seconds >= floor else Severity.INFO,
+        severity=Severity.WARN if costly else Severity.INFO,
         subject=Subject("record", ", ".join(printable(str(name)) for name in record.values())),
         evidence={
             "time_share": bottleneck.time_share,

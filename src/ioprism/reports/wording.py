@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ioprism.reports.to_terminal.diagnose import answer, held_up_line
+from ioprism.reports.to_terminal.diagnose import MOSTLY, answer, held_up_line, is_mostly
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
@@ -37,7 +37,7 @@ def verdict(document: Document) -> Verdict:
             return Verdict(document.findings[0].title + ".", None)
         return Verdict("No I/O was recorded.", None)
     if document.diagnosis is not None and document.diagnosis.held_up.how != "nothing":
-        return _diagnosed(document.diagnosis, document.serious)
+        return _diagnosed(document.diagnosis, document.serious, _most_time(characteristics))
     opening = held_up(document.slowest, characteristics.job.runtime) or _in_calls(characteristics)
     serious = document.serious
     if not serious:
@@ -64,24 +64,46 @@ def _in_calls(characteristics: Characteristics) -> str:
     return f"{format_seconds(characteristics.io_time)} in I/O calls over all ranks"
 
 
-def _diagnosed(found: Diagnosis, serious: Sequence[Finding]) -> Verdict:
+def _most_time(characteristics: Characteristics) -> str:
+    """What most of the time in calls is spent on."""
+    amounts = characteristics.by_operation
+    whole = sum(amount.time for amount in amounts.values())
+    name = max(amounts, key=lambda one: amounts[one].time)
+    if whole <= 0:
+        return ""
+    most = amounts[name]
+    verb = {"read": "reading", "write": "writing"}.get(name)
+    what = f"{verb} {format_bytes(most.bytes)}" if verb else "opens, syncs and other metadata calls"
+    return f"{most.time / whole:.0%} of the time in calls goes into {what}"
+
+
+def _diagnosed(found: Diagnosis, serious: Sequence[Finding], spent: str) -> Verdict:
     first = first_unexplained(found, serious)
     advice = first.recommendations if first else found.causes[0].advice if found.causes else ()
-    return Verdict(opening_line(found, serious), advice[0].text if advice else None)
+    line = opening_line(found, serious, spent=spent)
+    return Verdict(line, advice[0].text if advice else None)
 
 
 def first_unexplained(found: Diagnosis, serious: Sequence[Finding]) -> Finding | None:
-    """The finding that costs most, where the diagnosis names no cause."""
+    """The finding that costs most, where the diagnosis names no cause.
+
+    What a finding of a rule costs is an upper bound; what a part takes more than peers with the
+    same calls is measured, and comes first where it is most of the time.
+    """
     if found.causes:
         return None
-    return next((finding for finding in serious if finding.seconds_at_stake), None)
+    known = [finding for finding in serious if finding.seconds_at_stake]
+    measured = (finding for finding in known if finding.code.startswith("bottleneck-"))
+    most = MOSTLY * found.held_up.seconds
+    first = next((one for one in measured if (one.seconds_at_stake or 0.0) >= most), None)
+    return first or next(iter(known), None)
 
 
-def opening_line(found: Diagnosis, serious: Sequence[Finding]) -> str:
+def opening_line(found: Diagnosis, serious: Sequence[Finding], *, spent: str = "") -> str:
     """How long I/O holds the job up, then the first cause or, without one, the first finding."""
     first = first_unexplained(found, serious)
-    if first is None:
-        return answer(found)
+    if first is None or is_mostly(found, "first-reads"):
+        return answer(found, spent=spent)
     about = "about " if first.evidence.get("estimated") else ""
     stake = f"{about}{format_seconds(first.seconds_at_stake)}"
     return f"{held_up_line(found)} At most {stake} of it: {_lower(printable(first.title))}."

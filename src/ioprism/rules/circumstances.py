@@ -16,6 +16,7 @@ HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
 # What programs load when they start; nobody reads these through a parallel interface.
 STARTED = (".py", ".pyc", ".pyo", ".so", ".pth", ".egg", ".whl", ".conf", ".cfg", ".ini")
+FEW_OPENS = 100  # of all ranks: opening fewer files is no habit worth changing
 MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
 LEAST_REQUEST, MOST_REQUEST = MIB, 64 * MIB
@@ -32,6 +33,8 @@ def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
         found.add("daos")
     if _collective(evidence):
         found.add("collective")
+    if sum(sum(usage.opens) for usage in evidence.usages.values()) < FEW_OPENS:
+        found.add("few-opens")
     if "python" in (evidence.job.executable or "").lower():
         found.add("python")
     return found | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], found))

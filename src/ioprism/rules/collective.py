@@ -15,6 +15,7 @@ KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with f
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
 BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
 WHOLE = 0.9  # of the bytes of MPI-IO that must be seen in POSIX, to tell the time of storage
+AGGREGATED = 0.5  # of the ranks: more than these are not chosen to do the I/O of others
 EACH_RANK = "how long each rank is in MPI-IO calls"
 UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
@@ -225,12 +226,18 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     if not moved:
         return Unknown(UNMIXED)
     way = max(moved, key=lambda key: moved[key])
-    largest, ranks = way[0], evidence.callers[way]
+    (largest, direction), ranks = way, evidence.callers[way]
+    if len(ranks) > AGGREGATED * evidence.ranks:
+        return None  # ranks call storage themselves: nobody aggregates
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
     if _arrangement(len(ranks), len(on), nodes) != wanted:
         return None
+    striping = evidence.files.striping.get(largest)
+    if wanted == "across" and striping and len(ranks) >= len(striping.targets) > 1:
+        return None  # one for each target: more of them would not reach more storage
     mpiio = evidence.usages["mpiio"]
-    times = [t if f == largest else 0.0 for t, f in zip(mpiio.seconds, mpiio.file, strict=True)]
+    seconds = mpiio.moves[direction].seconds
+    times = [t if f == largest else 0.0 for t, f in zip(seconds, mpiio.file, strict=True)]
     return Hit(
         {"aggregators": len(ranks), "nodes_with_aggregators": len(on), "nodes": nodes},
         evidence.held_up(mpiio, times),

@@ -18,6 +18,7 @@ class CallKind:
     small: bool = False  # only those below the limit `small_bytes`
     misaligned: bool = False  # only those that do not begin at a multiple of `alignment`
     backward: bool = False  # only those that begin before the end of the one before
+    repeated: bool = False  # only those that begin where an earlier one began
     collective: bool | None = None  # only those that are, or are not, where the trace tells
     whole_job: bool = False  # the finding is about the job as such: no call stands out
 
@@ -33,6 +34,8 @@ KINDS = {
     "misaligned-memory": CallKind(DIRECTIONS),
     "collective-overhead": CallKind(DIRECTIONS, collective=True),
     "read-after-write": CallKind(("read",)),
+    # Of bytes that are written twice, the first writes were in vain: no single call tells.
+    "redundant-reads": CallKind(("read",), repeated=True),
     "hdf5-independent-access": CallKind(DIRECTIONS, collective=False),
     "pnetcdf-independent-access": CallKind(DIRECTIONS, collective=False),
     **{f"random-{way}s": CallKind((way,), backward=True) for way in DIRECTIONS},

@@ -35,7 +35,8 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
     """
     if evidence.ranks < 2 or not any(evidence.moved.values()):
         return None
-    if any(any(evidence.usages[layer].opens) for layer in PARALLEL if layer in evidence.usages):
+    parallel = [evidence.usages[layer] for layer in PARALLEL if layer in evidence.usages]
+    if any(any(usage.opens) or any(usage.operations) for usage in parallel):
         return None
     found: Answer = None
     for usage in (evidence.usages[layer] for layer in evidence.request_layers):

@@ -18,8 +18,9 @@ from ioprism.rules.rule import (
     worst_first,
 )
 
+SEEK_SECONDS = 1.2e-6  # a seek moves a number on the node and asks no server; as measured
+MANY_SEEKS = 100  # of an entry, for its metadata time to tell what one takes at most
 # Metadata calls of these layers reach a server; MPI-IO's opens also wait for other ranks.
-SEEK_SECONDS = 1e-5  # at most: a seek moves a number on the node, and asks no server
 LAYERS = tuple(name for name in UPWARDS if HEIGHT[name] < HEIGHT["mpiio"])
 
 
@@ -129,20 +130,23 @@ def many_seeks(evidence: Evidence) -> Answer:
         ratio = share(seeks, calls)
         if ratio <= evidence.thresholds.seeks:
             continue
-        others = seeks + sum(usage.opens) + sum(usage.stats)
-        seconds = evidence.held_up(
-            usage,
-            [
-                min(time * share(seeks, others), SEEK_SECONDS * n)
-                for time, n in zip(usage.metadata_seconds, usage.seeks, strict=True)
-            ],
-        )
+        seconds = evidence.held_up(usage, _seek_seconds(usage))
         details, rows = file_details(
             evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
         )
         evidence_of = {"seeks": seeks, "requests": calls, "ratio": ratio}
         found = Hit(evidence_of, seconds, details, interface=usage.layer, files=rows, of_calls=True)
     return found
+
+
+def _seek_seconds(usage: Usage) -> list[float]:
+    """What the seeks of each entry take: counters have one time for all metadata calls.
+
+    No seek takes longer than where they are most of what the metadata time is spent on.
+    """
+    entries = list(zip(usage.metadata_seconds, usage.seeks, strict=True))
+    each = min([SEEK_SECONDS, *(time / n for time, n in entries if n >= MANY_SEEKS)])
+    return [min(time, each * n) for time, n in entries]
 
 
 def sync_storm(evidence: Evidence) -> Answer:

@@ -32,10 +32,11 @@ def _usages(evidence: Evidence) -> list[Usage]:
 def _moves(evidence: Evidence, direction: str) -> Iterator[tuple[Usage, Moves]]:
     """The requests of one direction that the program is to blame for.
 
-    Reads of files that MPI-IO only writes are its own: it fills the holes of strided writes
-    (data sieving), and the program never asked for them.
+    Reads of files that MPI-IO only writes are its own, and so are those of far more than it is
+    asked for: it reads across the holes of strided requests (data sieving).
     """
-    sieved = evidence.sieved if direction == "read" else frozenset()
+    own = evidence.sieved | evidence.amplified
+    sieved = own if direction == "read" else frozenset()
     for usage in _usages(evidence):
         chosen = _without(usage, sieved) if usage.layer == "posix" else usage
         if any(chosen.moves[direction].operations):
@@ -239,7 +240,7 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             interface=usage.layer,
             files=rows,
             of_calls=True,
-            part=part,
+            part=part if direction == "write" else 1.0,
         )
     return found
 

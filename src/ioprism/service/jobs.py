@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
-from ioprism.analyses.periodicity.onsets.segments import median
+from ioprism.analyses.quantiles import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
 from ioprism.service.counts import Counts

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ioprism.errors import MissingPackageError, TraceError
@@ -59,6 +58,8 @@ def at_hand(path: Path) -> Iterator[Path]:
     if address is None:
         yield path
         return
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="ioprism-") as folder:
         copy = Path(folder) / path.name
         with _failures_said(path):

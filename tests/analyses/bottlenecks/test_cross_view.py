@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from ioprism import bottlenecks
+from ioprism import bottlenecks, read
 from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism.formats.darshan.from_trace import log_content
+from ioprism.formats.darshan.writer import write_log
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
@@ -158,3 +161,31 @@ def test_the_papers_angles_are_behind_their_method() -> None:
 
     assert len(found.views) == 15
     assert found.settings["method"] == "slope"
+
+
+def test_what_the_kernel_makes_up_and_the_console_are_no_bottlenecks() -> None:
+    paths = ["/proc/self/maps", "<STDOUT>", "/scratch/a", "/scratch/b", "/scratch/c"]
+    rows = [
+        {"start": 1.0 * n + file, "seconds": 0.9 if file < 2 else 0.1, "process": 0,
+         "operation": "write", "bytes": 100 if file < 2 else MIB, "file": file, "offset": n * MIB}
+        for n in range(8) for file in range(5)
+    ]  # fmt: skip
+    found = bottlenecks(workflow(rows, paths, ["app"]))
+
+    named = {str(value) for one in found.bottlenecks for value in one.record.values()}
+    assert not named & {"/proc/self/maps", "/proc/self", "<STDOUT>"}
+
+
+def test_opens_that_last_longer_than_the_run_are_no_bottleneck(tmp_path: Path) -> None:
+    """A process that waits for the other end of pipes is not held up by storage."""
+    opens = [{"start": 0.0, "seconds": 9.9, "process": 0, "operation": "open", "file": n}
+             for n in range(4)]  # fmt: skip
+    writes = [{"start": 9.9, "seconds": 0.02, "process": 0, "operation": "write", "bytes": MIB,
+               "file": 4, "offset": 0}]  # fmt: skip
+    names = [f"/scratch/p{n}" for n in range(4)] + ["/scratch/data"]
+    trace = workflow(opens + writes, names, ["app"])
+    write_log(tmp_path / "log", log_content(trace, file_alignment=4096, modules=("POSIX",)))
+
+    found = bottlenecks(read(tmp_path / "log"))
+
+    assert all(one.excess_seconds < 1.0 for one in found.bottlenecks)

@@ -16,11 +16,12 @@ from ioprism.synthetic.machine.cases import make
     ("command", "paths", "processes"),
     [
         ("python3 rank.py 0 12 36405 /scratch/run", ["/scratch/run/out.0000"], 12),
-        ("./solver 3 64 input.nml", ["/p/restart-03.bin"], 64),
+        ("./solver 0 64 input.nml", ["/p/restart-00.bin"], 64),
         ("train.py --rank 0 --world-size 16", [], 16),
-        ("train.py --local_rank=2 --nprocs=8", ["/data/log.txt"], 8),
-        ("./solver 3 64 input.nml", ["/p/restart.bin"], None),  # no file carries the number
-        ("./convert 100 20", ["/p/part.100"], None),  # no process is number 100 of 20
+        ("train.py --local_rank=0 --nprocs=8", ["/data/log.txt"], 8),
+        ("train.py --rank 2 --nprocs 8", ["/data/log.txt"], None),  # picked out of many
+        ("./solver 3 64 input.nml", ["/p/restart-03.bin"], None),
+        ("./solver 0 64 input.nml", ["/p/restart.bin"], None),  # no file carries the number
         ("train.py --rank 0", [], None),
         ("train.py --world-size 16", [], None),
         (None, ["/p/out.0"], None),
@@ -38,13 +39,20 @@ def test_one_process_of_many_does_the_io_of_all() -> None:
     events = whole.events()
     writer = int(events["rank"][0])
     alone = whole.processes.filter(pl.col("rank") == writer)
-    path = str(whole.files["path"][0])
-    number = "".join(letter for letter in path.rsplit("/", 1)[-1] if letter.isdecimal())
+    files = whole.files.with_columns(path=pl.lit("/scratch/result.000"))
 
-    def said(command: str) -> list[str]:
+    def said(command: str) -> tuple[list[str], list[str]]:
         job = replace(whole.job, ranks=1, executable=command)
-        trace = replace(whole, job=job, counters={}, load_processes=lambda: alone)
-        return [cause.code for cause in diagnose(trace).causes]
+        trace = replace(
+            whole, job=job, counters={}, load_files=lambda: files, load_processes=lambda: alone
+        )
+        found = diagnose(trace)
+        return [c.code for c in found.causes], [missing.code for missing in found.not_checked]
 
-    assert said(f"app {number} 512") == ["serial-io"]
-    assert said("app input.nml") == []
+    causes, unchecked = said("app 0 512")
+    assert causes == ["serial-io"]
+    assert "serial-io" not in unchecked
+
+    causes, unchecked = said("app input.nml")
+    assert causes == []
+    assert "serial-io" in unchecked

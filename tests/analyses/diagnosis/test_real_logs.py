@@ -11,6 +11,7 @@ from ioprism.analyses.diagnosis.diagnose import diagnose
 from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
+from ioprism.pipeline.diagnosis import diagnose as diagnose_job
 
 PUBLIC = "darshan/public"
 
@@ -137,3 +138,30 @@ def test_python_files_that_few_ranks_load_are_no_metadata_load(shared_data: Path
     folder = shared_data / PUBLIC / "darshan-logs/hdf5_diagonal_write_only"
 
     assert not diagnose(read_trace(folder / "hdf5_file_opens_only.darshan")).causes
+
+
+@pytest.mark.corpus
+def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
+    shared_data: Path,
+) -> None:
+    """Two files of this log have most of their POSIX records missing; a third is slow STDIO."""
+    trace = read_trace(shared_data / f"{PUBLIC}/darshan-logs/imbalanced_io/imbalanced-io.darshan")
+
+    found = diagnose_job(trace)
+
+    assert spent_on(found, "library") == 0.0
+    assert spent_on(found, "unexplained") > 400.0
+    assert found.held_up.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
+    (small,) = [cause for cause in found.causes if cause.code == "small-requests"]
+    assert small.culprit["file"].endswith("1115354007")  # 113 s for 956 writes of one rank
+
+
+@pytest.mark.corpus
+def test_a_first_epoch_from_storage_is_told_from_later_ones_out_of_memory(
+    shared_data: Path,
+) -> None:
+    """52 MiB/s in the first epoch, above 1 GiB/s where the same samples are read again."""
+    found = diagnose_job(read_trace(shared_data / "dftracer/example"))
+
+    assert spent_on(found, "first-reads") > 0.7 * found.held_up.seconds
+    assert spent_on(found, "unexplained") < 0.2 * found.held_up.seconds

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from ioprism.analyses.diagnosis import sampling
 from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
+from ioprism.model.files import file_table
+from ioprism.model.schema import EVENTS, FILES, PROCESSES
+from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.synthetic.machine.cases import make
 from ioprism.synthetic.machine.logs import write_case
 
@@ -28,3 +34,67 @@ def test_a_sample_finds_the_same_cause_and_about_the_same_saving(
     assert part.causes[0].culprit == whole.causes[0].culprit
     assert part.causes[0].saving.seconds == pytest.approx(whole.causes[0].saving.seconds, rel=0.25)
     assert part.held_up.seconds == pytest.approx(whole.held_up.seconds, rel=0.15)
+
+
+RANKS, STEPS, CALLS, TARGETS = 32, 4, 2000, 8
+CALL, SLOWER = 1e-4, 4.0
+
+
+def long_phases() -> Trace:
+    """Few phases of many calls; ranks whose file lies on the last target are in calls longest."""
+    ranks = np.arange(RANKS)
+    each = np.where(ranks % TARGETS == TARGETS - 1, SLOWER * CALL, CALL)[None, :, None]
+    noise = np.random.default_rng(seed=5).lognormal(0.0, 0.1, (STEPS, RANKS, CALLS))
+    taken = (each * noise / noise.mean(axis=2, keepdims=True)).cumsum(axis=2)
+    length = SLOWER * CALL * CALLS
+    before = np.concatenate((np.zeros((STEPS, RANKS, 1)), taken[:, :, :-1]), axis=2)
+    begin = (np.arange(STEPS) * (length + 1))[:, None, None]
+    start, end = (begin + before).ravel(), (begin + taken).ravel() - 1e-6
+    rank = np.broadcast_to(ranks[None, :, None], (STEPS, RANKS, CALLS)).ravel()
+    offset = np.broadcast_to(np.arange(CALLS) * 65536, (STEPS, RANKS, CALLS)).ravel()
+    events = EVENTS.conform(
+        pl.DataFrame(
+            {
+                "start": start, "end": end, "rank": rank, "process": rank,
+                "file": rank, "offset": offset, "bytes": 65536, "layer": "posix",
+                "operation": "write", "function": "pwrite",
+            }
+        )
+    )  # fmt: skip
+    files = file_table([f"/scratch/out.{number}" for number in ranks], []).with_columns(
+        stripe_size=pl.lit(2**20, pl.Int64),
+        targets=pl.Series([[int(number) % TARGETS] for number in ranks], dtype=pl.List(pl.Int64)),
+    )
+    processes = PROCESSES.conform(pl.DataFrame({"process": ranks, "rank": ranks, "pid": ranks}))
+    return Trace(
+        "table", (), Job(ranks=RANKS, runtime=STEPS * (length + 1)), (MemoryPartition(events),),
+        load_files=lambda: FILES.conform(files), load_processes=lambda: processes,
+    )  # fmt: skip
+
+
+def test_slices_of_phases_that_are_too_large_tell_when_ranks_are_done() -> None:
+    trace = long_phases()
+    length = SLOWER * CALL * CALLS * STEPS
+
+    sample = sampling.sampled_calls(trace, LocalEngine(), most=30_000)
+
+    assert sample.events.height <= 30_000
+    assert sample.busy == pytest.approx(length, rel=0.05)
+    spent = pl.col("end") - pl.col("start")
+    slow = sample.events.filter(pl.col("rank") % TARGETS == TARGETS - 1).select(spent.sum()).item()
+    sound = sample.events.select(spent.sum()).item() - slow
+    seen = slow / (RANKS // TARGETS), sound / (RANKS - RANKS // TARGETS)
+    assert seen[0] == pytest.approx(length * sample.share, rel=0.1)
+    assert seen[1] == pytest.approx(length / SLOWER * sample.share, rel=0.25)
+
+
+def test_a_slow_target_is_found_in_slices_of_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling.sampled_calls, "__kwdefaults__", {"most": 30_000})
+
+    found = diagnose(long_phases())
+
+    length = SLOWER * CALL * CALLS * STEPS
+    assert found.held_up.seconds == pytest.approx(length, rel=0.1)
+    assert found.causes[0].code == "slow-target"
+    assert found.causes[0].culprit["target"] == TARGETS - 1
+    assert found.causes[0].saving.seconds == pytest.approx(length * (1 - 1 / SLOWER), rel=0.33)

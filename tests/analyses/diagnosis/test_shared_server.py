@@ -46,10 +46,14 @@ def served_one_by_one(*, reopen: bool) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["start", "end", "rank", "operation"], orient="row")
 
 
+def last(calls: pl.DataFrame) -> float:
+    return float(calls["end"].to_numpy().max())
+
+
 def traced(calls: pl.DataFrame) -> Trace:
     moved = pl.when(pl.col("operation") == "write").then(65536)
     events = EVENTS.conform(
-        calls.with_columns(
+        calls.sort("start").with_columns(
             process=pl.col("rank"), layer=pl.lit("posix"), function=pl.col("operation"),
             file=pl.col("rank"), bytes=moved, offset=pl.lit(None, dtype=pl.Int64),
             collective=pl.lit(None, dtype=pl.Boolean),
@@ -60,9 +64,8 @@ def traced(calls: pl.DataFrame) -> Trace:
     processes = PROCESSES.conform(
         pl.DataFrame({"process": numbers, "rank": numbers, "pid": numbers, "host": ["n"] * RANKS})
     )
-    runtime = float(calls["end"].max())  # type: ignore[arg-type]
     return Trace(
-        "table", (), Job(ranks=RANKS, runtime=runtime), (MemoryPartition(events.sort("start")),),
+        "table", (), Job(ranks=RANKS, runtime=last(calls)), (MemoryPartition(events),),
         load_files=lambda: files, load_processes=lambda: processes,
     )  # fmt: skip
 
@@ -97,7 +100,7 @@ def test_calls_that_nobody_waits_for_take_the_same_however_many_there_are() -> N
 
 def test_reopening_saves_what_the_server_works_for_it_and_not_what_calls_wait() -> None:
     before, after = (served_one_by_one(reopen=flag) for flag in (True, False))
-    saved = (before["end"].max() or 0.0) - (after["end"].max() or 0.0)  # type: ignore[operator]
+    saved = last(before) - last(after)
 
     found = diagnose(traced(before))
 

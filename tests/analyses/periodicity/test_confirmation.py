@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.onsets.confirmation import beginning_with
+from ioprism.analyses.periodicity.results import Period
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.model.signal import Signal
@@ -27,10 +30,15 @@ def heat_map(epochs: Sequence[int], *, small_reads: Sequence[int]) -> Signal:
     return Signal(0.0, BIN, values)
 
 
-def test_phases_of_the_job_confirm_a_few_phases() -> None:
-    found = detect(heat_map(EPOCHS, small_reads=(0,)))
-
+def detected(signal: Signal) -> Period:
+    found = detect(signal)
     assert found is not None
+    return found
+
+
+def test_phases_of_the_job_confirm_a_few_phases() -> None:
+    found = detected(heat_map(EPOCHS, small_reads=(0,)))
+
     assert found.confirmed == len(found.phases) == len(EPOCHS)
     assert found.seconds == pytest.approx(19 * BIN, rel=0.01)
 
@@ -54,3 +62,16 @@ def test_epochs_of_training_logs_are_a_rhythm_only_where_phases_show_them(
     assert periods
     assert all(one.seconds == pytest.approx(7.7, rel=0.03) for one in periods)
     assert all((one.confirmed or 0) >= 4 for one in periods)
+
+
+def test_many_phases_are_compared_with_those_of_the_job_in_no_time() -> None:
+    beats = 10.0 * np.arange(100_000.0)
+    period = replace(
+        detected(heat_map(EPOCHS, small_reads=())),
+        seconds=10.0,
+        phases=tuple((start, start + 1.0) for start in beats.tolist()),
+    )
+
+    assert beginning_with(period, beats + 1.0) == len(beats)
+    assert beginning_with(period, beats + 2.0) == 0
+    assert beginning_with(period, beats[:1] + 4.0) == 0

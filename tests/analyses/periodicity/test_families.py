@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.more_rhythm_families import MORE_WITH_RHYTHM, MORE_WITHOUT_RHYTHM
+from benchmarks.other_rhythm_families import OTHER_WITH_RHYTHM, OTHER_WITHOUT_RHYTHM
 from benchmarks.periodicity_families import answer, followed
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
 from ioprism.analyses.periodicity.testing.chance import log_regular, probability
@@ -23,6 +24,23 @@ def test_streams_without_rhythm_are_hardly_ever_called_periodic(name: str) -> No
     found = [answer(draw(WITHOUT[name], number)) for number in range(EACH)]
 
     assert sum(one is not None and one.certainty == "sure" for one in found) == 0
+
+
+def test_other_streams_without_rhythm_are_not_called_periodic() -> None:
+    found = [answer(draw(family, 1)) for family in OTHER_WITHOUT_RHYTHM.values()]
+
+    assert [one for one in found if one is not None and one.certainty == "sure"] == []
+
+
+def test_other_streams_with_a_rhythm_are_answered_too() -> None:
+    streams = [draw(family, 0) for family in OTHER_WITH_RHYTHM.values()]
+    found = [answer(stream) for stream in streams]
+    right = [
+        one is not None and stream.is_right(one.seconds)
+        for stream, one in zip(streams, found, strict=True)
+    ]
+
+    assert sum(right) >= len(right) - 1
 
 
 @pytest.mark.parametrize("name", WITH)
@@ -53,6 +71,15 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
     announced = [any(followed(draw(family, number))) for number in range(3)]
 
     assert sum(announced) == 0
+
+
+@pytest.mark.parametrize("name", ["unequal_bytes", "log_normal_bursts"])
+def test_bursts_that_move_very_different_amounts_are_followed_live(name: str) -> None:
+    streams = [draw(OTHER_WITH_RHYTHM[name], number) for number in range(3)]
+
+    said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
+
+    assert all(any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True))
 
 
 @pytest.mark.parametrize("shape", [1.0, 4.0, 25.0])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism.analyses.periodicity.live.online import Prediction, Tracker
+from ioprism.analyses.periodicity.live.spending import look_at, share_of_look
 from ioprism.model.signal import FloatArray
 
 RANKS = 4
@@ -172,3 +173,11 @@ def test_without_time_for_an_analysis_the_last_answer_moves_on() -> None:
     assert tracker.due
     assert cheap.period == last.period
     assert cheap.next_phase.start > 126.0
+
+
+def test_all_looks_together_use_no_more_than_the_false_alarm_level() -> None:
+    looks = [look_at(phases) for phases in range(2000)]
+
+    assert looks[:8] == [0, 0, 0, 0, 1, 2, 3, 4]
+    assert looks == sorted(looks)
+    assert sum(share_of_look(look) for look in range(1, 10_000)) == pytest.approx(1.0, abs=1e-3)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism.analyses.periodicity.onsets.phase_starts import find_period
-from ioprism.analyses.periodicity.onsets.segments import find_pauses, find_phases, median
+from ioprism.analyses.periodicity.onsets.segments import find_pauses, find_phases
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import Signal
 
 

@@ -83,3 +83,24 @@ def test_a_damaged_state_is_refused() -> None:
 
     with pytest.raises(ValueError, match="instead of 2048"):
         Ring.restored(state)
+
+
+def test_samples_of_a_metric_are_returned_as_they_came() -> None:
+    rng = np.random.default_rng(4)
+    values, length = rng.uniform(0.0, 5.0, 60), 0.7
+    start = 3.1 + length * np.arange(60.0)
+    ring = Ring()
+    ring.add(start, start + length, values * length)
+
+    signal = ring.samples(start=-np.inf, length=length, edge=float(start[20]))
+
+    assert signal.interval == length
+    assert signal.values == pytest.approx(values, abs=0.1)
+
+
+def test_of_many_samples_bins_at_least_as_long_are_returned() -> None:
+    start = 0.7 * np.arange(2000.0)
+    ring = Ring()
+    ring.add(start, start + 0.7, np.full(2000, 0.7))
+
+    assert ring.samples(start=-np.inf, length=0.7, edge=0.0).interval >= 0.7

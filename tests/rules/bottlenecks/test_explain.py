@@ -33,7 +33,7 @@ CASES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
         {"seek_count": 101, "data_count": 200, "seek_time": 1}, {"seek_count": 100}),
     "rereads": ({"reread_size": 2 * MIB, "read_size": 3 * MIB}, {"read_size": 4 * MIB}),
     "one_slow_call": ({"slowest_call": 51, "time": 100, "count": 9}, {"slowest_call": 50}),
-    "single_call": ({"count": 1}, {"count": 2}),
+    "single_call": ({"count": 1, "slowest_call": 1.0}, {"count": 2}),
     "process_imbalance": (
         {"processes": 4, "slowest_process_time": 51, "time": 100}, {"slowest_process_time": 50}),
     "first_open_cost": (

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.analyses.diagnosis.counted_metadata import believable_metadata
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
+from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.deepest import at_deepest, deepest_layers
 from ioprism.views.perspectives.counted_rows import counted_rows
-from ioprism.views.perspectives.records import Rows
+from ioprism.views.perspectives.records import PER_SECOND, Rows
 
+NOBODY = -1  # where counters have one record for all ranks
 TIMED = ("time", "phase", "function")  # views that need single calls
 
 
@@ -43,7 +46,21 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
         return events
     codes = events.select(_layer()).to_series().unique().to_list()
     counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
-    return pl.concat([events, counted]) if counted.height else events
+    believed = _believed(counted, trace.job.runtime)
+    return pl.concat([events, believed]) if counted.height else events
+
+
+def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
+    """Drop metadata times that cannot be, as a diagnosis does: opens that wait for a pipe."""
+    metadata = _operation() > OPERATIONS.index("write")
+    own = counted.filter(metadata).select(
+        rank=pl.col("process").cast(pl.Int64).fill_null(NOBODY),
+        seconds=pl.col("nanoseconds") / PER_SECOND,
+    )
+    if believable_metadata(own["rank"].to_numpy(), own["seconds"].to_numpy(), runtime):
+        return counted
+    nothing = pl.when(metadata).then(0).otherwise(pl.col("nanoseconds"))
+    return counted.with_columns(nothing.cast(counted.schema["nanoseconds"]).alias("nanoseconds"))
 
 
 def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
@@ -59,6 +76,7 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
         without_io = 0.0
     else:
         wanted = main.filter(_operation() != other)
+        wanted = _on_data(wanted, trace) if settings.method == "excess" else wanted
         without_io = float(main["count"].sum()) - float(wanted["count"].sum())
     rows = Rows(
         _of_layer(wanted, trace, settings.layer),
@@ -67,6 +85,15 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
         _possible_views(wanted, trace, settings.views),
     )
     return IoRows(rows, round(without_io))
+
+
+def _on_data(main: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Leave out the console and what the kernel makes up: storage has no part in them."""
+    path = pl.col("path")
+    kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
+    no_data = (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
+    files = trace.files.filter(no_data)["file"]
+    return main.filter(~pl.col("file").is_in(files.implode()).fill_null(value=False))
 
 
 def _of_layer(main: pl.DataFrame, trace: Trace, layer: str) -> pl.DataFrame:

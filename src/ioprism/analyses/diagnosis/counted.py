@@ -10,6 +10,7 @@ import polars as pl
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.counter_records import CounterRecords
 from ioprism.analyses.diagnosis.heat_phases import HeatPhases
+from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.overheads import TINY
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
@@ -17,6 +18,8 @@ from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.target_pieces import at_least, system_targets
 from ioprism.model.trace import Trace
+
+NEARLY_ALL = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +87,11 @@ class Counted:
         )
 
 
-def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[float, float]:
-    """Seconds that the slowest rank spends in calls, and those beyond calls to storage.
+def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[float, float, float]:
+    """Seconds that the slowest rank spends in calls, those beyond calls to storage, and unknown.
 
     Calls are of the layer that the program entered: in MPI-IO, ranks also exchange data and
-    wait for each other.
+    wait for each other. Where calls to storage are missing from the log, it is not known which.
     """
     own = ~found.shared
     single = np.bincount(
@@ -98,13 +101,23 @@ def slowest_rank(trace: Trace, found: CounterRecords, runtime: float) -> tuple[f
     evenly = found.seconds[found.shared] / found.ranks
     below = min(runtime, float(single.max()) + float(np.maximum(together, evenly).sum()))
     if "MPI-IO" not in trace.counters:
-        return below, 0.0
+        return below, 0.0, 0.0
     table = trace.counters["MPI-IO"]
     above = float(table.filter(pl.col("rank") < 0)["MPIIO_F_SLOWEST_RANK_TIME"].sum() or 0.0)
     times = pl.sum_horizontal(*(f"MPIIO_F_{kind}_TIME" for kind in ("READ", "WRITE", "META")))
     alone = table.filter(pl.col("rank") >= 0).group_by("rank").agg(times.sum().alias("seconds"))
     seconds = min(runtime, max(below, above + float(alone["seconds"].max() or 0.0)))  # type: ignore[arg-type]
-    return seconds, seconds - below
+    unknown = min(seconds - below, _without_calls_below(table, found))
+    return seconds, seconds - below - unknown, unknown
+
+
+def _without_calls_below(table: pl.DataFrame, found: CounterRecords) -> float:
+    """Seconds of MPI-IO on files of which the log lacks calls to storage."""
+    below = np.bincount(found.file, found.moved, minlength=found.files.height)
+    files = with_file_rows(table, found.files).drop_nulls("file")
+    moved = files.select(pl.sum_horizontal("MPIIO_BYTES_READ", "MPIIO_BYTES_WRITTEN")).to_series()
+    missing = below[files["file"].to_numpy()] < NEARLY_ALL * moved.to_numpy()
+    return float(files["MPIIO_F_SLOWEST_RANK_TIME"].to_numpy()[missing].sum())
 
 
 def work_left(

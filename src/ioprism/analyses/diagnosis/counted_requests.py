@@ -9,7 +9,14 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis import counted_opens
-from ioprism.analyses.diagnosis.counted import Counted, even_part, work_left
+from ioprism.analyses.diagnosis.calls import Flags, Floats
+from ioprism.analyses.diagnosis.counted import (
+    NEARLY_ALL,
+    Counted,
+    even_part,
+    slowest_rank,
+    work_left,
+)
 from ioprism.analyses.diagnosis.counted_load import few_targets
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
@@ -39,7 +46,7 @@ def find(at: Counted) -> Iterator[Candidate]:
 def _redundant(at: Counted) -> Iterator[Candidate]:
     """All ranks together read a file's bytes many times."""
     found = at.records
-    copies = found["bytes_read"] / np.maximum(found["last_read"] + 1, 1)
+    copies = _asked_reads(at) / np.maximum(found["last_read"] + 1, 1)
     some = found.shared & (copies >= COPIES) & (found["last_read"] > 0)  # 0 where it is unknown
     if not some.any():
         return
@@ -53,6 +60,19 @@ def _redundant(at: Counted) -> Iterator[Candidate]:
         (rest + after, rest, rest + 3 * after), mine,
         copies=float(copies[record]), bytes=float(found["last_read"][record]),
     )  # fmt: skip
+
+
+def _asked_reads(at: Counted) -> Floats:
+    """Bytes that the program reads of each record's file: MPI-IO may read more than it asks for."""
+    found = at.records
+    if "MPI-IO" not in at.trace.counters:
+        return found["bytes_read"]
+    table = with_file_rows(at.trace.counters["MPI-IO"], found.files)
+    asked = table.group_by("file").agg(asked=pl.col("MPIIO_BYTES_READ").sum())
+    places = pl.DataFrame({"file": found.file}, schema={"file": asked.schema["file"]})
+    known = places.join(asked, on="file", how="left", maintain_order="left")
+    most: Floats = known["asked"].cast(pl.Float64).fill_null(np.inf).to_numpy()
+    return np.minimum(found["bytes_read"], most)
 
 
 def _layers(at: Counted) -> Iterator[Candidate]:
@@ -140,6 +160,17 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     )  # fmt: skip
 
 
+def _asked_alone(at: Counted, some: Flags) -> bool:
+    """Whether the program itself asks for these requests, one by one, through MPI-IO."""
+    if "MPI-IO" not in at.trace.counters:
+        return False
+    table = with_file_rows(at.trace.counters["MPI-IO"], at.records.files)
+    mine = table.filter(pl.col("file").is_in(at.records.file[some].tolist()))
+    alone = pl.col("MPIIO_INDEP_READS", "MPIIO_INDEP_WRITES").clip(lower_bound=0).sum()
+    made = sum(mine.select(alone).row(0))
+    return bool(made >= NEARLY_ALL * at.records.requests[some].sum())
+
+
 def _small(at: Counted) -> Iterator[Candidate]:
     """The fixed cost of each request, against rates that storage targets have."""
     found = at.records
@@ -155,10 +186,12 @@ def _small(at: Counted) -> Iterator[Candidate]:
     queue = max(1.0, users / len(targets)) if targets else 1.0
     each = float(busy[some].sum() / found.requests[some].sum()) / queue
     own = float(found.by_rank(np.where(some, busy, 0.0)).max())
+    if _asked_alone(at, some):  # MPI-IO's own cost for each request goes with it
+        own = min(at.held, own + slowest_rank(at.trace, found, at.held)[1])
     rest = max(0.0, at.held - own)
     fixed = [float(np.clip(1 - mean / rate / max(each, 1e-12), 0, 1)) * (1 - mean / BLOCK)
              for rate in (USUAL, FAST, SLOW)]  # fmt: skip
-    record = int(np.argmax(np.where(some, found.requests, 0)))
+    record = int(np.argmax(np.where(some, busy, 0.0)))
     yield at.candidate(
         "small-requests", {"bytes_per_request": round(mean), "file": found.path(record)},
         (rest + own * (1 - fixed[0]), rest + own * (1 - fixed[1]), rest + own * (1 - fixed[2])),

@@ -24,7 +24,7 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     by_rank = found.by_rank(found.seconds)
     heat = heat_phases(trace, found.ranks)
     ratio = 1.0 if heat is None else heat.waiting_ratio
-    seconds, inside = slowest_rank(trace, found, runtime)
+    seconds, inside, unknown = slowest_rank(trace, found, runtime)
     held = min(runtime, seconds * ratio)
     how = HeldUp(
         held, held / runtime if runtime > 0 else 0.0, "counters" if heat is None else "heatmap"
@@ -44,7 +44,7 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
         runtime,
         how,
         kept.causes,
-        ledger(kept.causes, left, left - library, library),
+        ledger(kept.causes, left, max(0.0, left - library - unknown), library),
         not_checked=missing,
     )
 

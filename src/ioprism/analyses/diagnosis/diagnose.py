@@ -19,6 +19,7 @@ from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.counters_only import diagnose_counters
+from ioprism.analyses.diagnosis.first_reads import first_read_seconds
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.process_control import without_process_control
@@ -92,11 +93,12 @@ def of_situation(
     candidates = [*first, *slow, *others]
     found = attributed(candidates, at.held, runtime)
     left = float(found.left.sum())
+    transfer, library = float(_transfer(at).sum()), float(at.library.sum())
     whole = Diagnosis(
         runtime,
         held_up,
         causes=(*found.causes, *_uneven_computing(at)),
-        ledger=ledger(found.causes, left, float(_transfer(at).sum()), float(at.library.sum())),
+        ledger=ledger(found.causes, left, transfer, library, first_read_seconds(at)),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at),
     )

@@ -2,7 +2,8 @@
 
 Tracers write nothing for processes that make no I/O call: a job whose first process does the I/O
 of all looks like a program of one process. Its command line often tells: launchers and scripts
-hand every process its own number and how many there are.
+hand every process its own number and how many there are. By convention it is process 0 that does
+the I/O of all; another one that is alone in its trace was rather picked out of many.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ ALL = re.compile(
 
 
 def processes_said(command: str | None, paths: Iterable[str]) -> int | None:
-    """Return the number of processes that a process's command line tells; None if it does not.
+    """Return the number of processes that the first one's command line tells; None if it does not.
 
     Args:
         command: program and arguments, separated by blanks.
-        paths: files that the process writes. Two neighbouring numbers are its own number and that
-            of all only if a file that it writes carries the former in its name.
+        paths: files that the process writes. Two neighbouring numbers are its own number, 0, and
+            that of all only if a file that it writes carries the former in its name.
     """
     words = (command or "").replace("=", " ").split()
     own, number = _option(words, OWN), _option(words, ALL)
-    if own is not None and number is not None and own < number <= MOST:
+    if own == 0 and number is not None and number <= MOST:
         return number
-    carried = {int(digits) for path in paths for digits in re.findall(r"\d+", _name(path))}
+    if not any(int(digits) == 0 for path in paths for digits in re.findall(r"\d+", _name(path))):
+        return None
     pairs = [(int(a), int(b)) for a, b in pairwise(words) if a.isdecimal() and b.isdecimal()]
-    told = (second for first, second in pairs if first in carried and first < second <= MOST)
-    return next(told, None)
+    return next((second for first, second in pairs if first == 0 < second <= MOST), None)
 
 
 def _option(words: list[str], wanted: re.Pattern[str]) -> int | None:

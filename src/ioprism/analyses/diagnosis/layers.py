@@ -145,6 +145,12 @@ def _not_aggregated(at: Situation, entry: LibraryFile, mine: Flags) -> Iterator[
     )
 
 
+def _targets(at: Situation, file: int) -> int:
+    """How many storage targets a file lies on; 0 where the trace does not tell."""
+    targets = at.seen.files["targets"][file]
+    return 0 if targets is None else len(targets)
+
+
 def _few_aggregators(
     at: Situation, entry: LibraryFile, mine: Flags, writers: Ints
 ) -> Iterator[Candidate]:
@@ -152,8 +158,8 @@ def _few_aggregators(
     hosts = at.seen.host_of
     nodes = len(np.unique(hosts[hosts >= 0]))
     nodes = max(nodes, 1)
-    if len(writers) >= nodes:
-        return
+    if len(writers) >= nodes or len(writers) >= _targets(at, entry.file) > 1:
+        return  # one for each target: more of them would not reach more storage
     own = at.by_rank(at.own, mine)
     chain = own.sum(axis=1) / nodes
     held = np.where(mine, at.queues.held, 0.0)

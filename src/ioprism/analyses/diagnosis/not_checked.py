@@ -15,6 +15,10 @@ APART = (
     "write a test file to each target (lfs setstripe -c 1 -i TARGET)"
 )
 HOSTS = "host names of the ranks: DXT of Darshan, DFTracer and Recorder record them"
+PROCESSES = (
+    "all processes of the job: those without I/O calls leave no trace "
+    "(DFTracer: DFTRACER_DATA_DIR=all)"
+)
 CALLS = "single calls: export DXT_ENABLE_IO_TRACE=1"
 APPLICATION = "application events: DFTracer with its Python or C annotations"
 
@@ -28,6 +32,8 @@ def not_checked(at: Situation) -> tuple[NotChecked, ...]:
         missing.append(NotChecked("slow-target", APART))
     if not seen.hosts and len(seen.rank_numbers) > 1:
         missing.append(NotChecked("slow-node", HOSTS))
+    if seen.ranks == 1 and not seen.counters:
+        missing.append(NotChecked("serial-io", PROCESSES))
     missing.append(NotChecked("no-prefetch", APPLICATION))
     return tuple(missing)
 

@@ -24,7 +24,7 @@ from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
 from ioprism.analyses.diagnosis.job_size import processes_said
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
 from ioprism.analyses.diagnosis.target_pieces import system_targets
-from ioprism.analyses.diagnosis.waiting import ranks_wait
+from ioprism.analyses.diagnosis.waiting import is_independent, ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
@@ -101,7 +101,10 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         np.concatenate((calls.rank, above["unit"].to_numpy())),
     )
     phases = phases.joined_across(_hidden(calls, phases, counted))
-    waits = ranks_wait(calls)
+    collective = above["collective"].any()
+    waits = ranks_wait(calls) and (
+        collective or not is_independent(fill_gaps(calls, phases, counted)[0])
+    )
     phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
     hosts, host_of = _hosts(trace, numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
@@ -148,7 +149,8 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
     saved, low, high = without(at, some | tiny, kept)
     culprit: dict[str, object] = {"operation": "open"}
     if len(files) > 2 * at.ranks:
-        directory = _directory(at, some)
+        directory = _counted_directory(at, start) if at.calls.inferred[some].any() else ""
+        directory = directory or _directory(at, some)
         culprit |= {"directory": directory} if directory not in ("", "/") else {}
     culprit |= at.task_of(some)
     yield Candidate(
@@ -157,6 +159,19 @@ def _metadata(at: Situation, library: Flags) -> Iterator[Candidate]:
         {"files": len(files), "calls": int(some.sum()), "calls_per_file":
          float(np.median(counts)) if len(counts) else 0.0},
     )  # fmt: skip
+
+
+def _counted_directory(at: Situation, program: Flags) -> str:
+    """The directory of most metadata seconds by counters, which know the file but no moment."""
+    counted = at.seen.counters.get("POSIX")
+    if counted is None:
+        return ""
+    name = "POSIX_F_META_TIME"
+    sums = counted.drop_nulls("file").group_by("file").agg(pl.col(name).clip(lower_bound=0).sum())
+    loaded = np.unique(at.calls.file[program]).tolist()
+    spent = sums.filter((pl.col(name) > 0) & ~pl.col("file").is_in(loaded)).sort("file")
+    names = at.seen.files["path"].gather(spent["file"].to_list()).to_list()
+    return common_directory(names, spent[name].to_list())
 
 
 def _opens(at: Situation, some: Flags) -> Floats:

@@ -69,7 +69,10 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """Part of the held-up time: a cause's code, `transfer`, `library` or `unexplained`."""
+    """Part of the held-up time.
+
+    A cause's code, `transfer`, `library`, `first-reads`, `untraced` or `unexplained`.
+    """
 
     what: str
     seconds: float

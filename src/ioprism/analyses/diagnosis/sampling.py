@@ -11,10 +11,14 @@ from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
+from ioprism.views.time.cover import Cover
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
 MOST_CALLS = 150_000  # that are looked at one by one
+SLICES = 64  # of phases that are too large, in all: so many moments tell when ranks are done
+CALLS_OF_RANK = 8  # in a slice at least
+GOLDEN = 0.6180339887  # its multiples fill any interval evenly
 COLUMNS = (
     "start", "end", "rank", "process", "layer", "operation", "file", "offset", "bytes",
     "collective",
@@ -44,14 +48,15 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     windows = np.concatenate(([start[0]], start[breaks + 1]))
     counts = _counts(trace, engine, windows)
     if counts.sum() > most:
-        windows = _sliced(windows, float(end[-1]), counts, most)
+        fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
+        windows = _sliced(windows, float(end[-1]), counts, most, fill)
         counts = _counts(trace, engine, windows)
     chosen = _spread(counts, most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
         return SampledCalls(events, 1.0, total)
-    place = np.searchsorted(windows, start, side="right") - 1
-    inside = np.bincount(place, end - start, minlength=len(windows))[chosen].sum()
+    ends = np.concatenate((windows[1:], end[-1:]))
+    inside = Cover(start, end).within(windows[chosen], ends[chosen]).sum()
     return SampledCalls(events, float(inside) / total, total)
 
 
@@ -63,10 +68,10 @@ def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:
     return counts
 
 
-def _sliced(windows: Floats, last: float, counts: Ints, most: int) -> Floats:
+def _sliced(windows: Floats, last: float, counts: Ints, most: int, fill: float) -> Floats:
     """Cut windows that fill half the sample alone into equal parts; whole phases tell more."""
     ends = np.concatenate((windows[1:], [last]))
-    many = np.ceil(counts / (most / 8)).astype(np.int64)
+    many = np.ceil(counts / fill).astype(np.int64)
     parts = np.where(counts > most / 2, many, 1)
     pieces = [
         np.linspace(begin, end, count, endpoint=False)
@@ -76,8 +81,22 @@ def _sliced(windows: Floats, last: float, counts: Ints, most: int) -> Floats:
 
 
 def _spread(counts: Ints, most: int) -> Ints:
-    """Windows at equal distances whose calls are not too many."""
-    step = 1
-    while counts[::step].sum() > most and step < len(counts):
-        step += 1
-    return np.arange(0, len(counts), step)
+    """Windows all over the run whose calls are not too many."""
+    number = len(counts)
+    while True:
+        chosen = _one_of_each(len(counts), number)
+        calls = int(counts[chosen].sum())
+        if calls <= most or number == 1:
+            return chosen
+        number = max(1, int(number * min(0.95, most / calls)))
+
+
+def _one_of_each(total: int, number: int) -> Ints:
+    """One place in each of so many equal stretches, at another point of each.
+
+    At equal distances, the same moments of each phase would be looked at.
+    """
+    if number >= total:
+        return np.arange(total)
+    stretch = np.arange(number)
+    return ((stretch + stretch * GOLDEN % 1) * total / number).astype(np.int64)

@@ -51,4 +51,4 @@ def under_way(calls: Calls) -> Ints:
     """How many calls of any rank are under way when each call starts, itself included."""
     started = np.searchsorted(np.sort(calls.start), calls.start, side="right")
     ended = np.searchsorted(np.sort(calls.end), calls.start, side="right")
-    return np.maximum(1, started - ended)
+    return np.asarray(np.maximum(1, started - ended), np.int64)

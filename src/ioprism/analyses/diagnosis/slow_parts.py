@@ -68,26 +68,26 @@ def _slow_parts(at: Situation, cells: Cells, seconds: Floats) -> Iterator[Candid
 def _slowest_part(
     at: Situation, cells: Cells, found: list[Part]
 ) -> tuple[Part, float] | None:  # fmt: skip
-    """The part that explains most of what cells differ in, if it is slower than chance.
+    """Of the parts that are slower than chance, the one that explains most of what cells differ in.
 
     After a first part only further ones of its kind are looked for.
     """
     known = [part.culprit for part in found]
-    scored = [
-        (explained(cells, part.member), -part.preference, part)
+    tested = [
+        (part, _chance(at, cells, part))
         for part in slowest_parts(at, cells)
         if (not found or part.code == found[0].code)
         and part.culprit not in known
         and _slower(cells, part.member)
     ]
+    scored = [
+        (explained(cells, p.member), p, chance) for p, chance in tested if chance <= SIGNIFICANT
+    ]
     if not scored:
         return None
     most = max(score for score, _, _ in scored)
     near = [entry for entry in scored if entry[0] >= most - 0.02 * abs(most)]
-    part = max(near, key=lambda entry: (entry[1], entry[0]))[2]
-    p_value = _chance(at, cells, part)
-    if p_value > SIGNIFICANT:
-        return None
+    _, part, p_value = max(near, key=lambda entry: (-entry[1].preference, entry[0]))
     return part, p_value
 
 

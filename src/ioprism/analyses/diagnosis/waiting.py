@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.analyses.diagnosis.calls import Calls, Floats, first_of_each
+from ioprism.analyses.diagnosis.calls import Calls, Floats, first_of_each, own_time
 from ioprism.analyses.diagnosis.io_phases import longest_pause
+from ioprism.views.time.intervals import unite
 
 FEWEST_BURSTS = 3  # of each rank: fewer do not show whether lateness lasts
 MOST = 64  # bursts looked at
 OWN_WAY = 0.5  # of what a burst adds to a rank's lateness is there when the next one starts
+FEWEST_CALLS = 16  # of each rank: fewer overlap with those of others or not, by luck
+LITTLE = 0.7  # of the time in which anyone is in a call: with more, one rank tells as much as all
+STRETCHES, MOMENTS = 64, 256  # of the run, and of each stretch
+BY_CHANCE = (0.5, 1.6)  # times the variance of ranks that know nothing of each other
 
 
 def ranks_wait(calls: Calls) -> bool:
@@ -29,6 +34,41 @@ def ranks_wait(calls: Calls) -> bool:
     kept = np.diff(start, axis=1)
     total = float((added**2).sum())
     return total <= 0 or float((added * kept).sum()) / total < OWN_WAY
+
+
+def is_independent(calls: Calls) -> bool:
+    """Return whether as many ranks are in calls at once as would be by chance.
+
+    Ranks that wait for each other are in calls together or not at all, so their number at once
+    varies much; where they take turns it hardly varies. Between them, each makes its calls
+    whenever it gets to them, and its pauses are its own. Chance is reckoned in stretches of the
+    run, because ranks may be busier at some times.
+    """
+    made = np.bincount(calls.rank)
+    if len(made) < 2 or np.median(made) < FEWEST_CALLS:
+        return False
+    own = own_time(calls)
+    start, end = unite(calls.start, calls.end)
+    if np.bincount(calls.rank, own).max() >= LITTLE * float((end - start).sum()):
+        return False
+    low, high = BY_CHANCE
+    return bool(low <= np.median(_variances(calls, own)) <= high)
+
+
+def _variances(calls: Calls, own: Floats) -> list[float]:
+    """Variance of the number of ranks in calls at once, over what chance makes it, by stretch."""
+    ranks = int(calls.rank.max()) + 1
+    starts, ends = np.sort(calls.end - own), np.sort(calls.end)
+    found = []
+    parts = max(1, min(STRETCHES, len(calls) // FEWEST_CALLS))
+    for mine in np.array_split(np.argsort(calls.start), parts):  # as many calls in each
+        first, last = float(calls.start[mine].min()), float(calls.end[mine].max())
+        moments = np.linspace(first, last, MOMENTS)
+        at_once = np.searchsorted(starts, moments, "right") - np.searchsorted(ends, moments)
+        share = np.bincount(calls.rank[mine], own[mine], minlength=ranks) / max(last - first, 1e-12)
+        by_chance = float((share * (1 - share)).clip(min=0.0).sum())
+        found.append(float(at_once.var()) / max(by_chance, 1e-12))
+    return found
 
 
 def bursts_of_ranks(calls: Calls) -> tuple[Floats, Floats] | None:

@@ -18,6 +18,7 @@ from ioprism.model.signal import Signal
 PHASES_WEIGHT = 0.95
 BEYOND_DOUBT = 1e-5  # no need to look at the spectrum
 MIN_SHARE = 0.15  # of the variance; bursts that come in pairs at random times give less
+PARTS_OF_PERIOD = 16
 CONFIRMED = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
 AGREEMENT = 0.05  # of the period
 SUGGESTIVE = 0.2  # phases less likely by chance tell which frequencies matter
@@ -30,12 +31,12 @@ def find_period(signal: Signal) -> Period | None:
     by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= BEYOND_DOUBT:
         return _weighted(by_phases, PHASES_WEIGHT)
-    by_spectrum = _clear(harmonic.find_period(_for_spectrum(signal, by_phases)))
+    by_spectrum = _clear_period(_for_spectrum(signal, by_phases))
     if by_phases is None or by_spectrum is None:
         return by_phases or by_spectrum
     by_phases = _weighted(by_phases, PHASES_WEIGHT)
     by_spectrum = _weighted(by_spectrum, 1.0 - PHASES_WEIGHT)
-    if abs(by_phases.seconds - by_spectrum.seconds) <= AGREEMENT * by_phases.seconds:
+    if _agree(by_phases, by_spectrum):
         # Phases have edges, so they say best where the rhythm begins and ends; and they know
         # processes without rhythm whose spectra have a peak there, too. A clear line confirms.
         clear = by_spectrum.false_alarm_probability <= BEYOND_DOUBT
@@ -60,9 +61,27 @@ def _least_chance(period: Period) -> float:
     return min(period.false_alarm_probability, period.chance_of_random_bursts)
 
 
-def _clear(period: Period | None) -> Period | None:
-    """A frequency that explains next to nothing of the signal is not its rhythm."""
-    return None if period is None or period.confidence < MIN_SHARE else period
+def _clear_period(signal: Signal) -> Period | None:
+    """The period of the spectrum, unless it explains next to nothing of the signal.
+
+    What is much shorter than the period, such as single requests at random times, has no say in
+    that: the share is that of means over a part of the period.
+    """
+    found = harmonic.find_period(signal)
+    if found is None or found.confidence >= MIN_SHARE:
+        return found
+    block = int(found.seconds / signal.interval / PARTS_OF_PERIOD)
+    if block < 2 or found.false_alarm_probability > SUGGESTIVE:
+        return None
+    coarse = harmonic.find_period(averaged(signal, block))
+    if coarse is None or coarse.confidence < MIN_SHARE or not _agree(coarse, found):
+        return None
+    chance = max(coarse.false_alarm_probability, found.false_alarm_probability)
+    return replace(coarse, false_alarm_probability=chance)
+
+
+def _agree(one: Period, other: Period) -> bool:
+    return abs(one.seconds - other.seconds) <= AGREEMENT * one.seconds
 
 
 def _weighted(period: Period, weight: float) -> Period:

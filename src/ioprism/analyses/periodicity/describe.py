@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Burst, Component, NextPhase, Period
+from ioprism.analyses.quantiles import median
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 

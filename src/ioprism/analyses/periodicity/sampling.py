@@ -70,7 +70,7 @@ def sample(
     if samples < MIN_SAMPLES:
         raise SignalTooShortError(found=samples, needed=MIN_SAMPLES)
     first = float(steps.edges[0])
-    if samples == len(steps.values) and _evenly_spaced(steps.edges):
+    if samples == len(steps.values) and _are_even(_lengths(steps.edges)):
         return Signal(first, interval, steps.values)
     volume = np.concatenate(([0.0], np.cumsum(steps.values * np.diff(steps.edges))))
     bins = first + interval * np.arange(samples + 1)
@@ -101,15 +101,21 @@ def _refuse_disorder(edges: FloatArray) -> None:
         raise BrokenSignalError(f"all times are {edges[0]}")
 
 
-def _evenly_spaced(edges: FloatArray) -> bool:
-    """Whether all steps are of one length, those of no length left out."""
-    steps = np.diff(edges)
-    steps = steps[steps > NO_LENGTH * steps.max()]
-    return bool(steps.max() - steps.min() <= EVEN_SPACING * steps.max())
+def _lengths(edges: FloatArray) -> FloatArray:
+    """How long steps are, those of no length left out."""
+    lengths = edges[1:] - edges[:-1]
+    least = NO_LENGTH * float(lengths.max())
+    return lengths if float(lengths.min()) > least else lengths[lengths > least]
+
+
+def _are_even(lengths: FloatArray) -> bool:
+    """Whether all steps are of one length."""
+    longest = float(lengths.max())
+    return longest - float(lengths.min()) <= EVEN_SPACING * longest
 
 
 def _close_last_step(edges: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    if not _evenly_spaced(edges):
+    if not _are_even(_lengths(edges)):
         return edges, levels[:-1]
     step = (edges[-1] - edges[0]) / (len(edges) - 1)
     return np.append(edges, edges[-1] + step), levels
@@ -149,10 +155,8 @@ def _interval(steps: StepFunction, *, frequency: float | None, max_samples: int)
 def _chosen_interval(steps: StepFunction, *, max_samples: int) -> float:
     if max_samples < MIN_SAMPLES:
         raise UsageError(f"max_samples = {max_samples}, at least {MIN_SAMPLES} are needed.")
-    lengths = np.diff(steps.edges)
-    shortest = steps.span / max_samples
-    lengths = lengths[lengths > NO_LENGTH * float(lengths.max())]
-    if _evenly_spaced(steps.edges):
+    lengths, shortest = _lengths(steps.edges), steps.span / max_samples
+    if _are_even(lengths):
         return max(shortest, steps.span / len(lengths))
     # The tenth percentile: a few slivers between overlapping requests must not decide.
     tenth = len(lengths) // 10

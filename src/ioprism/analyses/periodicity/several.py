@@ -14,9 +14,9 @@ import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.onsets.scales import averaged
-from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import Signal
 
 MOST_RHYTHMS = 4

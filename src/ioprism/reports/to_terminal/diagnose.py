@@ -28,9 +28,10 @@ HOW = {
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
-    "library": "exchange and waiting inside MPI-IO and libraries, with nothing at storage",
+    "library": "inside MPI-IO and libraries, with nothing at storage",
+    "first-reads": "data read for the first time, slower than the same again",
     "unexplained": "unexplained",
-    "untraced": "calls that the trace has counters of only",
+    "untraced": "further calls, known from counters only",
 }
 
 
@@ -76,27 +77,44 @@ def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
     table(console, columns, rows)
 
 
-def answer(diagnosis: Diagnosis) -> str:
-    """Return the diagnosis in one or two sentences."""
+def answer(diagnosis: Diagnosis, *, spent: str = "") -> str:
+    """Return the diagnosis in one or two sentences.
+
+    Args:
+        diagnosis: of the job.
+        spent: what most of the time in calls is spent on; said where no cause is found.
+    """
     first = held_up_line(diagnosis)
     if not diagnosis.causes or not diagnosis.causes[0].saving.seconds:
-        return f"{first} {_without_cause(diagnosis)}"
+        return f"{first} {_without_cause(diagnosis, spent)}"
     cause = diagnosis.causes[0]
     subject = printable(str(cause.facts.get("subject", cause.code)))
     return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
 
 
-def _without_cause(found: Diagnosis) -> str:
+def _without_cause(found: Diagnosis, spent: str) -> str:
     """Say that there is nothing to change, and where the time is spent if not at storage."""
     if found.held_up.share < LITTLE:
         return "Nothing is worth changing."
-    inside = sum(line.seconds for line in found.ledger if line.what == "library")
-    if inside < MOSTLY * found.held_up.seconds:
-        return "No cause was found."
+    parts = {line.what: line.seconds for line in found.ledger}
+    if is_mostly(found, "first-reads"):
+        return (
+            f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "
+            "from storage: reading the same again is far faster."
+        )
+    inside = parts.get("library", 0.0)
+    if not is_mostly(found, "library"):
+        return f"No cause was found; {spent}." if spent else "No cause was found."
     return (
         f"For {format_seconds(inside)} of it ranks are inside MPI-IO or a library and nothing "
-        "reaches storage: they exchange data or wait for each other."
+        "reaches storage: they copy or exchange data, or wait for each other or for locks."
     )
+
+
+def is_mostly(found: Diagnosis, what: str) -> bool:
+    """Whether one line of the ledger, which is no cause, is most of the held-up time."""
+    seconds = sum(line.seconds for line in found.ledger if line.what == what)
+    return seconds >= MOSTLY * found.held_up.seconds > 0
 
 
 def held_up_line(found: Diagnosis) -> str:

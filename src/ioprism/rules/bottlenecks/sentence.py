@@ -37,7 +37,7 @@ def _named(row: Mapping[str, Any]) -> Iterator[str]:
     ordered = [view for view in WHERE if view in views]
     for view in [*ordered, *(view for view in views if view not in ordered)]:
         name = row.get(PREFIX + view)
-        text = "unknown" if name is None else printable(str(name))
+        text = "unknown" if name is None else printable(str(name)) or "without a name"
         if view == "directory" and "file" in views:
             continue
         if view in ("time", "phase"):
@@ -52,7 +52,7 @@ def _compared(row: Mapping[str, Any]) -> str:
     if row["same_work"] and row["peers_seconds"]:
         times = row["slowest_process_time"] / row["peers_seconds"]
         return f"takes {times:.3g} times the median {kind} for the same calls, {excess} more"
-    return f"takes {time}, {excess} of it above its peers"
+    return f"takes {time}, {excess} of it more than its data and its peers explain"
 
 
 def _when(row: Mapping[str, Any]) -> str:

@@ -11,13 +11,15 @@ _MODULES = {
     "mpiio": ("MPI-IO",), "stdio": ("STDIO",),
 }  # fmt: skip
 _MANY_FILES = 10  # for each file that a rank would need
+_AGAIN = 2  # readings of each rank
 _REOPENED = 4  # metadata calls for a file: open and close, and once more
 
 
 def circumstances(cause: Cause, trace: Trace) -> set[str]:
     """Name libraries, MPI, file system and language, as far as the trace tells."""
     found = {name for name, modules in _MODULES.items() if _used(trace, modules)}
-    found.add("parallel" if (trace.job.ranks or 1) > 1 else "serial")
+    ranks = trace.job.ranks or 1
+    found.add("parallel" if ranks > 1 else "serial")
     path = str(cause.culprit.get("file", ""))
     if path.endswith(HDF5_NAMES):
         found.add("hdf5")
@@ -32,6 +34,8 @@ def circumstances(cause: Cause, trace: Trace) -> set[str]:
     found |= {name for name, words in MPI_LIBRARIES.items() if any(word in told for word in words)}
     if float(cause.facts.get("calls_per_file", 0)) > _REOPENED:
         found.add("reopened")
+    if float(cause.facts.get("copies", 0)) > _AGAIN * float(cause.facts.get("readers", 0) or ranks):
+        found.add("again")
     if "directory" in cause.culprit:
         found.add("many-files")
     return found

@@ -95,6 +95,13 @@ class _Columns:
         # Darshan says -1 for "not available"; what is negative or not a number is damage.
         return values if fine else [v if 0 <= v <= LARGEST_PLAUSIBLE else 0 for v in values]
 
+    def tells(self, name: str) -> bool:
+        """Whether any record has this counter: -1 says that it is not available."""
+        values = self._records.column(self.module.named(name))
+        if values is None:
+            return False
+        return not values or any(value is not None and value >= 0 for value in values)
+
     def seconds(self, name: str) -> Seconds:
         return self.known(name) or [0.0] * len(self.files)
 
@@ -147,7 +154,8 @@ def _moves(
         nonblocking=kind(module.nonblocking),
         begin=columns.known(f"F_{name}_START_TIMESTAMP"),
     )
-    return _with_sequences(moves, columns, direction, first) if module.sequences else moves
+    told = module.sequences and columns.tells(f"SEQ_{name}S")
+    return _with_sequences(moves, columns, direction, first) if told else moves
 
 
 def _past(direction: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ioprism.analyses.periodicity.onsets.segments import median
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
 
 LOOKED_AT = 64  # pieces of a batch; enough to tell and cheap enough for every batch
@@ -32,6 +32,11 @@ class Grain:
     def seconds(self) -> float:
         """The length of a sample, or 0 for requests."""
         return self._length if self._tiled > TILED * self._pieces else 0.0
+
+    @property
+    def edge(self) -> float:
+        """Where the latest sample ends, in seconds."""
+        return self._last_end
 
     def observe(self, start: FloatArray, end: FloatArray) -> None:
         """Look at the first pieces of a batch."""

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 
+from ioprism.analyses.periodicity.auto import MIN_SHARE
 from ioprism.analyses.periodicity.detect import Options, accepted, detect
+from ioprism.analyses.periodicity.live.change import relative_difference
+from ioprism.analyses.periodicity.live.spending import MIN_PHASES
 from ioprism.analyses.periodicity.onsets.beats import Segments, beats
-from ioprism.analyses.periodicity.onsets.phase_starts import describe, find_train, sharpened
-from ioprism.analyses.periodicity.onsets.segments import median
+from ioprism.analyses.periodicity.onsets.phase_starts import (
+    Train,
+    describe,
+    find_train,
+    sharpened,
+    train_of_all,
+)
 from ioprism.analyses.periodicity.results import Period
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
-MIN_PHASES = 4  # three periods; fewer are not announced
+AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 QUARTERS = 4  # of a usual phase, by which the latest one grows until it says something new
-
-
-def number_of_look(parts: Segments) -> int:
-    """Which look this is: phases say something new with each one more."""
-    return parts.count - MIN_PHASES + 1
 
 
 def what_is_seen(parts: Segments) -> tuple[int, ...]:
     """How many phases there are, and how far the latest one has come: what a look depends on."""
     seen = []
-    for phases in (parts.by_levels, parts.by_pauses):
+    for phases in (parts.by_levels, parts.by_pauses, parts.of_job):
         if phases is None or not len(phases):
             seen += [0, 0]
             continue
@@ -33,18 +37,44 @@ def what_is_seen(parts: Segments) -> tuple[int, ...]:
     return tuple(seen)
 
 
-def by_phases(signal: Signal, parts: Segments, *, level: float) -> Period | None:
-    """The rhythm of a signal's phases, if chance gives it no more often than the level."""
-    train = find_train(signal, finest=parts.by_levels)
+def by_phases(
+    signal: Signal, parts: Segments, *, level: float, known: Period | None = None
+) -> Period | None:
+    """The rhythm of a signal's phases, if chance gives it no more often than the level.
+
+    Args:
+        signal: the signal.
+        parts: its phases.
+        level: the highest false-alarm probability.
+        known: a rhythm that may go on; if its phases say so, no other is sought.
+    """
+    train = None if known is None else _going_on(parts, known, level=level)
+    train = train or find_train(signal, finest=parts.by_levels)
     if train is None or train.log_chance > math.log(level):
         return None
     found = describe(signal, sharpened(signal, train))
     return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
 
 
-def by_spectrum(signal: Signal, *, level: float) -> Period | None:
-    """The rhythm of a signal's spectrum, if chance gives it no more often than the level."""
-    return detect(signal, options=Options("harmonic", level, maybe=False, confirm=False))
+def _going_on(parts: Segments, known: Period, *, level: float) -> Train | None:
+    """The phases at the distances of a known rhythm, if they show it by themselves."""
+    phases = beats(parts, known)
+    if phases is None or len(phases) < MIN_PHASES:
+        return None
+    train = train_of_all(phases)
+    same = relative_difference(train.seconds, known.seconds) <= AGREEMENT
+    return train if same and train.log_chance <= math.log(level) else None
+
+
+def by_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | None:
+    """The rhythm of a signal's spectrum, if chance gives it no more often than the level.
+
+    Where there are phases, it must explain a fair share of the signal: pairs of bursts at random
+    times have a spectrum, too.
+    """
+    found = detect(signal, options=Options("harmonic", level, maybe=False, confirm=False))
+    least = 0.0 if parts.by_levels is None else MIN_SHARE
+    return None if found is None or found.confidence < least else found
 
 
 def phase_starts(parts: Segments, known: Period) -> FloatArray | None:

@@ -19,25 +19,24 @@ from ioprism.analyses.periodicity.live.change import change_point, relative_diff
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
 from ioprism.analyses.periodicity.live.grain import Grain
 from ioprism.analyses.periodicity.live.looks import (
+    AGREEMENT,
     by_phases,
     by_spectrum,
     held_since,
     latest_distance,
-    number_of_look,
     phase_starts,
     silence,
     what_is_seen,
 )
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
-from ioprism.analyses.periodicity.live.ring import Ring
-from ioprism.analyses.periodicity.live.spending import share_of_look
+from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES, Ring
+from ioprism.analyses.periodicity.live.spending import look_at, share_of_look
 from ioprism.analyses.periodicity.onsets.beats import Segments, segments
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.analyses.periodicity.spectral.lines import has_line
 from ioprism.model.signal import FloatArray, Signal
 
-AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is dear, is asked again when the window has grown so
@@ -138,14 +137,18 @@ class Tracker:
         return self._since_moment(self._window)
 
     def _since_moment(self, moment: float) -> Signal:
-        return self.ring.signal(start=moment, shortest=self.grain.seconds)
+        length = self.grain.seconds
+        if length == 0.0:
+            return self.ring.signal(start=moment)
+        return self.ring.samples(start=moment, length=length, edge=self.grain.edge)
 
     def _analyse(self, now: float) -> None:
         signal = self.signal()
         self._due = now + (now - signal.start) / ANALYSES_PER_SPAN
         if len(signal.values) < MIN_SAMPLES:
             return
-        before, parts = self._period, segments(signal)
+        before = self._period
+        parts = segments(signal, known=before)
         if before is None:
             look = self._search(signal, parts)
         else:
@@ -165,23 +168,22 @@ class Tracker:
 
     def _search(self, signal: Signal, parts: Segments) -> Look:
         """Look for a rhythm where none is known; chance is held against every look."""
-        level, look, seen = (
-            self.settings.max_false_alarm,
-            number_of_look(parts),
-            what_is_seen(parts),
-        )
-        found = None
+        level, found = self.settings.max_false_alarm, None
+        look, seen = look_at(parts.count), what_is_seen(parts)
         if look >= 1 and seen != self._seen:
-            found = by_phases(signal, parts, level=PHASES_SHARE * level * share_of_look(look))
+            share = PHASES_SHARE * share_of_look(look)
+            found = by_phases(signal, parts, level=share * level)
         self._seen = seen
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
-            if parts.by_levels is not None or not has_line(signal):
+            # Phases tell more than the spectrum, unless a few samples blur their edges.
+            sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
+            if sharp or not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            found = by_spectrum(signal, level=share * level)
+            found = by_spectrum(signal, parts, level=share * level)
         return Look(signal, parts, found)
 
     def _follow(self, signal: Signal, parts: Segments, known: Period) -> Look:
@@ -190,10 +192,10 @@ class Tracker:
         if newer is not None:
             return newer
         level = self.settings.max_false_alarm
-        found = by_phases(signal, parts, level=level)
+        found = by_phases(signal, parts, level=level, known=known)
         if found is None or silence(signal, found) > STILL_VALID:
             found = (
-                by_spectrum(signal, level=level) if known.method != "phases" else None
+                by_spectrum(signal, parts, level=level) if known.method != "phases" else None
             ) or found
         if found is None or silence(signal, found) > OVER:
             # One look that finds nothing may be that of a phase half reported.
@@ -223,7 +225,7 @@ class Tracker:
         found = by_phases(
             recent,
             new_parts,
-            level=self.settings.max_false_alarm * share_of_look(number_of_look(new_parts)),
+            level=self.settings.max_false_alarm * share_of_look(look_at(new_parts.count)),
         )
         if found is None or silence(recent, found) > STILL_VALID:
             return None

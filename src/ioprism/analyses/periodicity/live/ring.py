@@ -20,6 +20,7 @@ FINEST = 2.0**-10  # seconds, the width of the finest bins
 SIZE = 2048  # bins of a level; half of them move on when it is full
 MOST_LEVELS = 24  # half a year in the coarsest
 MOST_SAMPLES = 2 * SIZE
+FEW_SAMPLES = SIZE // 8  # of a metric; each of so few is known in eight bins at least
 SHORTEST = 1e-6  # seconds; a request that takes no measurable time is given this much
 
 
@@ -105,6 +106,23 @@ class Ring:
                 place = (np.arange(level.base + begin, level.base + until) >> shift) - low
                 values += np.bincount(place, level.values[begin:until], len(values))
         return Signal(low * width, width, values / width)
+
+    def samples(self, *, start: float, length: float, edge: float) -> Signal:
+        """Return a metric that comes in samples of a length, one of which ends at an edge.
+
+        Bins of another width mix each sample with its neighbours. Where there are many, bins at
+        least as long will do; of a few, each counts.
+        """
+        first, last = (
+            round((moment - edge) / length) for moment in (max(start, self.start), self.end)
+        )
+        if last - first > FEW_SAMPLES:
+            return self.signal(start=start, shortest=length)
+        fine = self.signal(start=start)
+        edges = edge + length * np.arange(first, max(last, first + 1) + 1, dtype=np.float64)
+        bins = fine.start + fine.interval * np.arange(len(fine.values) + 1)
+        volume = np.concatenate(([0.0], np.cumsum(fine.values))) * fine.interval
+        return Signal(float(edges[0]), length, np.diff(np.interp(edges, bins, volume)) / length)
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""

@@ -22,11 +22,13 @@ def confirming_phases(signal: Signal, period: Period) -> int:
 
 
 def beginning_with(period: Period, starts: FloatArray) -> int:
-    """How many phases of a rhythm begin with one of these (seconds)."""
+    """How many phases of a rhythm begin with one of these (seconds, ascending)."""
     if not period.phases or not len(starts):
         return 0
     beats = np.array([start for start, _ in period.phases])
-    away = np.abs(beats[:, None] - starts[None, :]).min(axis=1)
+    after = np.searchsorted(starts, beats)
+    before, after = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
+    away = np.minimum(np.abs(beats - starts[before]), np.abs(starts[after] - beats))
     return int(np.count_nonzero(away <= TOGETHER * period.seconds))
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.periodicity.onsets.segments import Phases, median
+from ioprism.analyses.periodicity.onsets.segments import Phases
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
 
 MIN_PHASES = 3  # two repetitions
@@ -87,7 +88,9 @@ def count_beats(phases: Phases, *, first: int, last: int) -> list[Beat]:
 
 
 def _as_beats(phases: Phases, which: range) -> list[Beat]:
-    return [Beat(float(phases.starts[i]), float(phases.ends[i]), 1) for i in which]
+    chosen = slice(which.start, which.stop)
+    starts, ends = phases.starts[chosen].tolist(), phases.ends[chosen].tolist()
+    return [Beat(start, end, 1) for start, end in zip(starts, ends, strict=True)]
 
 
 def _middle(numbers: FloatArray) -> tuple[float, float]:
@@ -120,8 +123,10 @@ def _pattern(phases: Phases, seed: range, period: float, tolerance: float) -> Pa
 
 def _trimmed(phases: Phases, seed: range, pattern: Pattern) -> range:
     """The seed without phases at its edges that only happen to be on time."""
-    lengths = phases.ends - phases.starts
-    alike = [i for i in seed if pattern.alike(float(lengths[i]), float(phases.levels[i]))]
+    chosen = slice(seed.start, seed.stop)
+    lengths = (phases.ends[chosen] - phases.starts[chosen]).tolist()
+    known = zip(seed, lengths, phases.levels[chosen].tolist(), strict=True)
+    alike = [i for i, length, level in known if pattern.alike(length, level)]
     return range(alike[0], alike[-1] + 1) if len(alike) >= MIN_PHASES else seed
 
 

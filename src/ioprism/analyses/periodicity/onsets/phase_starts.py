@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
-from ioprism.analyses.periodicity.onsets.regularity import matching_share, most_regular
+from ioprism.analyses.periodicity.onsets.regularity import (
+    Stretch,
+    all_of_them,
+    matching_share,
+    most_regular,
+)
 from ioprism.analyses.periodicity.onsets.scales import distinct, find_scales
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
@@ -87,11 +92,12 @@ def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
     first = next(scales, None)
     if first is None:
         return None
-    whole = _train(first.phases)
+    whole = _train(first.phases, most_regular(first.phases))
     if _is_beyond_doubt(whole.weighted(FIRST_WEIGHT), signal):
         return whole.weighted(FIRST_WEIGHT)
     every = distinct([first, *scales])
-    trains = [whole, *(_train(scale.phases) for scale in every[1:])]
+    others = (scale.phases for scale in every[1:])
+    trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
     found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
     clear = [train for train in found if train.log_least <= CLEAR]
     if not clear:
@@ -172,8 +178,12 @@ def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     return train.log_chance <= BEYOND_DOUBT and alike and lasting
 
 
-def _train(phases: Phases) -> Train:
-    stretch = most_regular(phases)
+def train_of_all(phases: Phases) -> Train:
+    """All of these phases as one rhythm, at the price of the scale that is looked at first."""
+    return _train(phases, all_of_them(phases)).weighted(FIRST_WEIGHT)
+
+
+def _train(phases: Phases, stretch: Stretch) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last)
     return Train(
         tuple(beats),

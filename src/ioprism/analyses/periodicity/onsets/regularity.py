@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets import stretches
-from ioprism.analyses.periodicity.onsets.segments import Phases, median
+from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
 
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
@@ -67,11 +68,16 @@ class Stretch:
 
 def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
-    whole = _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
+    whole = all_of_them(phases)
     distances = np.diff(phases.starts)
     if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
     return min(whole, _best_part(phases), key=lambda stretch: stretch.log_least)
+
+
+def all_of_them(phases: Phases) -> Stretch:
+    """All phases, as one of the stretches that may be asked for."""
+    return _judged(phases, 0, len(phases) - 1).at_price(-math.log(WHOLE_WEIGHT))
 
 
 def _judged(phases: Phases, first: int, last: int) -> Stretch:

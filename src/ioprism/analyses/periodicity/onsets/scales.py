@@ -23,11 +23,10 @@ from ioprism.analyses.periodicity.onsets.segments import (
     find_pauses,
     find_phases,
     join_runs,
-    median,
 )
-from ioprism.analyses.segmentation import phase_borders
+from ioprism.analyses.quantiles import median
+from ioprism.analyses.segmentation import gap_threshold
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.settings import PhaseSettings
 
 COARSER = 4  # samples of a scale in one of the next
 FEWEST_SAMPLES = 128  # of the coarsest scale
@@ -96,7 +95,7 @@ def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
 def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
     """The segmentation that `ioprism phases` uses."""
     start, end = (signal.start + signal.interval * edge.astype(np.float64) for edge in runs)
-    threshold, _ = phase_borders(start, end, PhaseSettings())
+    threshold = gap_threshold(start, end)
     # A gap as long as the threshold separates; samples are whole, so half of one is enough.
     return join_runs(signal, runs, shortest_gap=max(0.0, threshold / signal.interval - 0.5))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 IntArray = npt.NDArray[np.int64]
@@ -63,14 +64,6 @@ class Levels:
     def at(self, share: float) -> float:
         """The level this share of the way from idle to busy."""
         return self.idle + share * (self.busy - self.idle)
-
-
-def median(numbers: npt.NDArray[np.float64] | IntArray) -> float:
-    """The middle one; unlike numpy's, it does not import masked arrays (25 ms)."""
-    half = len(numbers) // 2
-    if len(numbers) % 2:
-        return float(np.partition(numbers, half)[half])
-    return float(np.partition(numbers, [half - 1, half])[half - 1 : half + 1].mean())
 
 
 def find_phases(signal: Signal) -> Phases | None:
@@ -142,8 +135,10 @@ def _two_levels(values: FloatArray) -> Levels | None:
     low, high = float(values.min()), float(values.max())
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         return None
-    counts, edges = np.histogram(values, bins=HISTOGRAM_BINS, range=(low, high))
-    centres = (edges[1:] + edges[:-1]) / 2
+    per_bin = (high - low) / HISTOGRAM_BINS
+    places = np.minimum(((values - low) / per_bin).astype(np.int64), HISTOGRAM_BINS - 1)
+    counts = np.bincount(places, minlength=HISTOGRAM_BINS)
+    centres = low + per_bin * (np.arange(HISTOGRAM_BINS) + 0.5)
     below, moment = np.cumsum(counts)[:-1], np.cumsum(counts * centres)
     above, total = len(values) - below, moment[-1]
     split = int(np.argmax((total * below / len(values) - moment[:-1]) ** 2 / (below * above)))
@@ -154,7 +149,10 @@ def _two_levels(values: FloatArray) -> Levels | None:
 
 def _rests(values: FloatArray, levels: Levels) -> bool:
     band = RESTING_BAND * (levels.busy - levels.idle)
-    resting = [np.count_nonzero(np.abs(values - x) < band) for x in (levels.idle, levels.busy)]
+    resting = [
+        np.count_nonzero(values < level + band) - np.count_nonzero(values <= level - band)
+        for level in (levels.idle, levels.busy)
+    ]
     return bool(max(resting) >= RESTING_SHARE * len(values))
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.analyses.periodicity.onsets.segments import median
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral.ranges import Ranges, valid_ranges
 from ioprism.analyses.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
 from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_sum_of_evidence, probability
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.analyses.quantiles import quantile
 from ioprism.model.signal import FloatArray, Signal
 
 Ranges = tuple[tuple[float, float], ...]
-TYPICAL = 75  # percentile of the positive correlations
+TYPICAL = 0.75  # quantile of the positive correlations
 MATCHING = 0.5  # share of the typical correlation in a window half of which is periodic
 
 
@@ -29,7 +30,7 @@ def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
     positive = correlation[correlation > 0.0]
     if len(positive) == 0:
         return ()
-    least = MATCHING * float(np.percentile(positive, TYPICAL))
+    least = MATCHING * quantile(positive, TYPICAL)
     return _joined(signal, correlation > least, window)
 
 

@@ -46,7 +46,9 @@ function clock(x) {
 }
 
 function duration(seconds) {
-  if (seconds >= 60) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+  const whole = Math.round(seconds), two = (number) => String(number).padStart(2, "0");
+  if (whole >= 3600) return `${Math.floor(whole / 3600)} h ${two(Math.floor(whole % 3600 / 60))} min`;
+  if (seconds >= 60) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
   if (seconds >= 1 || seconds === 0) return `${+seconds.toPrecision(3)} s`;
   return seconds >= 1e-3 ? `${+(seconds * 1e3).toPrecision(3)} ms` : `${+(seconds * 1e6).toPrecision(3)} µs`;
 }

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism.analyses.site.company import noisy_neighbours
 from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.events import DAY, site_events
 from ioprism.analyses.site.summary import Chosen, SiteTables, site_story, site_table
@@ -133,6 +134,18 @@ def test_what_is_planted_is_named_with_its_dates_and_nothing_else(seed: int) -> 
     assert target.evidence["relative_rate"] == pytest.approx(0.3, rel=0.2)
     assert "request_bytes" in found["changed-application", "code3"].evidence
     assert "collective" in found["changed-application", "code5"].evidence
+
+
+def test_a_noisy_neighbour_is_dated_by_its_own_runs_though_others_saw_few_of_them() -> None:
+    made = tables(4)
+    own = pl.col("application") == NOISY
+    seen = made.jobs.filter(own | pl.col("start").is_between(20 * DAY, 40 * DAY))
+
+    (event,) = noisy_neighbours(seen)
+
+    runs = seen.filter(own)
+    assert event.start == runs["start"].min()
+    assert event.end == (runs["start"] + runs["runtime"]).max()
 
 
 def test_one_campaign_is_not_evidence_against_a_target() -> None:

@@ -41,7 +41,8 @@ def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
         apart = ~beside & (own != number)
         event = _suffering("noisy-neighbour", name, known, beside, apart, tried=len(applications))
         if event is not None:
-            yield event
+            # Others see only some of its runs: where they are rare, too late and not to the end.
+            yield replace(event, start=float(start[theirs].min()), end=float(end[theirs].max()))
 
 
 def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:

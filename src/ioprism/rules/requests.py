@@ -32,11 +32,10 @@ def _usages(evidence: Evidence) -> list[Usage]:
 def _moves(evidence: Evidence, direction: str) -> Iterator[tuple[Usage, Moves]]:
     """The requests of one direction that the program is to blame for.
 
-    Reads of files that MPI-IO only writes are its own, and so are those of far more than it is
-    asked for: it reads across the holes of strided requests (data sieving).
+    Reads of files that MPI-IO only writes are its own: it fills the holes of strided writes
+    (data sieving), and the program never asked for them.
     """
-    own = evidence.sieved | evidence.amplified
-    sieved = own if direction == "read" else frozenset()
+    sieved = evidence.sieved if direction == "read" else frozenset()
     for usage in _usages(evidence):
         chosen = _without(usage, sieved) if usage.layer == "posix" else usage
         if any(chosen.moves[direction].operations):
@@ -227,7 +226,13 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             _times_opened(evidence, usage) if direction == "write" else _versions(evidence, usage)
         )
         extent = {file: size * times.get(file, 1) for file, size in extent.items()}
-        again = {f: b - extent[f] for f, b in moved.items() if b > extent[f] and f >= 0}
+        # What MPI-IO reads across holes, nobody asked for: it is not the program that repeats it.
+        holes = evidence.amplified if direction == "read" and usage.layer == "posix" else ()
+        again = {
+            f: b - extent[f]
+            for f, b in moved.items()
+            if b > extent[f] and f >= 0 and f not in holes
+        }
         part = share(sum(again.values()), sum(moved.values()))
         if part <= evidence.thresholds.redundant_bytes:
             continue

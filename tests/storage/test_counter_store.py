@@ -246,7 +246,9 @@ def test_a_run_killed_at_any_moment_and_run_again_gives_the_store_of_a_clean_run
             child = start(raw, store)
             time.sleep(share * duration)
             os.kill(child.pid, signal.SIGKILL)
-            killed += child.wait() == -signal.SIGKILL
+            in_time = child.wait() == -signal.SIGKILL
+            killed += in_time
+            duration *= 1.0 if in_time else 0.5  # the machine was busier when it was measured
         assert start(raw, store).wait() == 0
         assert content(store) == clean
     assert killed >= 5

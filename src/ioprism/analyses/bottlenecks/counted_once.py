@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -76,7 +76,6 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
         without_io = 0.0
     else:
         wanted = main.filter(_operation() != other)
-        wanted = _on_data(wanted, trace) if settings.method == "excess" else wanted
         without_io = float(main["count"].sum()) - float(wanted["count"].sum())
     rows = Rows(
         _of_layer(wanted, trace, settings.layer),
@@ -87,13 +86,14 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
     return IoRows(rows, round(without_io))
 
 
-def _on_data(main: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def on_storage(rows: Rows) -> Rows:
     """Leave out the console and what the kernel makes up: storage has no part in them."""
     path = pl.col("path")
     kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
-    no_data = (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
-    files = trace.files.filter(no_data)["file"]
-    return main.filter(~pl.col("file").is_in(files.implode()).fill_null(value=False))
+    elsewhere = (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
+    files = rows.files.filter(elsewhere)["file"]
+    main = rows.main.filter(~pl.col("file").is_in(files.implode()).fill_null(value=False))
+    return rows if main.height == rows.main.height else replace(rows, main=main)
 
 
 def _of_layer(main: pl.DataFrame, trace: Trace, layer: str) -> pl.DataFrame:

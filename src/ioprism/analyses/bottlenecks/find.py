@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
-from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view
+from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view, on_storage
 from ioprism.analyses.bottlenecks.cross_view import PREFIX, cross_view
 from ioprism.analyses.bottlenecks.names import record_names
 from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
@@ -53,13 +53,14 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
 
 def _one_list(found: IoRows, trace: Trace, settings: Settings) -> Found:
     ranks = trace.job.ranks or 1
-    views, listed = cross_view(found.rows, _with_views(settings, found.rows.views), ranks=ranks)
+    rows = on_storage(found.rows)
+    views, listed = cross_view(rows, _with_views(settings, rows.views), ranks=ranks)
     totals = _totals(found, trace, settings)
     table = listed.with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
     filters: dict[str, tuple[Filter, ...]] = dict.fromkeys(table["view"].to_list(), ())
-    return Found(totals, views, table, found.rows, filters, one_list=True)
+    return Found(totals, views, table, rows, filters, one_list=True)
 
 
 def _with_views(settings: Settings, views: tuple[str, ...]) -> Settings:

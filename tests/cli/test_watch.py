@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -25,11 +27,6 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
         ),
         (["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--http", "99999"], 2, "--http"),
         (["watch", "--follow", str(LOG.parent)], 1, "cannot be followed"),
-        (
-            ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--state", str(LOG)],
-            1,
-            "not a state of",
-        ),
         (["replay", str(LOG)], 2, "--zmq"),
         (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),
     ],
@@ -40,6 +37,19 @@ def test_wrong_usage_is_one_message(args: list[str], code: int, message: str) ->
     assert result.exit_code == code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_state_that_is_none_is_refused_and_kept(tmp_path: Path) -> None:
+    log = tmp_path / LOG.name
+    log.write_bytes(LOG.read_bytes())
+
+    result = CliRunner().invoke(
+        main, ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--state", str(log)]
+    )
+
+    assert result.exit_code == 1
+    assert "not a state of" in result.stderr
+    assert log.read_bytes() == LOG.read_bytes()
 
 
 def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.synthetic.machine.cases import make
 from ioprism.synthetic.machine.logs import write_case
+from ioprism.views.time.intervals import unite
 
 
 def test_a_sample_finds_the_same_cause_and_about_the_same_saving(
@@ -98,3 +99,13 @@ def test_a_slow_target_is_found_in_slices_of_phases(monkeypatch: pytest.MonkeyPa
     assert found.causes[0].code == "slow-target"
     assert found.causes[0].culprit["target"] == TARGETS - 1
     assert found.causes[0].saving.seconds == pytest.approx(length * (1 - 1 / SLOWER), rel=0.33)
+
+
+def test_a_sample_stands_for_just_as_much_time_as_its_calls_take() -> None:
+    trace = long_phases()
+
+    part = sampling.sampled_calls(trace, LocalEngine(), most=20_000)
+
+    start, end = unite(part.events["start"].to_numpy(), part.events["end"].to_numpy())
+    assert part.events.height <= 20_000
+    assert part.share * part.busy == pytest.approx(float((end - start).sum()))

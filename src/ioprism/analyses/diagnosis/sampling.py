@@ -11,7 +11,6 @@ from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
-from ioprism.views.time.cover import Cover
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
@@ -55,9 +54,14 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
         return SampledCalls(events, 1.0, total)
-    ends = np.concatenate((windows[1:], end[-1:]))
-    inside = Cover(start, end).within(windows[chosen], ends[chosen]).sum()
-    return SampledCalls(events, float(inside) / total, total)
+    return SampledCalls(events, _busy(events) / total, total)
+
+
+def _busy(events: pl.DataFrame) -> float:
+    """Seconds in which anyone is in one of these calls, also beyond the end of a window."""
+    moves = events.filter(~pl.col("layer").cast(pl.String).is_in(NOT_IO))
+    start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
+    return float((end - start).sum())
 
 
 def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:

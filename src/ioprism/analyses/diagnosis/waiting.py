@@ -12,7 +12,7 @@ FEWEST_BURSTS = 3  # of each rank: fewer do not show whether lateness lasts
 MOST = 64  # bursts looked at
 OWN_WAY = 0.5  # of what a burst adds to a rank's lateness is there when the next one starts
 FEWEST_CALLS = 16  # of each rank: fewer overlap with those of others or not, by luck
-LITTLE = 0.7  # of the time in which anyone is in a call: with more, one rank tells as much as all
+LITTLE = 1 / 3  # of the time in which anyone is in a call; few ranks cannot tell
 STRETCHES, MOMENTS = 64, 256  # of the run, and of each stretch
 BY_CHANCE = (0.5, 1.6)  # times the variance of ranks that know nothing of each other
 

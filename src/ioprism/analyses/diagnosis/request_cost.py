@@ -23,7 +23,8 @@ def fixed_share(at: Situation, some: Flags) -> tuple[float, float, float]:
     typical = float(np.median(at.calls.bytes[some]))
     sizes, medians = medians_by(at.calls.bytes[chosen], seconds[chosen])
     counts = np.bincount(np.searchsorted(sizes, at.calls.bytes[chosen]))
-    cost = max(float(np.median(seconds[chosen])), 1e-12)  # 0 where calls end at one moment
+    # The median is 0 where a coarse clock sees most calls begin and end at one moment.
+    cost = float(np.median(seconds[chosen])) or max(float(seconds[chosen].mean()), 1e-12)
     good = counts >= FEWEST
     sizes, medians, counts = sizes[good], medians[good], counts[good]
     if len(sizes) >= 2 and sizes[-1] >= APART * sizes[0]:

@@ -18,6 +18,10 @@ NAMELESS = -1  # the file of an entry whose name is unknown
 CONSOLE = frozenset({"<STDIN>", "<STDOUT>", "<STDERR>"})
 KERNEL = ("/proc/", "/sys/", "/dev/")  # what looks like files there is made by the kernel
 SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - a name to compare with
+# Files of programs rather than of their data: what is loaded when they start.
+OF_PROGRAMS = (
+    r"\.(?:so(?:\.[0-9.]+)?|py|pyc|pyo|pth|egg|whl|conf|cfg|ini)$|/site-packages/|/lib/python\d"
+)
 
 Counts = list[int]
 Seconds = list[float]

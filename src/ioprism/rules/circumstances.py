@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from ioprism.analyses.evidence import Evidence
-from ioprism.model.usage import EVERYONE
+from ioprism.model.usage import EVERYONE, OF_PROGRAMS
 from ioprism.text import printable
 from ioprism.units import format_bytes
 
@@ -14,8 +15,6 @@ LOOKED_AT = 20  # files; the worst come first
 LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
-# What programs load when they start; nobody reads these through a parallel interface.
-STARTED = (".py", ".pyc", ".pyo", ".so", ".pth", ".egg", ".whl", ".conf", ".cfg", ".ini")
 FEW_OPENS = 100  # of all ranks: opening fewer files is no habit worth changing
 MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
@@ -63,15 +62,11 @@ def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Itera
     names = [evidence.files.path(file) or "" for file in files]
     if "pnetcdf" not in used and any(name.endswith(HDF5_NAMES) for name in names):
         yield "hdf5"
-    if names and 2 * sum(map(is_start_up, names)) > len(names):
-        yield "start-up"
+    loaded = sum(re.search(OF_PROGRAMS, name) is not None for name in names)
+    if 2 * loaded > len(names):
+        yield "start-up"  # nobody reads these through a parallel interface
     if any(_shared(evidence, file) for file in files):
         yield "shared"
-
-
-def is_start_up(path: str) -> bool:
-    """Whether a file is part of a program rather than of its data."""
-    return path.endswith(STARTED) or ".so." in path or "/site-packages/" in path
 
 
 def _shared(evidence: Evidence, file: int) -> bool:

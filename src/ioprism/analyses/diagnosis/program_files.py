@@ -7,9 +7,9 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import WRITE, Flags
 from ioprism.analyses.diagnosis.situation import Situation
+from ioprism.model.usage import OF_PROGRAMS
 
 SYSTEM = r"^/(?:usr|bin|sbin|lib|lib64|etc)/"
-LOADED = r"\.(?:so(?:\.[0-9.]+)?|py|pyc|pyo|pth)$|/site-packages/|/lib/python\d"
 
 
 def program_calls(at: Situation) -> Flags:
@@ -18,7 +18,7 @@ def program_calls(at: Situation) -> Flags:
     if not known.any():
         return known
     path = pl.col("path").fill_null("")
-    of_programs = path.str.contains(SYSTEM) | path.str.contains(LOADED)
+    of_programs = path.str.contains(SYSTEM) | path.str.contains(OF_PROGRAMS)
     flags = at.seen.files.select(of_programs)["path"].to_numpy().copy()
     flags[at.calls.file[known & (at.calls.kind == WRITE)]] = False
     return np.asarray(known & flags[np.maximum(at.calls.file, 0)])

@@ -82,10 +82,14 @@ def test_no_finding_of_a_log_is_above_its_held_up_time(name: str) -> None:
     )
 
 
-def test_the_slow_rank_comes_before_the_small_writes() -> None:
+def test_a_slow_rank_and_the_small_writes_that_slow_it_have_one_cause() -> None:
     insights = ioprism.insights(ioprism.read(DATA / "g_straggler_rank2.darshan"))
 
-    assert insights.findings[0].code == "stragglers"
+    assert insights.diagnosis is not None
+    assert insights.diagnosis.causes[0].culprit["ranks"] == [2]
+    serious = [one for one in insights.findings if one.severity in (Severity.HIGH, Severity.WARN)]
+    assert {one.code for one in serious[:2]} == {"small-writes", "stragglers"}
+    assert {one.cause for one in serious} == {"small-requests"}
 
 
 def test_calls_that_only_counters_show_hold_the_job_up_too() -> None:

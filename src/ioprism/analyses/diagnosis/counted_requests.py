@@ -192,8 +192,12 @@ def _small(at: Counted) -> Iterator[Candidate]:
     fixed = [float(np.clip(1 - mean / rate / max(each, 1e-12), 0, 1)) * (1 - mean / BLOCK)
              for rate in (USUAL, FAST, SLOW)]  # fmt: skip
     record = int(np.argmax(np.where(some, busy, 0.0)))
+    culprit = {"bytes_per_request": round(mean), "file": found.path(record)}
+    ranks, others = np.unique(found.rank[some]), np.unique(found.rank[size >= BLOCK])
+    if ranks.min() >= 0 and len(np.setdiff1d(others, ranks)) > len(ranks):
+        culprit["ranks"] = ranks.tolist()
     yield at.candidate(
-        "small-requests", {"bytes_per_request": round(mean), "file": found.path(record)},
+        "small-requests", culprit,
         (rest + own * (1 - fixed[0]), rest + own * (1 - fixed[1]), rest + own * (1 - fixed[2])),
         some, requests=float(found.requests[some].sum()), bytes_per_request=mean,
     )  # fmt: skip

@@ -281,6 +281,7 @@ def _main_class(at: Situation, some: Flags) -> Flags:
 
 def _small(at: Situation, some: Flags) -> Candidate | None:
     """The fixed cost of each request dominates."""
+    large = some & (at.calls.bytes >= BLOCK)
     some = some & (at.calls.bytes < BLOCK)
     if some.sum() < 2:
         return None
@@ -298,6 +299,7 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
     if len(files):
         file = int(np.bincount(files).argmax())
         culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
+    culprit |= _only_some_ranks(at, some, large)
     seconds = saved(share)
     return Candidate(
         "small-requests",
@@ -306,9 +308,17 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         float(saved(low).sum()),
         float(saved(high).sum()),
         at.chance(some),
-        contrast_of(at, some, None, "small-requests"),
+        contrast_of(at, some, large, "small-requests"),
         {"requests": int(some.sum()), "bytes_per_request": size},
     )
+
+
+def _only_some_ranks(at: Situation, small: Flags, large: Flags) -> dict[str, object]:
+    """The ranks that make small requests, where most others move their data in large ones."""
+    ranks, others = (np.unique(at.calls.rank[some]) for some in (small, large))
+    if len(np.setdiff1d(others, ranks)) <= len(ranks):
+        return {}
+    return {"ranks": [int(at.seen.rank_numbers[rank]) for rank in ranks]}
 
 
 def _redundant(at: Situation, some: Flags) -> Candidate | None:

@@ -30,6 +30,7 @@ REPEATED = 4  # a part seen so often is judged by that alone
 MOST_CALLS = 100_000  # compared one by one
 MOSTLY = 0.8  # of a part's cells
 ALIKE = 4  # classes of work for each factor of two in bytes
+MORE_REQUESTS = 4  # times as many requests for the same bytes: no longer the same work
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -146,13 +147,23 @@ def session_cells(at: Situation, seconds: Floats) -> tuple[Cells, Ints]:
     phase, rank = np.nonzero(seconds > 0)
     moved = at.by_rank(at.calls.bytes.astype(np.float64))[phase, rank]
     size = np.where(moved > 0, (ALIKE * np.log2(np.maximum(moved, 1))).round(), -1)
+    requests = at.by_rank((at.calls.bytes > 0).astype(np.float64))[phase, rank]
     work = phase * 1024 + size.astype(np.int64) + 1
+    work = work * 64 + _apart(requests, work)
     log = np.log(seconds[phase, rank])
     names, middle = medians_by(work, log)
     level = log - middle[np.searchsorted(names, work)]
     group = _main_group(at)[phase, rank]
     nobody = np.full(len(at.calls), -1, np.int64)
     return Cells(phase, rank, group, level, nobody), work
+
+
+def _apart(requests: Floats, work: Ints) -> Ints:
+    """How far each number of requests is from the usual one for the same bytes, in classes."""
+    log = np.log(np.maximum(requests, 1))
+    names, middle = medians_by(work, log)
+    classes = np.round((log - middle[np.searchsorted(names, work)]) / np.log(MORE_REQUESTS))
+    return np.asarray(np.clip(classes, -31, 31), np.int64) + 31
 
 
 def _main_group(at: Situation) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ioprism.analyses.diagnosis.result import Cause
+
 _UNEVEN = (
     "stragglers", "rank-time-imbalance", "phase-stragglers", "unbalanced-ranks",
     "shared-file-time-imbalance",
@@ -40,3 +42,9 @@ SYMPTOMS: dict[str, tuple[str, ...]] = {
     "library-start": ("metadata-heavy", "tiny-files", "redundant-reads"),
     "no-prefetch": ("hideable-io", "small-reads", "random-reads"),
 }
+
+
+def explained_by(cause: Cause) -> tuple[str, ...]:
+    """The codes of the findings that a cause explains: what only some ranks do keeps others."""
+    symptoms = SYMPTOMS.get(cause.code, ())
+    return tuple(dict.fromkeys((*symptoms, *_UNEVEN))) if "ranks" in cause.culprit else symptoms

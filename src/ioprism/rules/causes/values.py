@@ -40,6 +40,7 @@ def values(cause: Cause, trace: Trace) -> dict[str, str]:
         "stripe_bytes": str(stripe),
         "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
         "where": f", below {printable(str(where))}" if where else _of_file(cause),
+        "requests": format_count(float(known.get("requests", 0))),
         "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
     }
 

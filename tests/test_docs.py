@@ -27,8 +27,7 @@ from ioprism.cli import COMMANDS, main
 from ioprism.plugins import GROUPS
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.registry import RULES
-from ioprism.service.counts import Counts, Latency
-from ioprism.service.metrics import exposition
+from ioprism.service.metrics import Counts, Latency, exposition
 from ioprism.settings import Thresholds
 from tests.conftest import ROOT
 

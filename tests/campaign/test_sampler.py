@@ -159,7 +159,7 @@ def test_a_pattern_that_does_not_fit_the_disk_is_left_aside(tmp_path: Path) -> N
 
         done = sample(store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=Limits(pause=0))
 
-    (reason,) = done.aside
+    (reason,) = done.given_up
     assert "needs twice its size" in reason
     assert done.converged == 1
 

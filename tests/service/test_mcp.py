@@ -17,9 +17,7 @@ from mcp import Client, StdioServerParameters
 
 from ioprism.cli import main
 from ioprism.errors import UsageError
-from ioprism.service.folders import Folders
-from ioprism.service.mcp import TOOLS
-from ioprism.service.paging import FEWEST, MOST_CHARACTERS, page
+from ioprism.service.mcp import FEWEST, MOST_CHARACTERS, TOOLS, Folders, page
 from tests.conftest import TEST_DATA
 from tests.test_schemas import schema
 

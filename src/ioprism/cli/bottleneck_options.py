@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ioprism.analyses.bottlenecks.settings import METRICS
-from ioprism.cli.numbers import Number
+from ioprism.cli.options import Number
 from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [

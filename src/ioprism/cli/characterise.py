@@ -12,7 +12,6 @@ from ioprism.cli import options, output
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
-from ioprism.reports.to_json import ceiling as ceiling_json
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
@@ -48,7 +47,9 @@ def characterise(
         characteristics = describe(trace, LocalEngine(progress))
     relations = [relate(characteristics, ceiling) for ceiling in measured]
     if as_json:
-        body = characteristics.to_dict() | (ceiling_json.body(relations) if relations else {})
+        body = characteristics.to_dict()
+        if relations:
+            body["ceilings"] = [relation.to_dict() for relation in relations]
         click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(characteristics, output.console())

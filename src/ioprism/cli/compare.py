@@ -14,9 +14,8 @@ from ioprism.pipeline.compare import compared
 from ioprism.pipeline.diagnosis import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
-from ioprism.reports.to_json import compare as json_form
 from ioprism.reports.to_terminal import compare as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 
 @click.command()
@@ -59,10 +58,9 @@ def compare(
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
     comparison = compared(old, new)
     if page is not None:
-        with atomic_write(page, replace=force) as aside:
-            aside.write_text(html_form.page(comparison, old, new), encoding="utf-8")
+        atomic_write_text(page, html_form.page(comparison, old, new), replace=force)
     if as_json:
-        click.echo(to_json.document(traces[1], json_form.body(comparison, *traces)))
+        click.echo(to_json.document(traces[1], to_json.between(*traces) | comparison.to_dict()))
     else:
         terminal_form.show(comparison, output.console())
         for trace in traces:

@@ -12,7 +12,7 @@ from ioprism.formats.darshan.writer import write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import report as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.synthetic import checkpointing_job, synthesise
 
 LOG = "checkpointing-job.darshan"
@@ -50,8 +50,7 @@ def demo(folder: Path, quiet: bool) -> None:
         "report.json": analysis.to_json(),
     }
     for name, text in documents.items():
-        with atomic_write(folder / name, replace=ours) as aside:
-            aside.write_text(text, encoding="utf-8")
+        atomic_write_text(folder / name, text, replace=ours)
     analysis.to_html(folder / PAGE, replace=ours)
     terminal_form.show(analysis.document, output.console())
     output.show_warnings(trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -14,11 +15,33 @@ import click
 from ioprism.errors import UsageError
 from ioprism.units import parse_bytes
 
-if TYPE_CHECKING:  # engines are imported when one is made
+if TYPE_CHECKING:
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Cluster, Session
     from ioprism.formats.registry import Grouping
     from ioprism.model.trace import Progress, Trace
+
+
+class _Finite(click.ParamType[float]):
+    """Nothing is below or above NaN, so that bounds alone let it pass."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or refuse it."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+class Number(_Finite, click.types.FloatParamType):
+    """Any finite number."""
+
+
+class NumberRange(_Finite, click.FloatRange):
+    """A finite number within bounds."""
+
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -13,7 +13,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
-from ioprism.cli.numbers import Number
+from ioprism.cli.options import Number
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
 from ioprism.reports import to_json
@@ -198,10 +198,9 @@ def _write_page(
     page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
-    from ioprism.storage.atomic import atomic_write
+    from ioprism.storage.atomic import atomic_write_text
 
-    with atomic_write(page, replace=replace) as aside:
-        aside.write_text(html_form.page(rhythm, trace, settings), encoding="utf-8")
+    atomic_write_text(page, html_form.page(rhythm, trace, settings), replace=replace)
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

@@ -8,7 +8,7 @@ import click
 
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import phases as terminal_form

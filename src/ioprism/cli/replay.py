@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests

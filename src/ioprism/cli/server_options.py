@@ -11,8 +11,7 @@ import click
 from rich.console import Console
 
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, SHARINGS, WINDOWS
-from ioprism.cli.numbers import Number, NumberRange
-from ioprism.cli.options import Decorator
+from ioprism.cli.options import Decorator, Number, NumberRange
 from ioprism.pipeline.servers import Question
 from ioprism.reports import to_terminal
 from ioprism.units import parse_bytes

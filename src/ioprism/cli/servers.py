@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import Number, NumberRange
+from ioprism.cli.options import Number, NumberRange
 from ioprism.cli.server_options import (
     export_options,
     question,

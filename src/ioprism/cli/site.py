@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
@@ -185,14 +185,13 @@ def report(
     """
     from ioprism.analyses.site.summary import Chosen, site_story
     from ioprism.reports.to_html import site as html_form
-    from ioprism.storage.atomic import atomic_write, refuse_unless_file
+    from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
     story = site_story(chosen_tables(store, which, servers=servers))
     refuse_unless_file(page, replace=force)
     links = {} if reports is None else _write_reports(story, reports, page.parent, force)
-    with atomic_write(page, replace=force) as aside:
-        aside.write_text(html_form.page(story, links), encoding="utf-8")
+    atomic_write_text(page, html_form.page(story, links), replace=force)
     if as_json:
         click.echo(to_json.plain_document(story.to_dict()))
     else:

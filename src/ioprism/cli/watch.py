@@ -17,7 +17,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -27,15 +27,13 @@ from ioprism.service.addresses import (
     is_loopback,
     zeromq,
 )
-from ioprism.service.answer import Answer, Listener
 from ioprism.service.follow import Follower
 from ioprism.service.http import Server
-from ioprism.service.keys import ServerKeys, guarded, make_keys, server_keys
+from ioprism.service.keys import ServerKeys, guarded, make_keys, read_token, server_keys
 from ioprism.service.metric_proxy import ReplyServer
-from ioprism.service.publish import Publisher, Replier
+from ioprism.service.publish import Answer, Listener, Publisher, Replier
 from ioprism.service.pull import PullSource
 from ioprism.service.source import Source, open_source
-from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
 from ioprism.storage.lock import held_alone
 from ioprism.units import format_counted, parse_bytes

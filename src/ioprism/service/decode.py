@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ioprism.formats.signals.gekkofs import FIELDS, bare
-from ioprism.service.counts import Counts
+from ioprism.service.metrics import Counts
 
 # Where a flush of TMIO begins: damage is skipped up to there.
 FLUSH = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)|\xdc\x00\x13\xa7io_time")

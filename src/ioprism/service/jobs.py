@@ -13,7 +13,7 @@ from ioprism.analyses.periodicity.live.online import Prediction, Settings, Track
 from ioprism.analyses.quantiles import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
-from ioprism.service.counts import Counts
+from ioprism.service.metrics import Counts
 
 FURTHEST = 30 * 86400.0  # seconds; what lies further from the signal is taken for a slip
 LATEST = 1e11  # seconds, beyond any clock

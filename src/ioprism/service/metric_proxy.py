@@ -18,8 +18,8 @@ from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
 from ioprism.model.signal import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.service.addresses import is_exposed, zeromq
-from ioprism.service.counts import Counts
 from ioprism.service.keys import ServerKeys
+from ioprism.service.metrics import Counts
 from ioprism.service.pull import bound
 
 POLL_MS = 500

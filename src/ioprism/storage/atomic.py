@@ -65,6 +65,14 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
         _remove(beside)
 
 
+def atomic_write_text(
+    target: Path, text: str, *, replace: bool = False, private: bool = False
+) -> None:
+    """Write a text as `atomic_write` does."""
+    with atomic_write(target, replace=replace, private=private) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterator[Path]:
     """Yield an empty folder beside `target` to fill; it takes `target`'s place at the end.

@@ -19,7 +19,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Table
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write, atomic_write_text
 from ioprism.storage.checked_json import checked_text, read_document
 from ioprism.storage.checked_parquet import ChangedContentError, read_checked, write_checked
 from ioprism.storage.lock import held_alone
@@ -63,8 +63,8 @@ class SiteStore:
         """Add a batch; whoever adds holds the lock."""
         number = 1 + self._batches()
         for name, schema in SITE_TABLES.items():
-            with atomic_write(self._place(name, number), replace=True) as aside:
-                write_checked(schema.conform(tables[name]), aside)
+            with atomic_write(self._place(name, number), replace=True) as temporary:
+                write_checked(schema.conform(tables[name]), temporary)
         _write_manifest(self.folder, batches=number)
 
     @contextmanager
@@ -136,8 +136,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _write_manifest(folder: Path, *, batches: int) -> None:
     document = {"ioprism_site_store": VERSION, "batches": batches}
-    with atomic_write(folder / MANIFEST, replace=True) as aside:
-        aside.write_text(checked_text(document), encoding="utf-8")
+    atomic_write_text(folder / MANIFEST, checked_text(document), replace=True)
 
 
 def _number(part: Path) -> int:

@@ -77,12 +77,12 @@ def write_part(folder: Path, number: int, partition: Partition | None) -> Writte
     files = write_events(batches, folder, f"events-{number:05d}")
     done = Written(tuple(files), heard.warnings)
     # The note appears whole or not at all, and what it names is on storage by then.
-    aside = folder / f".{note.name}.{os.getpid()}"
+    temporary = folder / f".{note.name}.{os.getpid()}"
     said = {"files": done.files, "warnings": done.warnings}
-    aside.write_text(json.dumps(said), encoding="utf-8")
-    for path in (*(folder / name for name in files), aside):
+    temporary.write_text(json.dumps(said), encoding="utf-8")
+    for path in (*(folder / name for name in files), temporary):
         sync(path)
-    aside.replace(note)
+    temporary.replace(note)
     return done
 
 

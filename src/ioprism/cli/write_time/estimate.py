@@ -8,13 +8,14 @@ import click
 
 from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.samples import parse_node_list
 from ioprism.model.trace import Trace
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 
@@ -89,7 +90,7 @@ def estimate(
         node_list=placed,
     )
     if as_json:
-        click.echo(json_form.document(result.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(to_json.document_of(result.to_dict(), paths=[model_path], format_name="model"))
         return
     terminal_form.show_estimate(result, output.console())
     inputs.show_warnings(result.warnings)
@@ -101,7 +102,7 @@ def _show(trace: Trace, comparisons: tuple[Comparison, ...], *, as_json: bool) -
         body = json_form.comparisons(comparisons)
         every = [*trace.completeness.warnings, *warnings]
         click.echo(
-            json_form.document(body, paths=trace.paths, format_name=trace.format, warnings=every)
+            to_json.document_of(body, paths=trace.paths, format_name=trace.format, warnings=every)
         )
         return
     terminal_form.show_comparisons(comparisons, output.console())

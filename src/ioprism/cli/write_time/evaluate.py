@@ -9,10 +9,10 @@ import click
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_html import write_time as html_form
-from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 
 @click.command()
@@ -37,10 +37,9 @@ def evaluate(
     """
     evaluation = write_time.evaluate(store_path, write_time.load_model(model_path))
     if target is not None:
-        with atomic_write(target, replace=force) as aside:
-            aside.write_text(html_form.page(evaluation), "utf-8")
+        atomic_write_text(target, html_form.page(evaluation), replace=force)
     if as_json:
         paths = [store_path, model_path]
-        click.echo(json_form.document(evaluation.to_dict(), paths=paths, format_name="store"))
+        click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
     else:
         terminal_form.show_evaluation(evaluation, output.console())

@@ -9,7 +9,7 @@ import click
 from ioprism.cli import options, output
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
-from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports import to_json
 
 
 @click.command("import")
@@ -42,7 +42,7 @@ def import_(
     if as_json:
         body = {"imported": {"runs": runs, "samples_in_store": samples}}
         click.echo(
-            json_form.document(
+            to_json.document_of(
                 body, paths=[path], format_name=imported.file.format, warnings=warnings
             )
         )

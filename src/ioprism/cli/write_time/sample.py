@@ -12,13 +12,14 @@ from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
 from ioprism.campaign.launchers import LAUNCHERS
 from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 
 @click.group()
@@ -102,7 +103,7 @@ def plan_(
     if as_json:
         body = json_form.plan(planned)
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="plan", warnings=warnings)
+            to_json.document_of(body, paths=[store_path], format_name="plan", warnings=warnings)
         )
         return
     terminal_form.show_plan(planned, output.console())
@@ -194,7 +195,7 @@ def run(
     if as_json:
         body = json_form.progress(done)
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="store", warnings=warnings)
+            to_json.document_of(body, paths=[store_path], format_name="store", warnings=warnings)
         )
     else:
         terminal_form.show_progress(done, output.console())
@@ -254,8 +255,7 @@ def script(
     --scheduler slurm --nodes 128 -o sample.sh
     """
     job = Job(store_path, directory, target, nodes, minutes, account, queue)
-    with atomic_write(target, replace=force) as aside:
-        aside.write_text(job_script(scheduler, job), "utf-8")
+    atomic_write_text(target, job_script(scheduler, job), replace=force)
     output.say(f"wrote {target}")
 
 

@@ -11,9 +11,9 @@ from ioprism.analyses.write_time.system import bundled_systems, parse_system
 from ioprism.campaign.machine import draft, look_around
 from ioprism.cli import options, output
 from ioprism.pipeline import write_time
-from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports import to_json
 from ioprism.reports.to_terminal import heading, table
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import harmless, printable
 
 
@@ -35,7 +35,7 @@ def list_systems(as_json: bool) -> None:
     known = [write_time.load_system(name) for name in bundled_systems()]
     if as_json:
         body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
-        click.echo(json_form.document(body, paths=(), format_name="system"))
+        click.echo(to_json.document_of(body, paths=(), format_name="system"))
         return
     for system in known:
         click.echo(printable(f"{system.name}: {system.title}, {system.nodes} nodes"))
@@ -66,7 +66,7 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
                 {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind} for f in chosen
             ],
         }
-        click.echo(json_form.document(body, paths=(), format_name="system"))
+        click.echo(to_json.document_of(body, paths=(), format_name="system"))
     elif with_features:
         console = output.console()
         heading(console, f"{len(chosen)} features of {description.title}, set {variant}")
@@ -102,6 +102,5 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
     if target is None:
         click.echo(harmless(text), nl=False)
         return
-    with atomic_write(target, replace=force) as aside:
-        aside.write_text(text, "utf-8")
+    atomic_write_text(target, text, replace=force)
     output.say(f"wrote {target}: check the lines marked `check`")

@@ -9,9 +9,10 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 from ioprism.storage.atomic import atomic_write
@@ -99,14 +100,14 @@ def train(
         seed=seed,
         one_scale=one_scale,
     )
-    with atomic_write(target, replace=force) as aside:
+    with atomic_write(target, replace=force) as temporary:
         model = write_time.train(store_path, settings)
-        aside.write_text(write_time.model_text(model), encoding="utf-8")
+        temporary.write_text(write_time.model_text(model), encoding="utf-8")
     if as_json:
         body = json_form.model(model)
         notes = model.facts.notes
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="store", warnings=notes)
+            to_json.document_of(body, paths=[store_path], format_name="store", warnings=notes)
         )
         return
     terminal_form.show_model(model, output.console())

@@ -9,12 +9,12 @@ import click
 
 from ioprism.analyses.write_time.tuning import Limits
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.model.samples import parse_node_list
 from ioprism.pipeline import write_time
-from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports import to_json
 from ioprism.reports.to_terminal import write_time as terminal_form
 
 
@@ -108,7 +108,7 @@ def tune(
     )
     tuning = replace(tuning, choices=tuning.choices[:top])
     if as_json:
-        click.echo(json_form.document(tuning.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(to_json.document_of(tuning.to_dict(), paths=[model_path], format_name="model"))
         return
     terminal_form.show_tuning(tuning, output.console())
     inputs.show_warnings(tuning.now.warnings)

@@ -30,9 +30,9 @@ def write_chrome(
     trace: Trace, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> None:
     """Write `.json`, or `.json.gz`, which Perfetto opens as well."""
-    with atomic_write(path, replace=replace) as aside:
+    with atomic_write(path, replace=replace) as temporary:
         packed = path.name.endswith(".gz")
-        with _opened(aside, packed=packed) as file:
+        with _opened(temporary, packed=packed) as file:
             _write(trace, file, progress)
 
 

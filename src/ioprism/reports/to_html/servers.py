@@ -19,7 +19,7 @@ from ioprism.pipeline.servers import MachineReport
 from ioprism.reports import machine_wording as wording
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
 AMOUNTS = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate")
@@ -33,8 +33,7 @@ def write_page(
 ) -> None:
     """Write the self-contained page; it takes its place only when it is whole."""
     text = page(report, peaks=peaks)
-    with atomic_write(path, replace=force) as aside:
-        aside.write_text(text, encoding="utf-8")
+    atomic_write_text(path, text, replace=force)
 
 
 def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:

@@ -86,7 +86,7 @@ def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
         yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
     if totals["calls_without_io"]:
         yield (
-            "set aside",
+            "left out",
             f"{format_counted(int(totals['calls_without_io']), 'call')} that are not I/O",
         )
 

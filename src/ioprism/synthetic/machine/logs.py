@@ -8,7 +8,7 @@ from pathlib import Path
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log, write_trace
 from ioprism.formats.dftracer.writer import write_dftracer
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.synthetic.machine.scenario import Case
 
 COUNTERS_ONLY = ("POSIX", "MPI-IO", "STDIO", "LUSTRE")
@@ -33,5 +33,4 @@ def write_workflow(folder: Path, name: str, case: Case) -> None:
 
 
 def _write_truth(folder: Path, name: str, case: Case) -> None:
-    with atomic_write(folder / f"{name}.truth.json") as aside:
-        aside.write_text(json.dumps(case.truth) + "\n", encoding="utf-8")
+    atomic_write_text(folder / f"{name}.truth.json", json.dumps(case.truth) + "\n")

@@ -116,8 +116,8 @@ class _Columns:
         return total
 
     def opened(self) -> Counts:
-        opens, aside = self.sum(self.module.opens), self.sum(self.module.not_opens)
-        return _less(opens, aside) if any(aside) else opens
+        opens, others = self.sum(self.module.opens), self.sum(self.module.not_opens)
+        return _less(opens, others) if any(others) else opens
 
 
 def _less(values: Counts, others: Counts) -> Counts:

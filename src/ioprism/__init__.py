@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ioprism.model.finding import Finding, Recommendation, Severity
     from ioprism.model.signal import Signal
     from ioprism.model.trace import Job, Trace
-    from ioprism.pipeline.finding_inspection import FindingInspection
+    from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
@@ -81,7 +81,7 @@ _HOME = {
     "Comparison": "ioprism.analyses.compare",
     "ExpressionError": "ioprism.errors",
     "Finding": "ioprism.model.finding",
-    "FindingInspection": "ioprism.pipeline.finding_inspection",
+    "FindingInspection": "ioprism.pipeline.inspect",
     "Insights": "ioprism.rules.registry",
     "Inspection": "ioprism.analyses.bottlenecks.inspection",
     "IoprismError": "ioprism.errors",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
-    from ioprism.pipeline.finding_inspection import FindingInspection
+    from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights

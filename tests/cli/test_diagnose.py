@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import main
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from ioprism.synthetic.machine.cases import make, write_case
 from tests.conftest import TEST_DATA
 
 HEALTHY = TEST_DATA / "darshan" / "a_ckpt_fpp_period5s.darshan"

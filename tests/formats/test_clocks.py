@@ -13,7 +13,7 @@ import pytest
 from ioprism import api
 from ioprism.engine.memory import in_memory
 from ioprism.errors import UsageError
-from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+from ioprism.formats.clocks import clock_offsets, read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
 from ioprism.formats.recorder import streams
 from ioprism.formats.registry import read_trace

@@ -22,8 +22,7 @@ from ioprism.model.counters import ReadingOptions
 from ioprism.model.trace import Trace
 from ioprism.pipeline import diagnosis
 from ioprism.pipeline.ingest import ingest
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from ioprism.synthetic.machine.cases import make, write_case
 from ioprism.synthetic.machine.scenario import Case
 from tests.call_tables import trace_of
 

@@ -17,7 +17,7 @@ from ioprism.model.counters import EARLIEST, LATEST, ReadingOptions
 from ioprism.model.samples import Run, WritePattern
 from ioprism.pipeline.ingest import ingest
 from ioprism.storage import run_store
-from ioprism.storage.checked_parquet import (
+from ioprism.storage.checked import (
     ChangedContentError,
     digest_of,
     read_checked,

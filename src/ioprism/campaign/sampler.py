@@ -14,7 +14,7 @@ from pathlib import Path
 from ioprism.campaign.launchers import Launcher
 from ioprism.errors import RunFailedError
 from ioprism.model.samples import WritePattern
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import held_alone
 from ioprism.storage.run_store import Planned, RunStore
 from ioprism.units import format_bytes
 

@@ -9,6 +9,7 @@ import click
 from ioprism.analyses.ceiling import relate
 from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
@@ -18,12 +19,12 @@ from ioprism.reports.to_terminal import characterise as terminal_form
 @click.command()
 @options.traces
 @options.format_name
-@click.option(
+@option(
     "--ceiling",
     "ceilings",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio) to compare the job's rates with.",
 )
 @options.as_json

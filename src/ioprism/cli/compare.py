@@ -8,6 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.compare import compared
@@ -19,11 +20,11 @@ from ioprism.storage.atomic import atomic_write_text
 
 
 @click.command()
-@click.argument("before", metavar="BEFORE", type=click.Path(path_type=Path))
-@click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
-@click.option(
+@click.argument("before", metavar="BEFORE", type=PATH)
+@click.argument("after", metavar="AFTER", type=PATH)
+@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@option(
     "--layout",
     "layout_files",
     metavar="FILE",

@@ -8,6 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
+from ioprism.cli.options import option
 from ioprism.formats.darshan.writer import write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
@@ -20,13 +21,12 @@ PAGE = "report.html"
 
 
 @click.command()
-@click.option(
+@option(
     "--output",
     "-o",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("ioprism-demo"),
-    show_default=True,
     help="Folder for the sample trace and the results.",
 )
 @options.quiet

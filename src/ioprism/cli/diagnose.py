@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.options import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.diagnosis import DiagnosisOptions
@@ -22,36 +22,36 @@ FAILED = 3  # exit code when --fail-on was met
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--top", type=click.IntRange(1), help="Show at most this many causes.")
-@click.option(
+@option("--top", type=click.IntRange(1), help="Show at most this many causes.")
+@option(
     "--fail-on",
     metavar="SHARE",
     type=NumberRange(0.0, 1.0),
     help="Exit with code 3 if the causes cost at least this share (0 to 1) of the run time.",
 )
-@click.option(
+@option(
     "--layout",
     "layout_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
 )
-@click.option(
+@option(
     "--ceiling",
     "ceilings",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
-@click.option(
+@option(
     "--model",
     "model_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
-@click.option(
+@option(
     "--servers",
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options
+from ioprism.cli.options import PATH, option
 from ioprism.reports import to_json
 from ioprism.reports.to_json import rules as json_form
 from ioprism.rules.registry import all_rules
@@ -14,7 +15,7 @@ from ioprism.units import format_counted
 
 
 @click.group(invoke_without_command=True)
-@click.option("--thresholds", "limits", is_flag=True, help="List the thresholds instead.")
+@option("--thresholds", "limits", is_flag=True, help="List the thresholds instead.")
 @options.as_json
 @click.pass_context
 def rules(context: click.Context, limits: bool, as_json: bool) -> None:
@@ -46,8 +47,8 @@ def _list_fields(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 
 @rules.command()
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("path", metavar="FILE", type=PATH)
+@option(
     "--fields",
     is_flag=True,
     is_eager=True,

@@ -24,16 +24,16 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
-from ioprism.storage.atomic import atomic_write
-from ioprism.storage.checked_json import checked_text, read_document
-from ioprism.storage.checked_parquet import (
+from ioprism.storage.atomic import atomic_write, held_alone
+from ioprism.storage.checked import (
     UNREADABLE,
     ChangedContentError,
     check,
+    checked_text,
     read_checked,
+    read_document,
     write_checked,
 )
-from ioprism.storage.lock import held_alone
 from ioprism.text import printable
 
 VERSION = 2

@@ -19,10 +19,14 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Table
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
-from ioprism.storage.atomic import atomic_write, atomic_write_text
-from ioprism.storage.checked_json import checked_text, read_document
-from ioprism.storage.checked_parquet import ChangedContentError, read_checked, write_checked
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone
+from ioprism.storage.checked import (
+    ChangedContentError,
+    checked_text,
+    read_checked,
+    read_document,
+    write_checked,
+)
 from ioprism.text import printable
 
 MANIFEST = "ioprism-site.json"

@@ -18,8 +18,7 @@ from typing import Any
 
 from ioprism.errors import OutputError
 from ioprism.model.trace import Completeness, Partition, Trace
-from ioprism.storage.atomic import refuse_unless_ours, sync, take_place
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import held_alone, refuse_unless_ours, sync, take_place
 from ioprism.storage.trace_store import MANIFEST, VERSION, write_events, write_tables
 from ioprism.version import __version__
 

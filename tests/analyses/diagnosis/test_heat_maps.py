@@ -10,9 +10,8 @@ from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
-from ioprism.synthetic.machine.cases import make
+from ioprism.synthetic.machine.cases import COUNTERS_ONLY, make
 from ioprism.synthetic.machine.hardware import Machine, MiB
-from ioprism.synthetic.machine.logs import COUNTERS_ONLY
 from ioprism.synthetic.machine.patterns import Builder, session, stripes, transfer
 from ioprism.synthetic.machine.simulate import run
 

@@ -15,8 +15,7 @@ from ioprism.formats.registry import read_trace
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES
 from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from ioprism.synthetic.machine.cases import make, write_case
 
 
 def needs(found: Diagnosis, code: str) -> list[str]:

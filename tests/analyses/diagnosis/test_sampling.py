@@ -15,8 +15,7 @@ from ioprism.formats.registry import read_trace
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from ioprism.synthetic.machine.cases import make, write_case
 from ioprism.views.time.intervals import unite
 
 

@@ -15,8 +15,7 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.model.schema import Operation
 from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_workflow
+from ioprism.synthetic.machine.cases import make, write_workflow
 from ioprism.synthetic.machine.scenario import Truth
 
 

@@ -21,7 +21,7 @@ from ioprism.analyses.write_time.published import published_model
 from ioprism.analyses.write_time.system import bundled_system, parse_system
 from ioprism.analyses.write_time.training import train
 from ioprism.errors import AnalysisError, MissingPackageError, UsageError
-from ioprism.formats.samples.table import read_table
+from ioprism.formats.samples.runs import read_table
 from ioprism.model.samples import Sample, WritePattern
 from tests.analyses.write_time.machines import SCALES, machine_samples, plain_system, titan_samples
 

@@ -12,7 +12,7 @@ import pytest
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import read_trace
-from ioprism.formats.strace import ranges
+from ioprism.formats.strace import reader as strace_reader
 from ioprism.formats.strace.reader import StraceReader
 from ioprism.model.trace import Trace
 from tests.conftest import ROOT
@@ -164,7 +164,7 @@ def test_ranges_of_a_file_are_read_apart_and_say_the_same(
     path.write_text("\n".join(lines) + "\n")
     whole = read_trace(path)
     events = whole.events()
-    monkeypatch.setattr(ranges, "RANGE", 500)
+    monkeypatch.setattr(strace_reader, "RANGE", 500)
     cut = pickle.loads(pickle.dumps(read_trace(path).partitions))
     alone = [pl.concat([b.collect() for b in part.batches(print)]) for part in reversed(cut)]
 

@@ -11,8 +11,16 @@ import pytest
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
 from ioprism.formats.registry import read_trace
-from ioprism.synthetic.machine.cases import COUNTED, KINDS, WORKFLOWS, WORTH, make
-from ioprism.synthetic.machine.logs import COUNTERS_ONLY, write_case, write_workflow
+from ioprism.synthetic.machine.cases import (
+    COUNTED,
+    COUNTERS_ONLY,
+    KINDS,
+    WORKFLOWS,
+    WORTH,
+    make,
+    write_case,
+    write_workflow,
+)
 from ioprism.synthetic.machine.many_logs import Wanted, write_many
 
 

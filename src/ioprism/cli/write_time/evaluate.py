@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports import to_json
@@ -18,15 +19,15 @@ from ioprism.storage.atomic import atomic_write_text
 @click.command()
 @inputs.store
 @inputs.model
-@click.option(
+@option(
     "-o",
     "--output",
     "target",
     metavar="OUT.html",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Also write a page with the error plots.",
 )
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.as_json
 def evaluate(
     store_path: Path, model_path: Path, target: Path | None, force: bool, as_json: bool

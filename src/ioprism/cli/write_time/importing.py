@@ -7,16 +7,17 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports import to_json
 
 
 @click.command("import")
-@click.argument("path", metavar="RUNS", type=click.Path(path_type=Path))
-@click.option("--system", "system_name", metavar="NAME|FILE.toml", help="System the runs are from.")
+@click.argument("path", metavar="RUNS", type=PATH)
+@option("--system", "system_name", metavar="NAME|FILE.toml", help="System the runs are from.")
 @inputs.store
-@click.option("--skip-bad", is_flag=True, help="Skip bad rows instead of rejecting the file.")
+@option("--skip-bad", is_flag=True, help="Skip bad rows instead of rejecting the file.")
 @options.as_json
 @options.quiet
 def import_(
@@ -47,6 +48,6 @@ def import_(
             )
         )
         return
-    inputs.show_warnings(warnings)
+    output.show_warnings(warnings)
     if not quiet:
         output.say(f"{runs} runs added; the store has {samples} samples")

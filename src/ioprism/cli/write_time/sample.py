@@ -12,7 +12,7 @@ from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
 from ioprism.campaign.launchers import LAUNCHERS
 from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
-from ioprism.cli.options import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.pipeline import write_time
@@ -31,39 +31,33 @@ def sample() -> None:
 
 
 @sample.command("plan")
-@click.option(
+@option(
     "--system",
     "system_name",
     metavar="NAME|FILE.toml",
     help="System to sample; needed for a new store.",
 )
 @inputs.store
-@click.option(
-    "--scales", default=",".join(map(str, SCALES)), show_default=True, help="Node counts."
+@option("--scales", default=",".join(map(str, SCALES)), help="Node counts.")
+@option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst of a process.")
+@option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of a run.")
+@option(
+    "--rounds", default=1, type=click.IntRange(1, 100), help="Times to go through the templates."
 )
-@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst of a process.")
-@click.option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of a run.")
-@click.option(
-    "--rounds",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 100),
-    help="Times to go through the templates.",
-)
-@click.option(
+@option(
     "--rate",
     type=inputs.Size(),
     metavar="SIZE",
     help="Expected write rate of a node, in bytes per second.",
 )
-@click.option(
+@option(
     "--placements",
     is_flag=True,
     help="Choose the nodes of each run; by default the scheduler does.",
 )
 @options.seed
-@click.option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
-@click.option("--dry-run", is_flag=True, help="Only show the cost.")
+@option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
+@option("--dry-run", is_flag=True, help="Only show the cost.")
 @options.as_json
 def plan_(
     system_name: str | None,
@@ -92,12 +86,7 @@ def plan_(
         seed=seed,
     )
     planned = write_time.plan(
-        store_path,
-        settings,
-        system=system_name,
-        rate=rate,
-        skip_short=skip_short,
-        dry_run=dry_run,
+        store_path, settings, system=system_name, rate=rate, skip_short=skip_short, dry_run=dry_run
     )
     warnings = terminal_form.plan_warnings(planned)
     if as_json:
@@ -107,7 +96,7 @@ def plan_(
         )
         return
     terminal_form.show_plan(planned, output.console())
-    inputs.show_warnings(warnings)
+    output.show_warnings(warnings)
 
 
 def _scales(text: str) -> tuple[int, ...]:
@@ -122,41 +111,39 @@ def _scales(text: str) -> tuple[int, ...]:
 
 @sample.command()
 @inputs.store
-@click.option(
+@option(
     "--directory",
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder to write to, on the file system to measure.",
 )
-@click.option(
+@option(
     "--launcher",
     default="auto",
-    show_default=True,
     type=click.Choice(LAUNCHERS),
     help="How to start IOR; builtin writes from the cores of this node, without IOR.",
 )
-@click.option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
-@click.option(
+@option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
+@option(
     "--time-limit",
     type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Start no run after this many seconds.",
 )
-@click.option(
+@option(
     "--timeout",
     type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Stop a run that takes longer; default: 20 times what is expected, at least 600.",
 )
-@click.option(
+@option(
     "--pause",
     default=60.0,
-    show_default=True,
     type=NumberRange(0),
     metavar="SECONDS",
     help="Seconds to wait after a round in which every run failed.",
 )
-@click.option(
+@option(
     "--fail-on",
     type=click.Choice(["waiting"]),
     help="Exit with code 3 if another session would make progress; for job scripts.",
@@ -199,45 +186,39 @@ def run(
         )
     else:
         terminal_form.show_progress(done, output.console())
-        inputs.show_warnings(warnings)
+        output.show_warnings(warnings)
     if fail_on and done.worth_another:
         context.exit(3)
 
 
 @sample.command()
 @inputs.store
-@click.option(
+@option(
     "--directory",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write to, on the file system to measure.",
 )
-@click.option(
+@option(
     "--scheduler",
     required=True,
     type=click.Choice(list(SCHEDULERS)),
     help="Batch system of the script.",
 )
-@click.option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes of each job.")
-@click.option(
-    "--minutes",
-    default=60,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Time limit of each job.",
-)
-@click.option("--account", help="Account, project or bank.")
-@click.option("--queue", help="Queue or partition.")
-@click.option(
+@option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes of each job.")
+@option("--minutes", default=60, type=click.IntRange(10), help="Time limit of each job.")
+@option("--account", help="Account, project or bank.")
+@option("--queue", help="Queue or partition.")
+@option(
     "-o",
     "--output",
     "target",
     metavar="JOB.sh",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the script to.",
 )
-@click.option("--force", is_flag=True, help="Replace the script if it exists.")
+@option("--force", is_flag=True, help="Replace the script if it exists.")
 def script(
     store_path: Path,
     directory: Path,

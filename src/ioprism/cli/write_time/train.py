@@ -9,7 +9,7 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
-from ioprism.cli.options import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports import to_json
@@ -20,57 +20,42 @@ from ioprism.storage.atomic import atomic_write
 
 @click.command()
 @inputs.store
-@click.option(
-    "--max-nodes",
-    default=128,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Largest node count to train on.",
-)
-@click.option(
+@option("--max-nodes", default=128, type=click.IntRange(1), help="Largest node count to train on.")
+@option(
     "-o",
     "--output",
     "target",
     metavar="MODEL.json",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the model to.",
 )
-@click.option(
+@option(
     "--model",
     "kind",
     default="auto",
-    show_default=True,
     type=click.Choice(["auto", STAGES, *KINDS, BOOSTING]),
     help="auto takes the one that best predicts larger training scales from smaller ones.",
 )
-@click.option(
+@option(
     "--validation",
     default=HONEST,
-    show_default=True,
     type=click.Choice([HONEST, LEAKING]),
     help=f"{LEAKING} is the rule of the 2019 paper, whose scores are too good (leakage).",
 )
-@click.option(
+@option(
     "--features",
     "variant",
     default="full",
-    show_default=True,
     type=click.Choice(["full", "paper", "strict41"]),
     help="Feature set.",
 )
-@click.option(
-    "--level",
-    default=0.9,
-    show_default=True,
-    type=NumberRange(0.5, 0.99),
-    help="Confidence level of the intervals.",
+@option(
+    "--level", default=0.9, type=NumberRange(0.5, 0.99), help="Confidence level of the intervals."
 )
 @options.seed
-@click.option(
-    "--one-scale", is_flag=True, help="Allow training runs that all have the same node count."
-)
-@click.option("--force", is_flag=True, help="Replace the model's file if it exists.")
+@option("--one-scale", is_flag=True, help="Allow training runs that all have the same node count.")
+@option("--force", is_flag=True, help="Replace the model's file if it exists.")
 @options.as_json
 def train(
     store_path: Path,
@@ -111,4 +96,4 @@ def train(
         )
         return
     terminal_form.show_model(model, output.console())
-    inputs.show_warnings(model.facts.notes)
+    output.show_warnings(model.facts.notes)

@@ -11,7 +11,6 @@ import polars as pl
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
-from ioprism.formats.darshan.heatmap import read_heatmap
 from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
 from ioprism.formats.darshan.log import (
     VERSION,
@@ -20,7 +19,6 @@ from ioprism.formats.darshan.log import (
     byte_order_of,
     read_log,
 )
-from ioprism.formats.darshan.lustre import layouts, read_lustre
 from ioprism.formats.darshan.notes import notes
 from ioprism.formats.darshan.records import (
     DXT_VERSIONS,
@@ -29,6 +27,7 @@ from ioprism.formats.darshan.records import (
     NOT_FILES,
     dxt_segment_words,
 )
+from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_lustre
 from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer

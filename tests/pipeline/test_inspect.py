@@ -10,7 +10,7 @@ import pytest
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
-from ioprism.pipeline.finding_inspection import (
+from ioprism.pipeline.inspect import (
     FindingInspection,
     inspected_finding,
     rule_called,

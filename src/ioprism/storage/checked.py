@@ -1,4 +1,4 @@
-"""Parquet files that notice when a byte of them has changed.
+"""Parquet files and JSON documents that notice when a byte of them has changed.
 
 Parquet as it is written here has no checksums: a flipped bit is read as another number. So a
 file carries a digest of what it holds. It is made of the values, not of the bytes, so that it
@@ -8,8 +8,12 @@ is part of the same file, and holds whatever version of a library reads it.
 from __future__ import annotations
 
 import hashlib
+import json
+import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -80,3 +84,35 @@ def _add(column: pl.Series, digest: hashlib.blake2b) -> None:
         texts = column.cast(pl.String).fill_null("")
         digest.update(texts.str.len_bytes().to_numpy().tobytes())
         digest.update("".join(texts.to_list()).encode("utf-8", "surrogatepass"))
+
+
+CHECKSUM = "checksum"  # of everything else in the document
+LARGEST = 256 * 2**20
+
+
+def checked_text(document: Mapping[str, Any]) -> str:
+    """Return a document with its checksum, as text."""
+    checked = {**document, CHECKSUM: _checksum(document)}
+    return json.dumps(checked, indent=1, sort_keys=True)
+
+
+def read_document(path: Path) -> tuple[dict[str, Any], bool]:
+    """Return a document without its checksum, and whether the two agree.
+
+    Raises:
+        ChangedContentError: it cannot be read as such a document.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ChangedContentError("it is implausibly large")
+        document = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, ChangedContentError):
+            raise
+        raise ChangedContentError(f"it cannot be read ({error})") from error
+    told = document.pop(CHECKSUM, None)
+    return document, told == _checksum(document)
+
+
+def _checksum(document: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, sort_keys=True).encode())

@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ioprism import plugins
+from ioprism import PluginError, plugins
 from ioprism.cli import main
-from ioprism.errors import PluginError
 from ioprism.formats.counters import registry as counters
 from ioprism.formats.jobs import registry as jobs
 from ioprism.rules.causes.wording import texts

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import OutputError, UsageError
 from ioprism.campaign.allocation import allocated_hosts
 from ioprism.campaign.launchers import (
     STARTS,
@@ -20,8 +21,7 @@ from ioprism.campaign.launchers import (
     stripe_command,
 )
 from ioprism.campaign.machine import MachineFacts, draft, look_around
-from ioprism.errors import OutputError, UsageError
-from ioprism.model.samples import WritePattern
+from ioprism.write_time import WritePattern
 
 SUMMARY = {
     "tests": [

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import RunFailedError
 from ioprism.campaign.launchers import Measured
 from ioprism.campaign.sampler import Limits, StopRule, sample
-from ioprism.errors import RunFailedError
-from ioprism.model.samples import WritePattern
 from ioprism.storage.run_store import open_store
+from ioprism.write_time import WritePattern
 
 SYSTEM = """
 name = "cluster"

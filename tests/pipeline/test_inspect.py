@@ -7,18 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ioprism import FindingInspection, LocalEngine, Thresholds, Trace
 from ioprism.analyses.evidence import evidence_of_trace
-from ioprism.engine.local import LocalEngine
-from ioprism.model.trace import Trace
-from ioprism.pipeline.inspect import (
-    FindingInspection,
-    inspected_finding,
-    rule_called,
-)
+from ioprism.pipeline.inspect import inspected_finding, rule_called
 from ioprism.rules.concerns import KINDS
 from ioprism.rules.registry import RULES
 from ioprism.rules.rule import WORST
-from ioprism.settings import Thresholds
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20

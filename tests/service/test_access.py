@@ -16,10 +16,9 @@ import pytest
 import zmq
 from click.testing import CliRunner
 
-from ioprism import client
+from ioprism import ServiceError, UsageError, client
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import main
-from ioprism.errors import ServiceError, UsageError
 from ioprism.formats.signals.messages import MOST_NAME
 from ioprism.service import state
 from ioprism.service.intake import Intake, Message

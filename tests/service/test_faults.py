@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError
 from ioprism.service.intake import Message
 from ioprism.service.state import Journal, load, recorded
 from ioprism.service.watch import Watch, WatchSettings

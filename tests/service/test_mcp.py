@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 
+from ioprism import UsageError
 from ioprism.cli import main
-from ioprism.errors import UsageError
 from ioprism.service.mcp import FEWEST, MOST_CHARACTERS, TOOLS, Folders, page
 from tests.conftest import TEST_DATA
 from tests.test_schemas import schema

@@ -17,8 +17,7 @@ import psutil
 import pytest
 import zmq
 
-from ioprism import client
-from ioprism.errors import ServiceError
+from ioprism import ServiceError, client
 from tests.service.running import (
     FREE,
     PATIENCE,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import OutputError
+from ioprism import OutputError
 from ioprism.storage import atomic
 from ioprism.storage.atomic import atomic_folder, atomic_write
 from tests.storage.faults import (

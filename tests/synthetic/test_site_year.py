@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.formats.registry import read_trace
+from ioprism import read
 from ioprism.synthetic.site_year import DAY, FIRST_DAY, centre, job_plans, write_year
 
 SMALL = {"jobs": 40, "days": 21.0, "applications": 6, "users": 10}
@@ -37,7 +37,7 @@ def test_logs_say_who_ran_what_when_and_traced_ones_name_nodes(tmp_path: Path) -
 
     assert len(logs) == written == len(job_plans(made))
     for name, plan in plans.items():
-        trace = read_trace(logs[name])
+        trace = read(logs[name])
         assert trace.job.user == plan.user
         assert trace.job.start_time == pytest.approx(FIRST_DAY + plan.start * DAY, abs=1.0)
         named = trace.processes["host"].null_count() == 0

@@ -6,10 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import Diagnosis, diagnose
 from ioprism.analyses.diagnosis.calls import WRITE, Calls
-from ioprism.analyses.diagnosis.diagnose import diagnose
 from ioprism.analyses.diagnosis.late_ranks import from_the_last_arrival, late_ranks
-from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.synthetic.machine.cases import make
 
 NOTHING_ABOVE = pl.DataFrame(

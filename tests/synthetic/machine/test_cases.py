@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ioprism import read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
-from ioprism.formats.registry import read_trace
 from ioprism.synthetic.machine.cases import (
     COUNTED,
     COUNTERS_ONLY,
@@ -48,7 +48,7 @@ def test_a_written_case_reads_back_with_layout_calls_and_truth(tmp_path: Path) -
     case = make("slow-target", seed=2)
     write_case(tmp_path, "slow", case)
 
-    trace = read_trace(tmp_path / "slow.darshan")
+    trace = read(tmp_path / "slow.darshan")
     data = case.run.trace().events().filter(pl.col("bytes").is_not_null())
 
     assert trace.events()["bytes"].sum() == data["bytes"].sum()
@@ -60,14 +60,14 @@ def test_a_written_case_reads_back_with_layout_calls_and_truth(tmp_path: Path) -
 def test_a_case_with_counters_only_has_no_calls(tmp_path: Path) -> None:
     write_case(tmp_path, "counted", make(COUNTED[0], seed=2), counters_only=True)
 
-    assert read_trace(tmp_path / "counted.darshan").detail == {"counters"}
+    assert read(tmp_path / "counted.darshan").detail == {"counters"}
 
 
 def test_a_workflow_reads_back_with_its_applications_ranks_and_hosts(tmp_path: Path) -> None:
     case = make("workflow-metadata", seed=2)
     write_workflow(tmp_path, "flow", case)
 
-    trace = read_trace(tmp_path / "flow")
+    trace = read(tmp_path / "flow")
     before = case.run.trace()
     keys = ("rank", "layer", "operation")
     counts = [t.events().group_by(keys).len().sort(keys) for t in (trace, before)]

@@ -17,10 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.synthetic.machine.cases import (
+from benchmarks.simulated_storage.cases import (
     COUNTED,
     KINDS,
     WORKFLOWS,
@@ -28,6 +25,9 @@ from ioprism.synthetic.machine.cases import (
     write_case,
     write_workflow,
 )
+from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.engine.local import LocalEngine
+from ioprism.formats.registry import read_trace
 
 SEEDS = (101, 102, 103)
 WORTH = 0.03  # of the run time: what claims more where nothing is to be gained is a false alarm

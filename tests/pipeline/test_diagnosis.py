@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.simulated_storage.cases import make, write_case
+from benchmarks.simulated_storage.scenario import Case
 from ioprism import CallGroup, Contrast, DaskEngine, PluginError, Trace, servers
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.cli import main
 from ioprism.pipeline import diagnosis
-from ioprism.synthetic.machine.cases import make, write_case
-from ioprism.synthetic.machine.scenario import Case
 from tests.call_tables import trace_of
 
 MIB = 2**20

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make
+from benchmarks.simulated_storage.hardware import Machine, MiB
+from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
+from benchmarks.simulated_storage.simulate import run
 from ioprism import Diagnosis, Trace, diagnose, read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
-from ioprism.synthetic.machine.cases import COUNTERS_ONLY, make
-from ioprism.synthetic.machine.hardware import Machine, MiB
-from ioprism.synthetic.machine.patterns import Builder, session, stripes, transfer
-from ioprism.synthetic.machine.simulate import run
 
 
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.simulated_storage.cases import make, write_case
 from ioprism import EVENTS, FILES, Diagnosis, MemoryPartition, Trace, diagnose, file_table, read
-from ioprism.synthetic.machine.cases import make, write_case
 
 
 def needs(found: Diagnosis, code: str) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.simulated_storage.cases import make, write_case
 from ioprism import (
     EVENTS,
     FILES,
@@ -21,7 +22,6 @@ from ioprism import (
     read,
 )
 from ioprism.analyses.diagnosis import sampling
-from ioprism.synthetic.machine.cases import make, write_case
 from ioprism.views.time.intervals import unite
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from benchmarks.simulated_storage.cases import make, write_workflow
+from benchmarks.simulated_storage.scenario import Truth
 from ioprism import Diagnosis, LocalEngine, MemoryPartition, Trace, diagnose, read
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.model.schema import Operation
-from ioprism.synthetic.machine.cases import make, write_workflow
-from ioprism.synthetic.machine.scenario import Truth
 
 
 def case(kind: str, folder: Path, *, seed: int) -> tuple[Trace, Truth]:

@@ -8,9 +8,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from ioprism.synthetic.machine.hardware import Machine
-from ioprism.synthetic.machine.program import Call, Program, Script
-from ioprism.synthetic.machine.storage import Costs, Placement
+from benchmarks.simulated_storage.hardware import Machine
+from benchmarks.simulated_storage.program import Call, Program, Script
+from benchmarks.simulated_storage.storage import Costs, Placement
 
 NOISES = 8192  # factors drawn for a run; each rank takes them in turn from its own place on
 ISSUE, SEND, ARRIVE, DEPART = range(4)

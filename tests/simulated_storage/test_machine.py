@@ -7,11 +7,11 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from ioprism.synthetic.machine.hardware import FileSystem, Machine, MiB, Noise, Window
-from ioprism.synthetic.machine.patterns import Builder, session, stripes, transfer
-from ioprism.synthetic.machine.play import Recorded
-from ioprism.synthetic.machine.program import Asked, Call, Program, Step
-from ioprism.synthetic.machine.simulate import Run, run
+from benchmarks.simulated_storage.hardware import FileSystem, Machine, MiB, Noise, Window
+from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
+from benchmarks.simulated_storage.play import Recorded
+from benchmarks.simulated_storage.program import Asked, Call, Program, Step
+from benchmarks.simulated_storage.simulate import Run, run
 
 STILL = FileSystem(targets=4, rate=100 * MiB, request_cost=0.0, noise=Noise(spread=0.0))
 

@@ -6,12 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log, write_trace
-from ioprism.formats.dftracer.writer import write_dftracer
-from ioprism.storage.atomic import atomic_write_text
-from ioprism.synthetic.machine.draw import Draw, draw
-from ioprism.synthetic.machine.kinds import (
+from benchmarks.simulated_storage.draw import Draw, draw
+from benchmarks.simulated_storage.kinds import (
     collective,
     file_handling,
     mixed,
@@ -19,7 +15,11 @@ from ioprism.synthetic.machine.kinds import (
     storage_path,
     workflow,
 )
-from ioprism.synthetic.machine.scenario import Case, Scenario, play
+from benchmarks.simulated_storage.scenario import Case, Scenario, play
+from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
+from ioprism.formats.darshan.writer import write_log, write_trace
+from ioprism.formats.dftracer.writer import write_dftracer
+from ioprism.storage.atomic import atomic_write_text
 
 WORTH = 0.04  # of the run time; what saves less is drawn again
 DRAWS = 40

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ioprism.synthetic.machine.hardware import FileSystem, Machine, MiB, Noise
+from benchmarks.simulated_storage.hardware import FileSystem, Machine, MiB, Noise
 
 T = TypeVar("T")
 TARGETS = (4, 6, 8, 12, 16, 24)

@@ -16,12 +16,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
-from ioprism.synthetic.machine.draw import Dice
-from ioprism.synthetic.machine.hardware import FileSystem, Machine, MiB, Noise, Window
-from ioprism.synthetic.machine.many_logs import Wanted, write_many
-from ioprism.synthetic.machine.patterns import (
+from benchmarks.simulated_storage.draw import Dice
+from benchmarks.simulated_storage.hardware import FileSystem, Machine, MiB, Noise, Window
+from benchmarks.simulated_storage.many_logs import Wanted, write_many
+from benchmarks.simulated_storage.patterns import (
     Builder,
     CollectiveWrite,
     Direction,
@@ -29,8 +27,10 @@ from ioprism.synthetic.machine.patterns import (
     stripes,
     transfer,
 )
-from ioprism.synthetic.machine.program import Program
-from ioprism.synthetic.machine.simulate import Run, run
+from benchmarks.simulated_storage.program import Program
+from benchmarks.simulated_storage.simulate import Run, run
+from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
+from ioprism.formats.darshan.writer import write_log
 
 DAY = 86400.0
 FIRST_DAY = datetime(2025, 1, 1, tzinfo=UTC).timestamp()

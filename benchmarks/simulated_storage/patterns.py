@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ioprism.synthetic.machine.program import Asked, Call, File, Program, Script, Step
+from benchmarks.simulated_storage.program import Asked, Call, File, Program, Script, Step
 
 MiB = 1 << 20
 Direction = Literal["read", "write"]

@@ -8,10 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import read
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
-from ioprism.synthetic.machine.cases import (
+from benchmarks.simulated_storage.cases import (
     COUNTED,
     COUNTERS_ONLY,
     KINDS,
@@ -21,7 +18,10 @@ from ioprism.synthetic.machine.cases import (
     write_case,
     write_workflow,
 )
-from ioprism.synthetic.machine.many_logs import Wanted, write_many
+from benchmarks.simulated_storage.many_logs import Wanted, write_many
+from ioprism import read
+from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
+from ioprism.formats.darshan.writer import write_log
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORKFLOWS])

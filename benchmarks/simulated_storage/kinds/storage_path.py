@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioprism.synthetic.machine.draw import Draw
-from ioprism.synthetic.machine.hardware import FileSystem, Machine, MiB, Window
-from ioprism.synthetic.machine.patterns import Builder, Direction, session, stripes, transfer
-from ioprism.synthetic.machine.program import Program
-from ioprism.synthetic.machine.scenario import Scenario
+from benchmarks.simulated_storage.draw import Draw
+from benchmarks.simulated_storage.hardware import FileSystem, Machine, MiB, Window
+from benchmarks.simulated_storage.patterns import Builder, Direction, session, stripes, transfer
+from benchmarks.simulated_storage.program import Program
+from benchmarks.simulated_storage.scenario import Scenario
 
 
 def with_system(machine: Machine, **changes: object) -> Machine:

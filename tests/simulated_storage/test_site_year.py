@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.simulated_storage.site_year import DAY, FIRST_DAY, centre, job_plans, write_year
 from ioprism import read
-from ioprism.synthetic.site_year import DAY, FIRST_DAY, centre, job_plans, write_year
 
 SMALL = {"jobs": 40, "days": 21.0, "applications": 6, "users": 10}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.synthetic.machine.hardware import FileSystem, Floats
-from ioprism.synthetic.machine.program import Call, File
+from benchmarks.simulated_storage.hardware import FileSystem, Floats
+from benchmarks.simulated_storage.program import Call, File
 
 DRIFT_STEP = 4.0  # seconds for which other users' load on a target stays as it is
 DRIFTS = 512

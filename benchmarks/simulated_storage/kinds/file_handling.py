@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ioprism.synthetic.machine.draw import Draw
-from ioprism.synthetic.machine.hardware import MiB
-from ioprism.synthetic.machine.kinds.requests import KiB, own_files, pair
-from ioprism.synthetic.machine.patterns import (
+from benchmarks.simulated_storage.draw import Draw
+from benchmarks.simulated_storage.hardware import MiB
+from benchmarks.simulated_storage.kinds.requests import KiB, own_files, pair
+from benchmarks.simulated_storage.patterns import (
     Builder,
     reopened_each,
     session,
     synced_each,
     transfer,
 )
-from ioprism.synthetic.machine.program import Call, Program
-from ioprism.synthetic.machine.scenario import Scenario
+from benchmarks.simulated_storage.program import Call, Program
+from benchmarks.simulated_storage.scenario import Scenario
 
 
 def metadata_storm(d: Draw) -> Scenario:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from benchmarks.simulated_storage.play import Recorded
+from benchmarks.simulated_storage.simulate import Run, events, targets_of
 from ioprism.formats.darshan.content import (
     Counters,
     LogContent,
@@ -24,8 +26,6 @@ from ioprism.formats.darshan.reduce import SHARED, reduce_shared
 from ioprism.formats.darshan.tally import PREFIXES, tally
 from ioprism.formats.darshan.writer import write_log
 from ioprism.model.trace import Job
-from ioprism.synthetic.machine.play import Recorded
-from ioprism.synthetic.machine.simulate import Run, events, targets_of
 
 AT_ONCE = 250  # runs whose calls are counted together
 LAYERS = ("posix", "mpiio")  # that a program here can use

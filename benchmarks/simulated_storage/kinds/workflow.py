@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ioprism.synthetic.machine.draw import Draw
-from ioprism.synthetic.machine.hardware import FileSystem, MiB
-from ioprism.synthetic.machine.patterns import Builder, session, transfer
-from ioprism.synthetic.machine.program import Call, Program, Script
-from ioprism.synthetic.machine.scenario import Scenario
+from benchmarks.simulated_storage.draw import Draw
+from benchmarks.simulated_storage.hardware import FileSystem, MiB
+from benchmarks.simulated_storage.patterns import Builder, session, transfer
+from benchmarks.simulated_storage.program import Call, Program, Script
+from benchmarks.simulated_storage.scenario import Scenario
 
 KiB = 1 << 10
 SPREAD = 4  # files are striped over so many targets; nobody is told

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.synthetic.machine.draw import Draw
-from ioprism.synthetic.machine.hardware import MiB
-from ioprism.synthetic.machine.kinds.requests import own_files
-from ioprism.synthetic.machine.kinds.storage_path import with_system
-from ioprism.synthetic.machine.patterns import Builder, session, stripes, synced_each, transfer
-from ioprism.synthetic.machine.program import Call, Program, Step
-from ioprism.synthetic.machine.scenario import Scenario
+from benchmarks.simulated_storage.draw import Draw
+from benchmarks.simulated_storage.hardware import MiB
+from benchmarks.simulated_storage.kinds.requests import own_files
+from benchmarks.simulated_storage.kinds.storage_path import with_system
+from benchmarks.simulated_storage.patterns import Builder, session, stripes, synced_each, transfer
+from benchmarks.simulated_storage.program import Call, Program, Step
+from benchmarks.simulated_storage.scenario import Scenario
 
 
 def late_rank(d: Draw) -> Scenario:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.synthetic.machine.draw import Draw
-from ioprism.synthetic.machine.hardware import MiB
-from ioprism.synthetic.machine.patterns import Builder, CollectiveWrite, stripes
-from ioprism.synthetic.machine.program import Call, Program
-from ioprism.synthetic.machine.scenario import Scenario
+from benchmarks.simulated_storage.draw import Draw
+from benchmarks.simulated_storage.hardware import MiB
+from benchmarks.simulated_storage.patterns import Builder, CollectiveWrite, stripes
+from benchmarks.simulated_storage.program import Call, Program
+from benchmarks.simulated_storage.scenario import Scenario
 
 KiB = 1 << 10
 

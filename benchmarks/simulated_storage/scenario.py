@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ioprism.synthetic.machine.hardware import Machine
-from ioprism.synthetic.machine.program import Program
-from ioprism.synthetic.machine.simulate import Run, run
+from benchmarks.simulated_storage.hardware import Machine
+from benchmarks.simulated_storage.program import Program
+from benchmarks.simulated_storage.simulate import Run, run
 
 Setting = tuple[Program, Machine]
 Truth = dict[str, object]

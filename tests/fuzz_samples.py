@@ -16,7 +16,7 @@ import msgpack
 
 from ioprism import Trace, convert, servers
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.jobs.registry import read_jobs
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.registry import read_trace
 from ioprism.model.counters import EARLIEST, LATEST
 from ioprism.model.site import SITE_TABLES

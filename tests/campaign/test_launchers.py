@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ioprism import OutputError, UsageError
-from ioprism.campaign.allocation import allocated_hosts
 from ioprism.campaign.launchers import (
     STARTS,
     BuiltIn,
@@ -20,7 +19,7 @@ from ioprism.campaign.launchers import (
     ior_command,
     stripe_command,
 )
-from ioprism.campaign.machine import MachineFacts, draft, look_around
+from ioprism.campaign.machine import MachineFacts, allocated_hosts, draft, look_around
 from ioprism.write_time import WritePattern
 
 SUMMARY = {

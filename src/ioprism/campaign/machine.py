@@ -1,4 +1,4 @@
-"""Draft the description of the machine we are on, from what its own tools say."""
+"""The machine we are on: a draft of its description, and the hosts that this job may use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
+from os import environ
 from pathlib import Path
 
 from ioprism.campaign.process import ask
@@ -126,3 +128,34 @@ def _number(text: str, pattern: str) -> int | None:
 
 def _ask(program: str, *arguments: str) -> str:
     return ask([program, *arguments]) if shutil.which(program) else ""
+
+
+# One line for each slot or host. LSF's first line is the host that starts the job, which on
+# machines with jsrun is no compute node.
+HOST_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
+
+
+def allocated_hosts(hostname: str | None) -> dict[int, str]:
+    """Return the hosts of this job by node number: of Slurm, PBS, LSF or Flux.
+
+    Args:
+        hostname: regular expression whose group 1 is the node number; None: not known.
+    """
+    if hostname is None:
+        return {}
+    numbered = ((re.search(hostname, name), name) for name in dict.fromkeys(_hosts()))
+    return {int(found[1]): name for found, name in numbered if found}
+
+
+def _hosts() -> Iterator[str]:
+    listed = environ.get("SLURM_JOB_NODELIST")
+    if listed and shutil.which("scontrol"):
+        yield from ask(["scontrol", "show", "hostnames", listed]).split()
+        return
+    for variable in HOST_FILES:
+        file = Path(environ.get(variable, ""))
+        if file.is_file():
+            yield from file.read_text("utf-8", errors="replace").split()
+            return
+    if "FLUX_URI" in environ and shutil.which("flux"):
+        yield from ask(["flux", "hostlist", "--expand", "local"]).split()

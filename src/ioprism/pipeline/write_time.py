@@ -44,8 +44,8 @@ from ioprism.analyses.write_time.tuning import (
     checkpoint_advice,
 )
 from ioprism.analyses.write_time.tuning import tune as _tune
-from ioprism.campaign.allocation import allocated_hosts
 from ioprism.campaign.launchers import find_launcher
+from ioprism.campaign.machine import allocated_hosts
 from ioprism.campaign.sampler import Announce, Progress, StopRule
 from ioprism.campaign.sampler import Limits as SessionLimits
 from ioprism.campaign.sampler import sample as _sample

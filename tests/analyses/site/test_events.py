@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from ioprism.analyses.site.company import noisy_neighbours
-from ioprism.analyses.site.events import DAY, SiteEvent, site_events
+from ioprism.analyses.site.event import SiteEvent
+from ioprism.analyses.site.events import DAY, site_events
 from ioprism.analyses.site.summary import Chosen, SiteTables, site_story, site_table
 from ioprism.model.site import SITE_TABLES
 

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ioprism import IoprismError, servers
-from ioprism.formats.counters.registry import counter_readers
-from ioprism.formats.jobs.registry import job_readers
+from ioprism.formats.counters.registry import counter_readers, job_readers
 from ioprism.servers import COUNTERS, JOBS, ReadingOptions, Tally
 
 WORDS = st.sampled_from(

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError, UnknownFormatError, UsageError
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.formats.jobs.pbs import PbsReader
-from ioprism.formats.jobs.registry import read_jobs
 from ioprism.formats.jobs.server_map import read_server_map, through_map
 from ioprism.model.counters import SECOND
 from ioprism.servers import ReadingOptions, Tally

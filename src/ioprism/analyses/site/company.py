@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.site.change_point import FEWEST
-from ioprism.analyses.site.events import CERTAIN, SiteEvent
+from ioprism.analyses.site.event import CERTAIN, SiteEvent
 
 SUFFERS = 1.3  # jobs in bad company are held up so many times as long
 BUSIER = 1.5  # and others keep the servers so many times as busy as in the quiet third

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,34 +15,7 @@ import polars as pl
 
 from ioprism.analyses.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
 from ioprism.analyses.site.company import busy_servers, noisy_neighbours
-
-CERTAIN = 0.001  # probability of chance, after correction for how many were asked
-
-
-@dataclass(frozen=True, slots=True)
-class SiteEvent:
-    """Something that began, and perhaps ended, at a time."""
-
-    kind: str  # slow-target, slow-node, changed-application, noisy-neighbour, busy-servers
-    subject: str
-    start: float  # seconds since 1970
-    end: float | None
-    evidence: dict[str, Any] = field(default_factory=dict)
-    probability: float = 0.0  # that chance alone looks like this
-    node_hours: float = 0.0  # that jobs lost to it
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "kind": self.kind,
-            "subject": self.subject,
-            "from": self.start,
-            "to": self.end,
-            "evidence": self.evidence,
-            "probability": self.probability,
-            "node_hours": self.node_hours,
-        }
-
+from ioprism.analyses.site.event import CERTAIN, SiteEvent
 
 SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
 RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least

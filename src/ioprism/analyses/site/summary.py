@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.site.events import SiteEvent, site_events
+from ioprism.analyses.site.event import SiteEvent
+from ioprism.analyses.site.events import site_events
 from ioprism.model.result import Result
 from ioprism.units import format_counted
 

@@ -1,4 +1,4 @@
-"""``ioprism write-time sample``: measure writes for a model to learn from."""
+"""``ioprism write-time sample`` and ``import``: runs for a model to learn from."""
 
 from __future__ import annotations
 
@@ -244,3 +244,43 @@ def _announce(quiet: bool) -> Announce:
     if quiet or not sys.stderr.isatty():
         return lambda _: None
     return output.say
+
+
+@click.command("import")
+@click.argument("path", metavar="RUNS", type=PATH)
+@option("--system", "system_name", metavar="NAME|FILE.toml", help="System the runs are from.")
+@inputs.store
+@option("--skip-bad", is_flag=True, help="Skip bad rows instead of rejecting the file.")
+@options.as_json
+@options.quiet
+def import_(
+    path: Path,
+    system_name: str | None,
+    store_path: Path,
+    skip_bad: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Add runs from a CSV table, or from IOR results as JSON or text.
+
+    Either all runs of the file are added or none. A new store needs --system.
+
+    Example: ioprism write-time import runs.csv --system titan --store runs.db
+    """
+    imported = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
+    runs, samples, warnings = (
+        len(imported.file.runs),
+        imported.samples_in_store,
+        imported.file.warnings,
+    )
+    if as_json:
+        body = {"imported": {"runs": runs, "samples_in_store": samples}}
+        click.echo(
+            to_json.document_of(
+                body, paths=[path], format_name=imported.file.format, warnings=warnings
+            )
+        )
+        return
+    output.show_warnings(warnings)
+    if not quiet:
+        output.say(f"{runs} runs added; the store has {samples} samples")

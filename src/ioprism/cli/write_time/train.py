@@ -1,4 +1,4 @@
-"""``ioprism write-time train``: learn from runs."""
+"""``ioprism write-time train`` and ``evaluate``: learn from runs; is the model any good?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports import to_json
+from ioprism.reports.to_html import write_time as html_form
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write, atomic_write_text
 
 
 @click.command()
@@ -97,3 +98,33 @@ def train(
         return
     terminal_form.show_model(model, output.console())
     output.show_warnings(model.facts.notes)
+
+
+@click.command()
+@inputs.store
+@inputs.model
+@option(
+    "-o",
+    "--output",
+    "target",
+    metavar="OUT.html",
+    type=PATH,
+    help="Also write a page with the error plots.",
+)
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.as_json
+def evaluate(
+    store_path: Path, model_path: Path, target: Path | None, force: bool, as_json: bool
+) -> None:
+    """Compare predicted with measured times: small (200-256 nodes), medium (400-512), unconverged.
+
+    Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
+    """
+    evaluation = write_time.evaluate(store_path, write_time.load_model(model_path))
+    if target is not None:
+        atomic_write_text(target, html_form.page(evaluation), replace=force)
+    if as_json:
+        paths = [store_path, model_path]
+        click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
+    else:
+        terminal_form.show_evaluation(evaluation, output.console())

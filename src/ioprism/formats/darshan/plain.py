@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
-from ioprism.formats.darshan.log import VERSION, Log, Region, byte_order_of, read_log, whole
-from ioprism.formats.darshan.notes import notes
+from ioprism.formats.darshan.log import VERSION, Log, Region, byte_order_of, notes, read_log, whole
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
     FIXED,

@@ -17,9 +17,9 @@ from ioprism.formats.darshan.log import (
     Log,
     Region,
     byte_order_of,
+    notes,
     read_log,
 )
-from ioprism.formats.darshan.notes import notes
 from ioprism.formats.darshan.records import (
     DXT_VERSIONS,
     FIXED,

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from ioprism.analyses.site.events import SiteEvent
+from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.summary import SiteTable
 from ioprism.reports.to_terminal import heading, table
 from ioprism.text import printable

@@ -73,9 +73,9 @@ def _storage(address: str) -> Any:  # noqa: ANN401 - of an optional package
 
         return fsspec.core.url_to_fs(address)[0]
     except ImportError as error:
-        raise MissingPackageError(
-            needed_by=address, package=error.name or str(error), install="'ioprism[remote]'"
-        ) from None
+        package = error.name or getattr(error.__cause__, "name", None) or str(error)
+        install = "'ioprism[remote]'" if package == "s3fs" else package
+        raise MissingPackageError(needed_by=address, package=package, install=install) from None
     except ValueError as error:
         raise TraceError(f"this address cannot be used ({error}).", source=Path(address)) from error
 

@@ -69,8 +69,8 @@ def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
     """
     ior = shutil.which("ior")
     if name == "auto":
-        found = [n for n in STARTERS if ior and shutil.which(n)]
-        name = found[0] if found else "builtin"
+        installed = [n for n in STARTERS if ior and shutil.which(n)]
+        name = installed[0] if installed else "builtin"
     if name == "builtin":
         return BuiltIn()
     missing = [program for program in ("ior", name) if shutil.which(program) is None]

@@ -16,7 +16,7 @@ from ioprism.campaign.process import ask
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What could be found out; None where no tool told."""
+    """What could be found out; None where no tool says."""
 
     name: str
     filesystem: str  # gpfs, lustre or plain
@@ -122,8 +122,8 @@ def _lustre(folder: Path, facts: MachineFacts) -> MachineFacts:
 
 
 def _number(text: str, pattern: str) -> int | None:
-    found = re.search(pattern, text)
-    return int(found[1]) or None if found else None
+    match = re.search(pattern, text)
+    return int(match[1]) or None if match else None
 
 
 def _ask(program: str, *arguments: str) -> str:
@@ -144,7 +144,7 @@ def allocated_hosts(hostname: str | None) -> dict[int, str]:
     if hostname is None:
         return {}
     numbered = ((re.search(hostname, name), name) for name in dict.fromkeys(_hosts()))
-    return {int(found[1]): name for found, name in numbered if found}
+    return {int(match[1]): name for match, name in numbered if match}
 
 
 def _hosts() -> Iterator[str]:

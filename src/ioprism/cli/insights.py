@@ -71,12 +71,12 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     check_store(servers)
-    found = groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
-    if len(found) == 1:
+    if len(jobs_of_paths) == 1:
         with _progress("reading events", quiet=quiet) as progress:
             judged = judge_group(
-                found[0],
+                jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
                 servers=servers,
@@ -88,7 +88,7 @@ def insights(
         with _progress("judging jobs", quiet=quiet) as progress:
             results = list(
                 judge_many(
-                    found,
+                    jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
                     servers=servers,

@@ -207,10 +207,10 @@ def _write_reports(story: SiteStory, folder: Path, beside: Path, force: bool) ->
     for row, place in zip(story.advice, places, strict=True):
         log = str(row["worst_log"])
         try:
-            found = analyse(read_trace(Path(log)))
+            report_of_log = analyse(read_trace(Path(log)))
         except (IoprismError, OSError) as error:
             output.say(f"no report of {log}: {str(error).partition(chr(10))[0]}")
         else:
-            found.to_html(place, replace=force)
+            report_of_log.to_html(place, replace=force)
             links[log] = relpath(place, beside)
     return links

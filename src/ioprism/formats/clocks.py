@@ -20,7 +20,7 @@ from ioprism.errors import UsageError
 from ioprism.model.trace import Partition, Trace, Warn
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
-LEAST = 0.5  # seconds; nodes are not told to differ by less
+LEAST = 0.5  # seconds; nodes are not said to differ by less
 MOST_NAMED = 3  # clocks in a message
 FEWEST_OPENS = 3  # files that have to agree; a barrier shows more than an open does
 SCATTER = 0.25  # seconds by which what should coincide may differ among itself
@@ -198,8 +198,8 @@ def _noted(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
             writes=(operation == "write").any(),
         )
     )
-    found = pl.collect_all([together, files])
-    return found[0], found[1]
+    collected = pl.collect_all([together, files])
+    return collected[0], collected[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,17 +316,17 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: the clock offsets cannot be read ({error}).") from error
-    found = {}
+    offsets = {}
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words:
             continue
         try:
             host, ahead = words
-            found[host] = float(ahead)
+            offsets[host] = float(ahead)
         except ValueError:
             raise UsageError(
                 f"{path}, line {number}: this is not a host and a number of seconds: {line!r}.\n"
                 "Hint: write lines such as `node2 60.0`."
             ) from None
-    return found
+    return offsets

@@ -92,10 +92,10 @@ class Packed:
         """What begins with a flush again; what cannot be told yet stays in the tail."""
         if not self._lost:
             return data
-        found = FLUSH.search(data)
+        flush = FLUSH.search(data)
         self._tail = data[-LONGEST_MARK:]
-        self._lost = found is None
-        return data[found.start() :] if found else b""
+        self._lost = flush is None
+        return data[flush.start() :] if flush else b""
 
     def _joined(self, value: Any, size: int) -> Iterator[Any]:  # noqa: ANN401 - any msgpack value
         flush = isinstance(value, list) and value and isinstance(value[0], str)

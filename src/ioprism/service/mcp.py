@@ -101,18 +101,18 @@ class Folders:
         """Return the path that a client names; relative names start at each folder.
 
         Raises:
-            UsageError: it lies outside, leads outside, or does not exist.
+            UsageError: it is outside, leads outside, or does not exist.
         """
         meant = ((root / name).resolve() for root in self.roots)
-        found = next((path for path in meant if self._holds(path) and path.exists()), None)
-        if found is None:
+        allowed = next((path for path in meant if self._holds(path) and path.exists()), None)
+        if allowed is None:
             where = ", ".join(map(str, self.roots))
             raise UsageError(
                 f"{printable(name)} is not in the folders that are served.\n"
                 f"Hint: name a file or a folder in {printable(where)}."
             )
-        self._check_below(found)
-        return found
+        self._check_below(allowed)
+        return allowed
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self.roots)
@@ -189,8 +189,8 @@ class Answers:
         from ioprism.pipeline.period import RhythmSettings, job_rhythm
 
         trace, settings = self._read(paths), RhythmSettings(direction=direction)
-        found = job_rhythm(trace, LocalEngine(), settings)
-        return _page(trace, period_json.job_body(found, settings), offset, limit)
+        job_rhythms = job_rhythm(trace, LocalEngine(), settings)
+        return _page(trace, period_json.job_body(job_rhythms, settings), offset, limit)
 
     def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
         """What a change did: numbers side by side, findings gone, new and kept."""

@@ -41,10 +41,10 @@ def read_checked(path: Path) -> pl.DataFrame:
     """
     try:
         table = pl.read_parquet(path, hive_partitioning=False, glob=False)
-        told = pl.read_parquet_metadata(path).get(KEY)
+        expected = pl.read_parquet_metadata(path).get(KEY)
     except UNREADABLE as error:
         raise ChangedContentError("it is not a readable Parquet file") from error
-    if told != digest_of(table):
+    if expected != digest_of(table):
         raise ChangedContentError("its content was changed")
     return table
 
@@ -55,8 +55,8 @@ def check(path: Path) -> None:
     Raises:
         ChangedContentError: it cannot be read, or is not what was written.
     """
-    found = path.stat()
-    _checked(path, found.st_size, found.st_mtime_ns)
+    status = path.stat()
+    _checked(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=65536)
@@ -110,8 +110,8 @@ def read_document(path: Path) -> tuple[dict[str, Any], bool]:
         if isinstance(error, ChangedContentError):
             raise
         raise ChangedContentError(f"it cannot be read ({error})") from error
-    told = document.pop(CHECKSUM, None)
-    return document, told == _checksum(document)
+    expected = document.pop(CHECKSUM, None)
+    return document, expected == _checksum(document)
 
 
 def _checksum(document: Mapping[str, Any]) -> int:

@@ -20,8 +20,8 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)(.*)", re.DOTALL)
 
 def address_of(path: Path) -> str | None:
     """Return the address that a path stands for; None for one of this machine."""
-    found = _ADDRESS.fullmatch(path.as_posix())
-    return None if found is None else f"{found[1]}://{found[2]}"
+    address = _ADDRESS.fullmatch(path.as_posix())
+    return None if address is None else f"{address[1]}://{address[2]}"
 
 
 def exists(path: Path) -> bool:

@@ -1,7 +1,7 @@
 """Keep what is known of every job of a centre, as Parquet tables that other tools open too.
 
 A batch of jobs is one file in each table's folder, and the manifest says how many batches
-there are. What lies beyond them was interrupted, and is removed before anything else is added;
+there are. Whatever is beyond them was interrupted, and is removed before anything else is added;
 what is missing of them is said. So a killed run loses at most the batch it worked on, nothing
 is ever counted twice, and no file can vanish unnoticed.
 """
@@ -90,7 +90,7 @@ class SiteStore:
         return self.folder / name / f"{number:08d}.parquet"
 
     def _batches(self) -> int:
-        """How many batches are whole; what lies beyond them was interrupted."""
+        """How many batches are whole; whatever is beyond them was interrupted."""
         manifest = _manifest(self.folder)
         if manifest["ioprism_site_store"] != UNCOUNTED:
             return int(manifest["batches"])

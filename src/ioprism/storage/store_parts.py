@@ -98,8 +98,8 @@ def _plan(trace: Trace) -> dict[str, Any]:
 def _contents(path: Path) -> Iterator[tuple[str, int, int]]:
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            told = file.stat()
-            yield str(file.absolute()), told.st_size, told.st_mtime_ns
+            status = file.stat()
+            yield str(file.absolute()), status.st_size, status.st_mtime_ns
 
 
 def _begin(parts: Path, plan: dict[str, Any]) -> None:

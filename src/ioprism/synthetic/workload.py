@@ -83,7 +83,7 @@ class Striping:
     """How files lie on a parallel file system."""
 
     size: int = 2**20  # bytes
-    count: int = 4  # targets a file lies on
+    count: int = 4  # targets a file is striped over
     targets: int = 16  # targets of the system
 
 

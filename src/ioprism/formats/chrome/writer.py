@@ -167,7 +167,7 @@ class _Bandwidth:
     bytes: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
 
     def add(self, calls: pl.DataFrame) -> None:
-        """Count the calls' bytes where their middle lies."""
+        """Count the calls' bytes at the time of their middle."""
         calls = calls.filter(pl.col("bytes") > 0)
         if calls.is_empty():
             return

@@ -1,4 +1,4 @@
-"""Where everything lies in a Darshan log, and how to inflate it piece by piece.
+"""Where everything is in a Darshan log, and how to inflate it piece by piece.
 
 A log is a header and regions: job, names, and one per module. Each region is a
 concatenation of compressed streams, one per rank that contributed. Nothing here trusts a

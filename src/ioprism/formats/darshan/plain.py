@@ -83,7 +83,7 @@ class PlainLog:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Where it lies."""
+        """Where it is."""
         return (self.log.path,)
 
     @property
@@ -171,7 +171,7 @@ class PlainLog:
         if region is None or not region.length:
             return {}
         data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
-        found: dict[str, dict[int, dict[str, int]]] = {}
+        loads: dict[str, dict[int, dict[str, int]]] = {}
         for record in heat_records(data, self.log.byte_order):
             if record is None:
                 self._warn("a HEATMAP record is damaged; bins from there on are missing")
@@ -179,8 +179,8 @@ class PlainLog:
             layer = HEATMAP_LAYERS.get(self.names.get(record.id, ""))
             if layer is not None:
                 moved = {"read": sum(record.read), "write": sum(record.write)}
-                found.setdefault(layer, {})[record.rank] = moved
-        return {layer: RankLoad(ranks) for layer, ranks in found.items()}
+                loads.setdefault(layer, {})[record.rank] = moved
+        return {layer: RankLoad(ranks) for layer, ranks in loads.items()}
 
 
 def _signed(identifier: object) -> int:

@@ -154,7 +154,7 @@ class _Content:
         return FILES.conform(table)
 
     def _with_datasets(self, files: pl.DataFrame) -> pl.DataFrame:
-        """Mark data sets, and the file each lies in."""
+        """Mark data sets, and the file each is in."""
         datasets = [self.tables[name] for name in DATASETS if name in self.tables]
         if not datasets:
             return files
@@ -174,11 +174,11 @@ class _Content:
         )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        found = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
-        for _, messages in found:
+        scanned = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
+        for _, messages in scanned:
             for message in messages:
                 self.completeness.warn(message)
-        seen = pl.concat([table for table, _ in found])
+        seen = pl.concat([table for table, _ in scanned])
         seen = seen.unique(["rank", "tid"], keep="first", maintain_order=True)
         everyone = ranks.join(seen, on="rank", how="full", coalesce=True).sort("rank", "tid")
         return PROCESSES.conform(self._numbered(everyone))
@@ -197,7 +197,7 @@ def _scanned(log: Log, region: Region, *, ranks: int) -> tuple[pl.DataFrame, tup
 
 
 def _named_parents(files: pl.DataFrame) -> pl.DataFrame:
-    """Old logs do not say which file a data set lies in, but its name does: `file:data set`."""
+    """Old logs do not say which file a data set is in, but its name does: `file:data set`."""
     orphans = (
         files.filter((pl.col("kind") == "dataset") & pl.col("parent").is_null())
         .select("file", parent_path=pl.col("path").str.extract(r"^(.*):[^:]*$", 1))

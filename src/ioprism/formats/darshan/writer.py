@@ -45,7 +45,7 @@ class _Uncompressed:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a region lies in the file."""
+    """Where a region is in the file."""
 
     offset: int = 0
     length: int = 0

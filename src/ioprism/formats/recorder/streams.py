@@ -51,17 +51,17 @@ class Grammars:
 def read_grammars(layout: Layout, warn: Warn) -> Grammars:
     """Read the grammars of all ranks; those of damaged ranks are missing."""
     if not layout.shared:
-        found = {rank: _rank_grammar(layout, rank) for rank in range(layout.ranks)}
+        grammars = {rank: _rank_grammar(layout, rank) for rank in range(layout.ranks)}
         every = np.arange(layout.ranks)
     else:
-        told = read_section(layout.section(GRAMMAR_NUMBERS))
-        numbers = np.frombuffer(told, "<i4", len(told) // 4)
+        section = read_section(layout.section(GRAMMAR_NUMBERS))
+        numbers = np.frombuffer(section, "<i4", len(section) // 4)
         every = np.full(layout.ranks, -1)
         known = numbers[: min(layout.ranks, max(0, len(numbers) - 1))]
         every[: len(known)] = known
-        found = dict(enumerate(_shared_grammars(layout, every)))
+        grammars = dict(enumerate(_shared_grammars(layout, every)))
     rules = {}
-    for number, data in found.items():
+    for number, data in grammars.items():
         try:
             rules[number] = read_rules(data)
         except DamagedGrammarError as error:

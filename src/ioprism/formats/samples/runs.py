@@ -45,15 +45,15 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
         raise TraceError("this is a folder.\nHint: name one file of runs.", source=source)
     content = source.read_bytes()
     text = _text(content, source)
-    found = _reader(text)
-    if found is None:
+    recognised = _reader(text)
+    if recognised is None:
         raise TraceError(
             "this is neither a table of runs nor IOR's results.\n"
             "Hint: a table starts with the line pattern,nodes,cores_per_node,burst_bytes,"
             "stripe_bytes,stripe_count,node_list,seconds.",
             source=source,
         )
-    name, read = found
+    name, read = recognised
     runs, warnings = read(text, source, skip_bad)
     if not runs:
         raise TraceError(

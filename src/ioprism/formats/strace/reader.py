@@ -155,7 +155,7 @@ class StraceRange:
             warn(f"{name}: {format_counted(calls.unfinished, 'unfinished call')} left out")
 
     def lines(self, warn: Warn) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their places; overlong ones are cut, a damaged end is told."""
+        """Yield the lines with their places; overlong ones are cut, a damaged end is reported."""
         with opened(self.path) as file:
             if self.begin:
                 file.seek(self.begin)

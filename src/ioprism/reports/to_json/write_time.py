@@ -107,7 +107,7 @@ def _stage_fit(fit: StageFit, trained: WriteTimeModel) -> dict[str, Any]:
     }
 
 
-def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
+def comparisons(compared: Sequence[Comparison]) -> dict[str, Any]:
     """Return measured and predicted times of a trace's write phases."""
     return {
         "phases": [
@@ -118,7 +118,7 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
                 "ratio": c.ratio,
                 **c.estimate.to_dict(),
             }
-            for c in found
+            for c in compared
         ]
     }
 

@@ -35,7 +35,7 @@ class CallsOfCells:
         return calls.filter(inside) if timed else calls
 
     def _inside(self, name: str) -> pl.Expr:
-        """Whether the call's process used its file in the bucket that this moment lies in."""
+        """Whether the call's process used its file in the bucket of this moment."""
         bucket = ((pl.col(name) - self.origin) / self.bucket).floor().cast(pl.Int64)
         keys = self.cells.select("process", "file", "time").unique()
         known = keys.select(pl.struct(keys.columns)).to_series()

@@ -13,10 +13,9 @@ from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
 from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
 from ioprism.formats.darshan.log import (
-    VERSION,
     Log,
     Region,
-    byte_order_of,
+    is_log,
     notes,
     read_log,
 )
@@ -48,12 +47,7 @@ class DarshanReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
-        try:
-            with source.open("rb") as file:
-                head = file.read(16)
-        except OSError:
-            return False
-        return VERSION.match(head) is not None and byte_order_of(head) is not None
+        return is_log(source)
 
     def read(self, source: Path) -> Trace:
         """Read the job's facts and the names now, everything else when it is asked for."""

@@ -12,8 +12,7 @@ import pytest
 import ioprism
 from ioprism import FILES, Finding, Insights, Job, Severity, Thresholds, Trace
 from ioprism.analyses.alignment import by_stripes
-from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.pipes import without_pipes
+from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.usage import Striping
 from ioprism.pipeline.insights import judge_group

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from ioprism.cli.options import PATH, option
+from ioprism.cli.options import PATH, Decorator, option
 from ioprism.units import parse_bytes
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Size(click.ParamType[int]):

@@ -88,6 +88,6 @@ class CommandGroup(click.Group):
 def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 
-    Start with: ioprism characterise TRACE, where TRACE is a file or a folder. Every command
+    Start with: ioprism diagnose TRACE, where TRACE is a file or a folder. Every command
     explains itself with --help and prints JSON with --json.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ioprism.errors import UsageError
+from ioprism import UsageError
 from ioprism.service.intake import Intake, Message
 from ioprism.service.state import Journal
 

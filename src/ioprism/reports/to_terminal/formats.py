@@ -22,7 +22,7 @@ def show(known: Sequence[Reader | Unavailable], console: Console) -> None:
             missing = [fact for fact in FACTS if fact not in reader.tells]
             facts(
                 console,
-                [("tells", ", ".join(recorded)), ("not recorded", ", ".join(missing) or "-")],
+                [("recorded", ", ".join(recorded)), ("not recorded", ", ".join(missing) or "-")],
             )
     heading(console, "What these terms mean")
     facts(console, FACTS.items())

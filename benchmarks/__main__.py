@@ -8,7 +8,13 @@ import sys
 
 import benchmarks
 
-WITHOUT_MAIN = ("__main__", "peers", "rhythm_families", "simulated_machines")  # ends of names
+WITHOUT_MAIN = (
+    "__main__",
+    "peers",
+    "rhythm_families",
+    "simulated_machines",
+    "simulated_storage",
+)  # ends of names
 
 
 def main() -> None:

@@ -61,8 +61,8 @@ def main() -> None:
     table = "".join(_lines())
     pages = [Path(name) for name in sys.argv[1:] if name.endswith(".md")]
     for page in pages:
-        with atomic_write(page, replace=True) as aside:
-            aside.write_text(HEAD + table, encoding="utf-8")
+        with atomic_write(page, replace=True) as temporary:
+            temporary.write_text(HEAD + table, encoding="utf-8")
     if not pages:
         print(table)
 

@@ -17,11 +17,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.simulated_storage.cases import (
+    COUNTED,
+    KINDS,
+    WORKFLOWS,
+    make,
+    write_case,
+    write_workflow,
+)
 from ioprism.analyses.diagnosis.diagnose import diagnose
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.synthetic.machine.cases import COUNTED, KINDS, WORKFLOWS, make
-from ioprism.synthetic.machine.logs import write_case, write_workflow
 
 SEEDS = (101, 102, 103)
 WORTH = 0.03  # of the run time: what claims more where nothing is to be gained is a false alarm

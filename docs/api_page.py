@@ -12,10 +12,9 @@ from typing import Any, get_type_hints
 import ioprism
 from docs.schema_words import comments
 from ioprism import client, servers, synthetic, write_time
-from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism.model.schema import Table
 
 MODULES: tuple[ModuleType, ...] = (ioprism, servers, write_time, client, synthetic)
-ROOTS: tuple[type, ...] = (Diagnosis,)  # results that are not named by their module
 LINE = 90  # characters that a signature may take
 _SECTION = re.compile(r"^(Args|Raises|Returns):$")
 
@@ -60,7 +59,7 @@ def _is_documented_here(thing: object) -> bool:
 def parts() -> list[type]:
     """Return the classes of fields of public results that are not public by name."""
     named = [getattr(m, name) for m in MODULES for name in public_names(m)]
-    waiting = [*ROOTS, *(thing for thing in named if isinstance(thing, type))]
+    waiting = [thing for thing in named if isinstance(thing, type)]
     found: dict[type, None] = {}
     while waiting:
         kind = waiting.pop()
@@ -98,6 +97,8 @@ def _entry(name: str, thing: Any) -> Iterator[str]:  # noqa: ANN401 - any public
     elif callable(thing):
         yield from (f"### {name}\n", "```python", f"{name}{_signature(thing)}", "```\n")
         yield from _prose(inspect.getdoc(thing) or "")
+    elif isinstance(thing, Table):
+        yield from (f"### {name}\n", f"A table: {thing.purpose}\n")
 
 
 def _signature(function: Callable[..., object]) -> str:

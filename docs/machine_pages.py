@@ -26,8 +26,7 @@ from ioprism.pipeline.site import SiteOptions
 from ioprism.plugins import GROUPS
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.causes.wording import FOLDER
-from ioprism.service.counts import Counts, Latency
-from ioprism.service.metrics import exposition
+from ioprism.service.metrics import Counts, Latency, exposition
 from ioprism.service.watch import WatchSettings
 from ioprism.settings import PhaseSettings
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 
 
 def calls(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from ioprism.errors import IoprismError
+from ioprism import IoprismError
 from tests.fuzz_samples import SAMPLES, Sums
 
 PATIENCE = 120.0  # seconds; longer is a hang

@@ -14,22 +14,19 @@ from pathlib import Path
 
 import msgpack
 
+from ioprism import Trace, convert, servers
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.jobs.registry import read_jobs
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.export import write_events
-from ioprism.model.counters import EARLIEST, LATEST, ReadingOptions, Tally
-from ioprism.model.samples import Run, WritePattern
+from ioprism.model.counters import EARLIEST, LATEST
 from ioprism.model.site import SITE_TABLES
-from ioprism.model.trace import Trace
-from ioprism.pipeline.ingest import ingest
+from ioprism.servers import ReadingOptions, Tally
 from ioprism.service.intake import Message
 from ioprism.service.watch import Watch, WatchSettings
 from ioprism.storage import run_store
 from ioprism.storage.counter_store import open_store
 from ioprism.storage.site_store import make_site, open_site
-from ioprism.storage.trace_store import write_store
+from ioprism.write_time import Run, WritePattern
 from tests.formats.jobs.test_formats import SACCT
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.signals.test_ftio_text import COLUMNS, LISTS
@@ -78,7 +75,7 @@ def _dftracer() -> Trace:
 
 
 def _table(folder: Path) -> Path:
-    write_events(_dftracer(), folder / "t.csv")
+    convert(_dftracer(), folder / "t.csv")
     return folder / "t.csv"
 
 
@@ -90,18 +87,18 @@ def _packed_table(folder: Path) -> Path:
 
 
 def _chrome(folder: Path) -> Path:
-    write_chrome(_dftracer(), folder / "t.json")
+    convert(_dftracer(), folder / "t.json")
     return folder / "t.json"
 
 
 def _store(folder: Path) -> Path:
-    write_store(_dftracer(), folder / "t.store")
+    convert(_dftracer(), folder / "t.store")
     return folder / "t.store"
 
 
 def _counter_store(folder: Path) -> Path:
     raw = DATA / "servers/A_aligned.counters.csv"
-    ingest([raw], folder / "servers", options=ReadingOptions())
+    servers.ingest(raw, store=folder / "servers")
     return folder / "servers"
 
 
@@ -117,7 +114,7 @@ def _stored_counters(path: Path) -> tuple[Sums, bool]:
 
 def _raw_counters(path: Path) -> tuple[Sums, bool]:
     with tempfile.TemporaryDirectory() as place:
-        outcomes = ingest([path], Path(place) / "store", options=ReadingOptions(time_us=10**15))
+        outcomes = servers.ingest(path, store=Path(place) / "store", time=1e9)
         sums, _ = _stored_counters(Path(place) / "store")
         return sums, any(outcome.warnings for outcome in outcomes)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import ioprism
+from ioprism import Thresholds
 from ioprism.pipeline.insights import judge_group
-from ioprism.settings import Thresholds
 from tests.conftest import SHARED_DATA, TEST_DATA
 
 SAMPLES = [

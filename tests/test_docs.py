@@ -22,14 +22,12 @@ import ioprism
 from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
-from ioprism import errors
+from ioprism import Thresholds, errors
 from ioprism.cli import COMMANDS, main
 from ioprism.plugins import GROUPS
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.registry import RULES
-from ioprism.service.counts import Counts, Latency
-from ioprism.service.metrics import exposition
-from ioprism.settings import Thresholds
+from ioprism.service.metrics import Counts, Latency, exposition
 from tests.conftest import ROOT
 
 PROSE = [

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+from ioprism import IoprismError, read
 from ioprism.analyses.periodicity.spectral.outliers import _load
 from ioprism.analyses.periodicity.spectral.wavelet import _other
 from ioprism.analyses.write_time.boosting import fit_trees
 from ioprism.client import _zeromq
 from ioprism.engine.cluster import package
-from ioprism.errors import IoprismError
 from ioprism.formats.counters.tokio import _h5py
-from ioprism.formats.registry import read_trace
 from ioprism.rules.bottlenecks.load import _parsed_yaml
 from ioprism.service.addresses import zeromq
 from ioprism.service.mcp import server
@@ -35,7 +34,7 @@ EXTRAS: dict[str, list[tuple[tuple[str, ...], Callable[[], object]]]] = {
     "boosting": [(("sklearn.ensemble",), lambda: fit_trees(None, seed=1))],  # type: ignore[arg-type]
     "dask": [(("dask",), lambda: package("dask"))],
     "mcp": [(("mcp.server",), lambda: server([Path()]))],
-    "otf2": [(("otf2",), lambda: read_trace(TEST_DATA / "otf2/traces.otf2").files)],
+    "otf2": [(("otf2",), lambda: read(TEST_DATA / "otf2/traces.otf2").files)],
     "outliers": [(("sklearn.cluster",), lambda: _load("sklearn.cluster", "dbscan"))],
     "remote": [(("s3fs",), lambda: _storage("s3://bucket/run.darshan"))],
     "server": [(("zmq",), lambda: zeromq("watch")), (("zmq",), lambda: _zeromq("sending"))],

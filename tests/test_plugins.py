@@ -13,17 +13,14 @@ import tomllib
 from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from ioprism import plugins
+from ioprism import PluginError, plugins
 from ioprism.cli import main
-from ioprism.errors import PluginError
-from ioprism.formats.counters import registry as counters
-from ioprism.formats.jobs import registry as jobs
+from ioprism.formats.counters import registry
 from ioprism.rules.causes.wording import texts
 from ioprism.rules.registry import all_rules
 from tests.conftest import ROOT, TEST_DATA
@@ -183,17 +180,9 @@ class FluxReader:
         return source.read_bytes().startswith(b"JOBID")
 
 
-@pytest.mark.parametrize(
-    ("registry", "find"),
-    [(counters, counters.find_counter_reader),
-     (jobs, jobs.find_job_reader)],
-    ids=["counters", "jobs"],
-)  # fmt: skip
+@pytest.mark.parametrize("find", [registry.find_counter_reader, registry.find_job_reader])
 def test_counters_and_job_lists_have_readers_of_plug_ins_too(
-    registry: ModuleType,
-    find: Callable[[Path], object],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    find: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(registry, "declared", lambda group: [group])
     monkeypatch.setattr(registry, "load", lambda _: FluxReader)

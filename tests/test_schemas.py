@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
+from ioprism import Period
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.online import Change, Prediction
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
-from ioprism.analyses.periodicity.results import Period
 from ioprism.cli import main
 from ioprism.reports.to_json import live
 from tests.cli.test_write_time import LOCAL

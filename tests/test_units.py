@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioprism.errors import UsageError
+from ioprism import UsageError
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds, parse_bytes
 
 

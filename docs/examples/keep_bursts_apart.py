@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import msgpack
 
-from ioprism import client
-from ioprism.errors import ServiceError
+from ioprism import ServiceError, client
 from ioprism.service.http import Server
 from ioprism.service.intake import Message
 from ioprism.service.watch import Watch, WatchSettings

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
     from ioprism.analyses.characterise import Characteristics
     from ioprism.analyses.compare import Comparison
+    from ioprism.analyses.diagnosis.result import (
+        CallGroup,
+        Cause,
+        Contrast,
+        Diagnosis,
+        HeldUp,
+        LedgerLine,
+        Saving,
+    )
     from ioprism.analyses.periodicity.detect import period
     from ioprism.analyses.periodicity.results import Period, Rhythm
     from ioprism.analyses.phases import Phase, Phases
@@ -39,6 +48,9 @@ if TYPE_CHECKING:
         report,
         rhythm,
     )
+    from ioprism.engine.base import Engine, View
+    from ioprism.engine.dask import DaskEngine
+    from ioprism.engine.local import LocalEngine
     from ioprism.errors import (
         AnalysisError,
         BrokenSignalError,
@@ -48,6 +60,7 @@ if TYPE_CHECKING:
         MissingPackageError,
         NoSuchTraceError,
         NotEnoughDetailError,
+        NotEnoughMemoryError,
         OutputError,
         PluginError,
         ReaderUnavailableError,
@@ -62,95 +75,79 @@ if TYPE_CHECKING:
         UnknownFormatError,
         UsageError,
     )
-    from ioprism.model.finding import Finding, Recommendation, Severity
-    from ioprism.model.signal import Signal
-    from ioprism.model.trace import Job, Trace
-    from ioprism.pipeline.finding_inspection import FindingInspection
+    from ioprism.model.files import file_table
+    from ioprism.model.finding import Finding, Recommendation, Severity, Subject
+    from ioprism.model.schema import EVENTS, FILES, PROCESSES
+    from ioprism.model.signal import Signal, StepFunction
+    from ioprism.model.trace import Completeness, Job, MemoryPartition, Mount, Partition, Trace
+    from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
     from ioprism.settings import PhaseSettings, Thresholds
 
-_HOME = {
-    "AnalysisError": "ioprism.errors",
-    "Bottleneck": "ioprism.analyses.bottlenecks.result",
-    "Bottlenecks": "ioprism.analyses.bottlenecks.result",
-    "BrokenSignalError": "ioprism.errors",
-    "BrokenTraceError": "ioprism.errors",
-    "Characteristics": "ioprism.analyses.characterise",
-    "Comparison": "ioprism.analyses.compare",
-    "ExpressionError": "ioprism.errors",
-    "Finding": "ioprism.model.finding",
-    "FindingInspection": "ioprism.pipeline.finding_inspection",
-    "Insights": "ioprism.rules.registry",
-    "Inspection": "ioprism.analyses.bottlenecks.inspection",
-    "IoprismError": "ioprism.errors",
-    "Job": "ioprism.model.trace",
-    "MissingPackageError": "ioprism.errors",
-    "NoSuchTraceError": "ioprism.errors",
-    "NotEnoughDetailError": "ioprism.errors",
-    "OutputError": "ioprism.errors",
-    "Period": "ioprism.analyses.periodicity.results",
-    "Phase": "ioprism.analyses.phases",
-    "PhaseSettings": "ioprism.settings",
-    "Phases": "ioprism.analyses.phases",
-    "PluginError": "ioprism.errors",
-    "ReaderUnavailableError": "ioprism.errors",
-    "Recommendation": "ioprism.model.finding",
-    "Report": "ioprism.reports.report",
-    "ReportSettings": "ioprism.pipeline.report",
-    "Rhythm": "ioprism.analyses.periodicity.results",
-    "RuleError": "ioprism.errors",
-    "RunFailedError": "ioprism.errors",
-    "ServiceError": "ioprism.errors",
-    "SeveralJobsError": "ioprism.errors",
-    "Severity": "ioprism.model.finding",
-    "Signal": "ioprism.model.signal",
-    "SignalTooShortError": "ioprism.errors",
-    "SignalWarning": "ioprism.errors",
-    "Thresholds": "ioprism.settings",
-    "TooManyPiecesError": "ioprism.errors",
-    "Trace": "ioprism.model.trace",
-    "TraceError": "ioprism.errors",
-    "UnknownFormatError": "ioprism.errors",
-    "UsageError": "ioprism.errors",
-    "analyse": "ioprism.api",
-    "bottlenecks": "ioprism.api",
-    "characterise": "ioprism.api",
-    "compare": "ioprism.api",
-    "convert": "ioprism.api",
-    "diagnose": "ioprism.api",
-    "insights": "ioprism.api",
-    "inspect": "ioprism.api",
-    "period": "ioprism.analyses.periodicity.detect",
-    "phases": "ioprism.api",
-    "read": "ioprism.api",
-    "read_jobs": "ioprism.api",
-    "report": "ioprism.api",
-    "rhythm": "ioprism.api",
-    "servers": "ioprism.servers",
-    "write_time": "ioprism.write_time",
+# Where a name is declared; errors are in `errors`, functions named like commands in `api`.
+_HOMES = {
+    "analyses.bottlenecks.inspection": "Inspection",
+    "analyses.bottlenecks.result": "Bottleneck Bottlenecks",
+    "analyses.characterise": "Characteristics",
+    "analyses.compare": "Comparison",
+    "analyses.diagnosis.result": "CallGroup Cause Contrast Diagnosis HeldUp LedgerLine Saving",
+    "analyses.periodicity.detect": "period",
+    "analyses.periodicity.results": "Period Rhythm",
+    "analyses.phases": "Phase Phases",
+    "engine.base": "Engine View",
+    "engine.dask": "DaskEngine",
+    "engine.local": "LocalEngine",
+    "model.files": "file_table",
+    "model.finding": "Finding Recommendation Severity Subject",
+    "model.schema": "EVENTS FILES PROCESSES",
+    "model.signal": "Signal StepFunction",
+    "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
+    "pipeline.inspect": "FindingInspection",
+    "pipeline.report": "ReportSettings",
+    "reports.report": "Report",
+    "rules.registry": "Insights",
+    "settings": "PhaseSettings Thresholds",
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "EVENTS",
+    "FILES",
+    "PROCESSES",
     "AnalysisError",
     "Bottleneck",
     "Bottlenecks",
     "BrokenSignalError",
     "BrokenTraceError",
+    "CallGroup",
+    "Cause",
     "Characteristics",
     "Comparison",
+    "Completeness",
+    "Contrast",
+    "DaskEngine",
+    "Diagnosis",
+    "Engine",
     "ExpressionError",
     "Finding",
     "FindingInspection",
+    "HeldUp",
     "Insights",
     "Inspection",
     "IoprismError",
     "Job",
+    "LedgerLine",
+    "LocalEngine",
+    "MemoryPartition",
     "MissingPackageError",
+    "Mount",
     "NoSuchTraceError",
     "NotEnoughDetailError",
+    "NotEnoughMemoryError",
     "OutputError",
+    "Partition",
     "Period",
     "Phase",
     "PhaseSettings",
@@ -163,18 +160,22 @@ __all__ = [
     "Rhythm",
     "RuleError",
     "RunFailedError",
+    "Saving",
     "ServiceError",
     "SeveralJobsError",
     "Severity",
     "Signal",
     "SignalTooShortError",
     "SignalWarning",
+    "StepFunction",
+    "Subject",
     "Thresholds",
     "TooManyPiecesError",
     "Trace",
     "TraceError",
     "UnknownFormatError",
     "UsageError",
+    "View",
     "__version__",
     "analyse",
     "bottlenecks",
@@ -182,6 +183,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "file_table",
     "insights",
     "inspect",
     "period",
@@ -196,10 +198,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    home = import_module(_HOME[name])
-    return home if home.__name__ == f"ioprism.{name}" else getattr(home, name)
+    if name in ("servers", "write_time"):
+        return import_module(f"ioprism.{name}")
+    home = "errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, "api")
+    return getattr(import_module(f"ioprism.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -22,8 +22,7 @@ def main() -> None:
     if not any(word.startswith("--memory-limit") for word in sys.argv):
         os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
     from ioprism.cli import main as commands
-    from ioprism.cli.failure import prepare_streams
-    from ioprism.cli.native import hide
+    from ioprism.cli.failure import hide, prepare_streams
 
     prepare_streams()
     if DEBUG not in sys.argv:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
-    from ioprism.pipeline.finding_inspection import FindingInspection
+    from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
@@ -42,7 +42,9 @@ def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristi
     return _characterise(trace, engine or LocalEngine())
 
 
-def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
+def convert(
+    trace: Trace, target: str | Path, *, replace: bool = False, engine: Engine | None = None
+) -> None:
     """Keep a trace in another form.
 
     Args:
@@ -50,10 +52,11 @@ def convert(trace: Trace, target: str | Path, *, replace: bool = False) -> None:
         target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
             Parquet store, which is read again in milliseconds.
         replace: whether a target that exists is replaced.
+        engine: whose workers write a store; by default it is written here.
     """
     from ioprism.pipeline.convert import convert as write
 
-    write(trace, Path(target), replace=replace)
+    write(trace, Path(target), replace=replace, engine=engine)
 
 
 def diagnose(

@@ -151,7 +151,7 @@ class OutputError(IoprismError):
 
 
 class RunFailedError(OutputError):
-    """One run of a sampling campaign failed: it was refused, took too long, or told nothing."""
+    """One run of a sampling campaign failed: it was refused, took too long, or said nothing."""
 
 
 class ServiceError(IoprismError):

@@ -15,11 +15,24 @@ from typing import Any
 
 from ioprism.analyses.job_metrics.result import JobMetrics
 from ioprism.analyses.job_metrics.validate import Validation
+from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
 from ioprism.pipeline import servers as _pipeline
 from ioprism.pipeline.ingest import Outcome
 from ioprism.pipeline.servers import MachineReport, Question
 
-__all__ = ["MachineReport", "Question", "ingest", "jobs", "report", "validate", "write_page"]
+__all__ = [
+    "COUNTERS",
+    "JOBS",
+    "MachineReport",
+    "Question",
+    "ReadingOptions",
+    "Tally",
+    "ingest",
+    "jobs",
+    "report",
+    "validate",
+    "write_page",
+]
 
 
 def ingest(

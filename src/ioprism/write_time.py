@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ioprism.analyses.write_time.system import System
+from ioprism.model.samples import Run, Sample, WritePattern
 from ioprism.pipeline.write_time import (
     Imported,
     Planned,
@@ -23,7 +25,11 @@ from ioprism.pipeline.write_time import (
 __all__ = [
     "Imported",
     "Planned",
+    "Run",
+    "Sample",
+    "System",
     "Tuning",
+    "WritePattern",
     "compare",
     "estimate",
     "evaluate",

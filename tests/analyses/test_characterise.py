@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ioprism.analyses.characterise import Characteristics, characterise
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
+from ioprism import Characteristics, characterise, read
 from ioprism.model.trace import LazyTables
 from tests.conftest import TEST_DATA
 
@@ -17,7 +15,7 @@ DATA = TEST_DATA / "darshan"
 
 
 def described(name: str) -> Characteristics:
-    return characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine())
+    return characterise(read(DATA / f"{name}.darshan"))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +54,10 @@ def test_data_sets_are_not_files_and_their_time_is_the_files_time() -> None:
 
 
 def test_events_answer_where_there_are_no_counters() -> None:
-    trace = read_trace(DATA / "e_mpiio_collective.darshan")
+    trace = read(DATA / "e_mpiio_collective.darshan")
     blind = replace(trace, counters=LazyTables({}))
-    by_counters = characterise(trace, LocalEngine())
-    by_events = characterise(blind, LocalEngine())
+    by_counters = characterise(trace)
+    by_events = characterise(blind)
 
     for layer in ("posix", "mpiio"):
         for kind in ("read", "write"):
@@ -75,9 +73,9 @@ def test_hosts_and_processes_are_counted() -> None:
 
 
 def test_an_empty_log_has_nothing_but_a_job() -> None:
-    trace = read_trace(DATA / "a_ckpt_fpp_period5s.darshan")
+    trace = read(DATA / "a_ckpt_fpp_period5s.darshan")
     empty = replace(trace, counters=LazyTables({}), partitions=())
-    found = characterise(empty, LocalEngine())
+    found = characterise(empty)
 
     assert found.total.operations == found.files == 0
     assert found.job.ranks == 4

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ioprism.analyses.characterise import Amount, Characteristics
+from ioprism import Characteristics, Finding, Job, Severity, Subject
+from ioprism.analyses.characterise import Amount
 from ioprism.analyses.compare import Metric, compare
-from ioprism.model.finding import Finding, Severity, Subject
-from ioprism.model.trace import Job
 from ioprism.reports.comparing import change, metric_row, verdict
 
 NOTHING = Amount(0, 0, 0.0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from ioprism import LocalEngine, Thresholds
 from ioprism.analyses.evidence import evidence_of_trace
-from ioprism.engine.local import LocalEngine
 from ioprism.rules.registry import judge
-from ioprism.settings import Thresholds
 from tests.call_tables import calls, trace_of
 
 

@@ -7,13 +7,18 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import ioprism
-from ioprism.analyses.phases import Phases, phases
+from ioprism import (
+    LocalEngine,
+    NotEnoughDetailError,
+    Phases,
+    PhaseSettings,
+    Trace,
+    UsageError,
+    read,
+)
+from ioprism.analyses.phases import phases
 from ioprism.analyses.segmentation import phase_borders
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import LazyTables, Trace
-from ioprism.settings import PhaseSettings
+from ioprism.model.trace import LazyTables
 from ioprism.synthetic import Burst, Requests, Straggler, Workload, synthesise
 from tests.conftest import TEST_DATA
 
@@ -114,14 +119,14 @@ def test_a_real_checkpointing_job_has_twelve_phases() -> None:
 
 
 def test_every_phase_of_the_straggler_waits_for_rank_2() -> None:
-    layer = found(read_trace(DATA / "g_straggler_rank2.darshan")).layers["posix"]
+    layer = found(read(DATA / "g_straggler_rank2.darshan")).layers["posix"]
     slowest = [phase.slowest.rank for phase in layer.phases]
 
     assert slowest.count(2) >= 0.9 * len(slowest)
 
 
 def test_heat_maps_show_phases_where_there_are_no_calls() -> None:
-    trace = read_trace(DATA / "a_ckpt_fpp_period5s.darshan")
+    trace = read(DATA / "a_ckpt_fpp_period5s.darshan")
     blind = Trace(
         trace.format, trace.paths, trace.job, (), trace.counters,
         load_files=trace.load_files, load_processes=trace.load_processes,
@@ -134,7 +139,7 @@ def test_heat_maps_show_phases_where_there_are_no_calls() -> None:
 
 
 def test_a_trace_without_calls_says_what_to_record() -> None:
-    trace = read_trace(DATA / "a_ckpt_fpp_period5s.darshan")
+    trace = read(DATA / "a_ckpt_fpp_period5s.darshan")
     blind = Trace(
         trace.format, trace.paths, trace.job, (), LazyTables({}),
         load_files=trace.load_files, load_processes=trace.load_processes,
@@ -145,7 +150,7 @@ def test_a_trace_without_calls_says_what_to_record() -> None:
 
 
 def test_a_layer_that_is_not_there_is_refused_with_those_that_are() -> None:
-    trace = read_trace(DATA / "a_ckpt_fpp_period5s.darshan")
+    trace = read(DATA / "a_ckpt_fpp_period5s.darshan")
 
     with pytest.raises(UsageError, match="it has posix"):
         phases(trace, LocalEngine(), layer="mpiio")

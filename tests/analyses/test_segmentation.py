@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ioprism import PhaseSettings, StepFunction
 from ioprism.analyses.segmentation import burst_borders, phase_borders
-from ioprism.model.signal import StepFunction
-from ioprism.settings import PhaseSettings
 
 STEPS = 123
 

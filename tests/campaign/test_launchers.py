@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.campaign.allocation import allocated_hosts
-from ioprism.campaign.ior import STARTS, block_bytes, ior_arguments, ior_command, stripe_command
-from ioprism.campaign.launchers import BuiltIn, Ior, find_launcher
-from ioprism.campaign.machine import MachineFacts, draft, look_around
-from ioprism.errors import OutputError, UsageError
-from ioprism.model.samples import WritePattern
+from ioprism import OutputError, UsageError
+from ioprism.campaign.launchers import (
+    STARTS,
+    BuiltIn,
+    Ior,
+    block_bytes,
+    find_launcher,
+    ior_arguments,
+    ior_command,
+    stripe_command,
+)
+from ioprism.campaign.machine import MachineFacts, allocated_hosts, draft, look_around
+from ioprism.write_time import WritePattern
 
 SUMMARY = {
     "tests": [

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import RunFailedError
 from ioprism.campaign.launchers import Measured
 from ioprism.campaign.sampler import Limits, StopRule, sample
-from ioprism.errors import RunFailedError
-from ioprism.model.samples import WritePattern
 from ioprism.storage.run_store import open_store
+from ioprism.write_time import WritePattern
 
 SYSTEM = """
 name = "cluster"
@@ -159,7 +159,7 @@ def test_a_pattern_that_does_not_fit_the_disk_is_left_aside(tmp_path: Path) -> N
 
         done = sample(store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=Limits(pause=0))
 
-    (reason,) = done.aside
+    (reason,) = done.given_up
     assert "needs twice its size" in reason
     assert done.converged == 1
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ioprism.cli import main
 from ioprism.cli.bottlenecks import bottlenecks
 from ioprism.cli.inspect import OF_BOTTLENECKS, inspect
-from ioprism.cli.rules_check import check
+from ioprism.cli.rules import check
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.simulated_storage.cases import make, write_case
 from ioprism.cli import main
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
 from tests.conftest import TEST_DATA
 
 HEALTHY = TEST_DATA / "darshan" / "a_ckpt_fpp_period5s.darshan"

@@ -15,11 +15,9 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from ioprism.api import read
+from ioprism import BrokenTraceError, LocalEngine, read
 from ioprism.cli import COMMANDS, CommandGroup, main
 from ioprism.cli.failure import explained
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import BrokenTraceError
 from ioprism.service.explore import exploring
 from tests.conftest import TEST_DATA
 

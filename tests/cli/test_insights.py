@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ioprism
+from ioprism import Thresholds
 from ioprism.cli import main
-from ioprism.settings import Thresholds
 from tests.conftest import TEST_DATA
 from tests.formats.darshan.repacking import repack
 

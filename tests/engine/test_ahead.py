@@ -6,10 +6,8 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 import ioprism
+from ioprism import LocalEngine, Trace, View
 from ioprism.engine.ahead import LookingAhead
-from ioprism.engine.base import View
-from ioprism.engine.local import LocalEngine
-from ioprism.model.trace import Trace
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import Span
 from ioprism.views.time.intervals import BusyIntervals

@@ -13,16 +13,20 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from ioprism import (
+    AnalysisError,
+    DaskEngine,
+    LocalEngine,
+    MemoryPartition,
+    TooManyPiecesError,
+    Trace,
+    UsageError,
+    convert,
+    read,
+)
 from ioprism.engine.cluster import ClusterSettings, Session, close
-from ioprism.engine.dask import DaskEngine
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import AnalysisError, TooManyPiecesError, UsageError
 from ioprism.formats.dftracer import ranges, reader
-from ioprism.formats.registry import read_trace
 from ioprism.formats.surveys import surveyed_by
-from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.pipeline.convert import convert
-from ioprism.storage.trace_store import write_store
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.calls.access import AccessPattern
 from ioprism.views.calls.totals import RequestSizes, Totals
@@ -135,8 +139,8 @@ def test_an_expected_failure_on_a_worker_is_the_same_error_here(cluster: Any) ->
 def test_the_engine_starts_a_cluster_of_its_own_and_reads_a_store(
     job: Trace, tmp_path: Path
 ) -> None:
-    write_store(job, tmp_path / "store")
-    stored = read_trace(tmp_path / "store")
+    convert(job, tmp_path / "store")
+    stored = read(tmp_path / "store")
     heard: list[int] = []
     engine = DaskEngine(workers=1, memory_limit=1_000_000_000, progress=heard.append)
 
@@ -151,10 +155,10 @@ def test_workers_write_a_store_and_read_a_file_in_parts(
     monkeypatch.setattr(reader, "PARTITION", 20_000)
     path = tmp_path / "a.pfw"
     path.write_bytes(many_calls(2000))
-    trace = read_trace(path)
+    trace = read(path)
     engine = DaskEngine(cluster.scheduler_address)
     convert(trace, tmp_path / "store", engine=engine)
-    stored = read_trace(tmp_path / "store")
+    stored = read(tmp_path / "store")
 
     assert len(trace.partitions) >= 4
     assert_frame_equal(stored.events(), trace.events(), check_row_order=False)
@@ -172,7 +176,7 @@ def test_workers_look_through_the_files(cluster: Any, tmp_path: Path) -> None:
             return session.map(look, items)
 
         with surveyed_by(mapper):
-            trace = read_trace(tmp_path)
+            trace = read(tmp_path)
 
     assert heard == ["survey"]
     assert trace.events().height == 11

@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from ioprism import (
+    EVENTS,
+    Job,
+    LocalEngine,
+    MemoryPartition,
+    NotEnoughMemoryError,
+    Trace,
+    View,
+    read,
+)
 from ioprism.engine import local
-from ioprism.engine.base import View
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NotEnoughMemoryError
-from ioprism.formats.registry import read_trace
-from ioprism.model.schema import EVENTS
-from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.perspectives import main_view
 from ioprism.views.perspectives.main_view import MainView
@@ -45,7 +49,7 @@ def trace_of(*pieces: pl.DataFrame) -> Trace:
 
 @pytest.fixture(scope="module")
 def events() -> pl.DataFrame:
-    return read_trace(DATA / "e_mpiio_collective.darshan").events()
+    return read(DATA / "e_mpiio_collective.darshan").events()
 
 
 def same(one: pl.DataFrame, other: pl.DataFrame) -> None:

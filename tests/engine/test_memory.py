@@ -5,8 +5,8 @@ from __future__ import annotations
 from polars.testing import assert_frame_equal
 
 import ioprism
+from ioprism import MemoryPartition
 from ioprism.engine.memory import in_memory
-from ioprism.model.trace import MemoryPartition
 from tests.conftest import ROOT
 
 

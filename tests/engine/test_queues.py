@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
+from ioprism import AnalysisError, DaskEngine, LocalEngine, Trace
 from ioprism.engine.cluster import Cluster, ClusterSettings, job_script
-from ioprism.engine.dask import DaskEngine
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import AnalysisError
-from ioprism.model.trace import Trace
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import trace_of

@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import LocalEngine, NotEnoughMemoryError, Trace
 from ioprism.engine import room
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NotEnoughMemoryError
-from ioprism.model.trace import Trace, Warn
+from ioprism.model.trace import Warn
 from ioprism.views.calls.totals import Totals
 from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import calls, trace_of

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ioprism import BrokenTraceError
 from ioprism.cli import main
-from ioprism.errors import BrokenTraceError
 from ioprism.formats.ceilings import read_ceiling
 from tests.conftest import ROOT
 

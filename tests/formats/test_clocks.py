@@ -10,14 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism import api
+from ioprism import Trace, UsageError, api, read
 from ioprism.engine.memory import in_memory
-from ioprism.errors import UsageError
-from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+from ioprism.formats.clocks import clock_offsets, read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
 from ioprism.formats.recorder import streams
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 from tests.conftest import ROOT
 
 BEGIN = 1_700_000_000
@@ -81,8 +78,8 @@ def moved_by(trace: Trace, true: Trace) -> float:
 def test_a_clock_that_is_off_is_found_and_set_right(
     tmp_path: Path, ahead: float, barriers: bool
 ) -> None:
-    true = read_trace(job(tmp_path / "true", barriers=barriers))
-    trace = read_trace(job(tmp_path / "skewed", ahead=ahead, barriers=barriers))
+    true = read(job(tmp_path / "true", barriers=barriers))
+    trace = read(job(tmp_path / "skewed", ahead=ahead, barriers=barriers))
     (warning,) = [w for w in trace.completeness.warnings if "clock" in w]
     phases, expected = (api.phases(one).to_frame() for one in (trace, true))
 
@@ -95,8 +92,8 @@ def test_a_clock_that_is_off_is_found_and_set_right(
 
 
 def test_clocks_that_agree_are_left_alone(tmp_path: Path) -> None:
-    trace = read_trace(job(tmp_path / "job"))
-    slow = read_trace(job(tmp_path / "late", later=0.2))
+    trace = read(job(tmp_path / "job"))
+    slow = read(job(tmp_path / "late", later=0.2))
 
     assert trace.completeness.whole
     assert slow.completeness.whole
@@ -105,9 +102,9 @@ def test_clocks_that_agree_are_left_alone(tmp_path: Path) -> None:
 def test_what_the_user_says_counts(tmp_path: Path) -> None:
     said = tmp_path / "offsets"
     said.write_text("# seconds ahead\nnode2 60\n")
-    true = read_trace(job(tmp_path / "true", barriers=False))
+    true = read(job(tmp_path / "true", barriers=False))
     with clock_offsets(read_clock_offsets(said)):
-        trace = read_trace(job(tmp_path / "skewed", ahead=60.0, barriers=False))
+        trace = read(job(tmp_path / "skewed", ahead=60.0, barriers=False))
 
     assert moved_by(trace, true) < 1e-3
     assert trace.completeness.whole
@@ -125,7 +122,7 @@ def test_steps_of_a_workflow_are_not_taken_for_a_clock(tmp_path: Path) -> None:
     for path in folder.iterdir():
         if int(path.stem) >= RANKS // 2:  # the second step reads what the first one wrote
             path.write_text(path.read_text().replace('"write"', '"read"'))
-    trace = read_trace(folder)
+    trace = read(folder)
     last = trace.events().filter(pl.col("rank") == RANKS - 1)
 
     assert last["start"].min() > 100  # type: ignore[operator]
@@ -142,9 +139,9 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
     paths = tmp_path / "a.strace", tmp_path / "b.strace"
-    wrong = read_trace(*paths)
+    wrong = read(*paths)
     with clock_offsets({"b.strace": 60.0}):
-        right = read_trace(*paths)
+        right = read(*paths)
 
     assert wrong.job.runtime == pytest.approx(68.5, abs=0.1)
     assert right.job.runtime == pytest.approx(8.5, abs=0.1)
@@ -157,7 +154,7 @@ def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> No
     rows = "start,end,operation,rank,host\n0,1,write,0,node1\n60,61,write,1,node2\n"
     (tmp_path / "a.csv").write_text(rows)
     with clock_offsets({"node2": 59.5}):
-        trace = read_trace(tmp_path / "a.csv")
+        trace = read(tmp_path / "a.csv")
 
     assert trace.events().sort("rank")["start"].to_list() == [0.0, 0.5]
     assert trace.job.runtime == 1.5
@@ -165,7 +162,7 @@ def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> No
 
 def test_ranks_of_recorder_that_are_ahead_are_set_right(monkeypatch: pytest.MonkeyPatch) -> None:
     source = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
-    true = in_memory(read_trace(source))
+    true = in_memory(read(source))
     ticks = streams.read_ticks
 
     def ahead(layout: Any, rank: int) -> Any:
@@ -176,11 +173,11 @@ def test_ranks_of_recorder_that_are_ahead_are_set_right(monkeypatch: pytest.Monk
 
     for module in (streams, recorder_reader):
         monkeypatch.setattr(module, "read_ticks", ahead)
-    trace = read_trace(source)
+    trace = read(source)
     (warning,) = [w for w in trace.completeness.warnings if "clock" in w]
 
     assert "rank2, rank3" in warning
     assert "s ahead of that of rank0" in warning
     assert moved_by(trace, true) < 0.05
     with clock_offsets({"rank2": 60.0, "rank3": 60.0}):
-        assert moved_by(read_trace(source), true) < 0.05
+        assert moved_by(read(source), true) < 0.05

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError, read
 from ioprism.formats.files import files_below
-from ioprism.formats.registry import read_trace
 from ioprism.pipeline.insights import groups
 from ioprism.pipeline.site import add_logs
 from ioprism.storage.site_store import make_site
@@ -53,16 +52,16 @@ def test_a_pipe_is_refused_at_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
 
     with pytest.raises(BrokenTraceError, match=r"this is a pipe.*\n.*Hint: write it to a file"):
-        read_trace(folder / "pipe")
-    trace = read_trace(folder)
+        read(folder / "pipe")
+    trace = read(folder)
     assert trace.job.ranks == 4
     assert any("pipe" in warning for warning in trace.completeness.warnings)
 
 
 def test_a_closed_folder_is_refused_and_said(folder: Path, closed: Path) -> None:
     with pytest.raises(BrokenTraceError, match="permission denied"):
-        read_trace(closed)
-    trace = read_trace(folder)
+        read(closed)
+    trace = read(folder)
 
     assert any("permission denied" in warning for warning in trace.completeness.warnings)
 
@@ -81,7 +80,7 @@ def test_traces_of_processes_beside_a_closed_folder_are_not_read_as_if_they_were
     shutil.copy(PFW, tmp_path / "run-1.pfw")
 
     with pytest.raises(BrokenTraceError, match="closed: permission denied"):
-        read_trace(tmp_path, format_name="dftracer")
+        read(tmp_path, format="dftracer")
 
 
 def test_many_logs_beside_a_closed_folder_are_judged(folder: Path, closed: Path) -> None:

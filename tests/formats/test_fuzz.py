@@ -12,11 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import IoprismError
-from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.registry import read_trace
-from ioprism.formats.tables.export import write_events
-from ioprism.model.schema import EVENTS
+from ioprism import EVENTS, IoprismError, convert, read
 from tests import fuzz
 from tests.conftest import ROOT
 from tests.formats.recorder.test_parquet_reader import part
@@ -65,7 +61,7 @@ def read_all(path: Path, *, name: str) -> None:
     """Read everything; only errors of ours may come out, and what comes out must be sound."""
     tracemalloc.start()
     try:
-        trace = read_trace(path, format_name=name)
+        trace = read(path, format=name)
         events = trace.events()
         assert events.schema == EVENTS.schema
         assert events.filter(pl.col("end") < pl.col("start")).is_empty()
@@ -165,7 +161,7 @@ def test_strace(tmp_path: Path, damage: Damage) -> None:
 def test_chrome(tmp_path: Path, damage: Damage, packed: bool) -> None:
     whole, path = tmp_path / "whole.json", tmp_path / "a.json"
     if not whole.exists():
-        write_chrome(read_trace(DATA / "dftracer/v2.2.0-ns.pfw"), whole)
+        convert(read(DATA / "dftracer/v2.2.0-ns.pfw"), whole)
     content = gzip.compress(whole.read_bytes(), 1) if packed else whole.read_bytes()
     path.write_bytes(damaged(content, damage))
     read_all(path, name="chrome")
@@ -178,7 +174,7 @@ def test_table(tmp_path: Path, suffix: str, damage: Damage) -> None:
     whole, path = tmp_path / f"whole.{suffix}", tmp_path / "a"
     if not whole.exists():
         csv = tmp_path / "first.csv"
-        write_events(read_trace(DATA / "dftracer/v2.2.0-ns.pfw"), csv)
+        convert(read(DATA / "dftracer/v2.2.0-ns.pfw"), csv)
         table = pl.read_csv(csv)
         write_table(table, whole, suffix)
     path.write_bytes(damaged(whole.read_bytes(), damage))

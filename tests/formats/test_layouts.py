@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError
+from ioprism import BrokenTraceError, NoSuchTraceError
 from ioprism.formats.layouts import read_layout
 from ioprism.model.usage import Striping
 

@@ -11,10 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism import BrokenTraceError, ReaderUnavailableError, read
 from ioprism.formats import otf2
 from ioprism.formats.otf2 import Otf2Reader
-from ioprism.formats.registry import read_trace
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data/otf2"
@@ -23,7 +22,7 @@ DATA = ROOT / "tests/data/otf2"
 @pytest.mark.parametrize("path", [DATA, DATA / "traces.otf2"], ids=["folder", "anchor"])
 def test_the_writes_of_an_archive_are_read(path: Path) -> None:
     pytest.importorskip("otf2")
-    trace = read_trace(path)
+    trace = read(path)
     events = trace.events()
     writes = events.filter(operation="write")
 
@@ -39,7 +38,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert Otf2Reader().recognises(DATA)
     with pytest.raises(ReaderUnavailableError, match="pip install otf2"):
-        read_trace(DATA)
+        read(DATA)
 
 
 def test_an_archive_without_its_parts_is_an_error(tmp_path: Path) -> None:
@@ -48,7 +47,7 @@ def test_an_archive_without_its_parts_is_an_error(tmp_path: Path) -> None:
     path.write_bytes((DATA / "traces.otf2").read_bytes())
 
     with pytest.raises(BrokenTraceError):
-        read_trace(path)
+        read(path)
 
 
 def test_an_archive_that_its_library_never_opens_is_an_error(
@@ -62,7 +61,7 @@ def test_an_archive_that_its_library_never_opens_is_an_error(
     anchor.write_bytes(content[:49] + bytes.fromhex("b621e15a5bab31b0") + content[49:])
 
     with pytest.raises(BrokenTraceError, match="still running after 2 s"):
-        read_trace(tmp_path / "archive")
+        read(tmp_path / "archive")
 
 
 def written_archive(folder: Path) -> Path:
@@ -116,7 +115,7 @@ def _calls(library: Any, writer: Any, handle: Any, regions: Any, *, start: int) 
 
 
 def test_an_archive_of_the_package_itself_is_read_to_the_byte(tmp_path: Path) -> None:
-    trace = read_trace(written_archive(tmp_path / "archive"))
+    trace = read(written_archive(tmp_path / "archive"))
     events = trace.events().sort("rank", "start")
     moves = events.filter(pl.col("operation").is_in(["read", "write"]))
 

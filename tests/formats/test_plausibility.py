@@ -12,12 +12,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 from ioprism.cli import main
 from ioprism.formats.plausibility import LATEST, PlausiblePartition, gated
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
-from ioprism.model.trace import Job, MemoryPartition, Trace
 
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 

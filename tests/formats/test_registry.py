@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import (
+from ioprism import (
     BrokenTraceError,
     NoSuchTraceError,
     ReaderUnavailableError,
+    Trace,
     UnknownFormatError,
     UsageError,
 )
@@ -25,7 +26,6 @@ from ioprism.formats.registry import (
     read_traces,
     readers,
 )
-from ioprism.model.trace import Trace
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.formats.registry import read_trace
+from ioprism import read
 
 # Which tools traced the program in this mode, and which interface moved the data it counted.
 TRACES = {
@@ -42,7 +42,7 @@ def test_reads_writes_and_bytes_are_what_the_program_counted(
     path = shared_data / name
     truth = path.parent / f"{path.name.split('.darshan')[0].split('.strace')[0]}.truth.json"
     counted = json.loads(truth.read_text())["ranks"]
-    trace = read_trace(path)
+    trace = read(path)
     moves = trace.events().filter(
         pl.col("operation").is_in(["read", "write"]), pl.col("layer") == layer
     )

@@ -9,14 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.formats.chrome.writer import write_chrome
+from ioprism import Trace, convert, read
 from ioprism.formats.darshan.content import Counters, LogContent
 from ioprism.formats.darshan.log import read_log
 from ioprism.formats.darshan.plain import read_plain
 from ioprism.formats.darshan.writer import write_log
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
-from ioprism.storage.trace_store import write_store
 from tests.conftest import TEST_DATA
 from tests.formats.darshan.test_writer import CONTRADICTION, JOB, NAMES, records
 
@@ -47,11 +44,11 @@ def damaged(path: Path, module: str) -> Path:
 def test_damaged_data_of_a_darshan_module(tmp_path: Path, module: str) -> None:
     path = damaged(tmp_path / "a.darshan", module)
 
-    assert any(f"the {module} data are damaged" in one for one in said(read_trace(path)))
+    assert any(f"the {module} data are damaged" in one for one in said(read(path)))
 
 
 def test_damaged_data_are_said_also_if_only_processes_are_asked_for(tmp_path: Path) -> None:
-    trace = read_trace(damaged(tmp_path / "a.darshan", "DXT_POSIX"))
+    trace = read(damaged(tmp_path / "a.darshan", "DXT_POSIX"))
     assert trace.processes.height == 4
 
     assert any("the DXT_POSIX data are damaged" in one for one in trace.completeness.warnings)
@@ -65,7 +62,7 @@ def test_damaged_records_of_a_log_that_is_judged_without_tables(tmp_path: Path) 
     plain.records("POSIX")
 
     assert "a.darshan: 1 damaged POSIX record left out" in plain.completeness.warnings
-    assert "a.darshan: 1 damaged POSIX record left out" in said(read_trace(path))
+    assert "a.darshan: 1 damaged POSIX record left out" in said(read(path))
 
 
 @pytest.mark.parametrize("way", ["with tables", "without"])
@@ -73,7 +70,7 @@ def test_a_log_whose_module_ran_out_of_memory(tmp_path: Path, way: str) -> None:
     path = tmp_path / "a.darshan"
     content = LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 4)])
     write_log(path, content, partial=["POSIX"])
-    completeness = (read_trace(path) if way == "with tables" else read_plain(path)).completeness
+    completeness = (read(path) if way == "with tables" else read_plain(path)).completeness
 
     assert any("the POSIX data are partial" in one for one in completeness.warnings)
 
@@ -82,7 +79,7 @@ def test_darshan_records_that_contradict_themselves(tmp_path: Path) -> None:
     path = tmp_path / "a.darshan"
     write_log(path, LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 4)]))
 
-    assert any(CONTRADICTION in one for one in said(read_trace(path)))
+    assert any(CONTRADICTION in one for one in said(read(path)))
 
 
 def test_calls_of_dftracer_on_files_without_a_name(tmp_path: Path) -> None:
@@ -90,7 +87,7 @@ def test_calls_of_dftracer_on_files_without_a_name(tmp_path: Path) -> None:
     text = re.sub(r'\{"name":"FH".*\n', "", PFW.read_text())
     path.write_text(text)
 
-    assert any("with an undefined file hash" in one for one in said(read_trace(path)))
+    assert any("with an undefined file hash" in one for one in said(read(path)))
 
 
 def test_recorder_offsets_that_are_relative(tmp_path: Path) -> None:
@@ -101,17 +98,17 @@ def test_recorder_offsets_that_are_relative(tmp_path: Path) -> None:
     header[39] = 1
     (folder / "recorder.mt").write_bytes(header)
 
-    assert any("offsets are not absolute" in one for one in said(read_trace(folder)))
+    assert any("offsets are not absolute" in one for one in said(read(folder)))
 
 
 @pytest.mark.parametrize("kind", ["chrome", "store"])
 def test_what_was_missing_is_still_said_of_a_copy(tmp_path: Path, kind: str) -> None:
-    trace = read_trace(LOG)
+    trace = read(LOG)
     trace.completeness.warn("half of it is missing")
     if kind == "chrome":
-        write_chrome(trace, tmp_path / "t.json")
+        convert(trace, tmp_path / "t.json")
     else:
-        write_store(trace, tmp_path / "t.store")
-    copy = read_trace(next(tmp_path.iterdir()))
+        convert(trace, tmp_path / "t.store")
+    copy = read(next(tmp_path.iterdir()))
 
     assert "half of it is missing" in copy.completeness.warnings

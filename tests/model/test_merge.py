@@ -5,9 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from ioprism.analyses.characterise import characterise
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.darshan.reader import DarshanReader
+from ioprism import characterise, read
 from ioprism.model.merge import merge
 from tests.conftest import TEST_DATA
 
@@ -16,15 +14,15 @@ LOGS = ("a_ckpt_fpp_period5s", "m_threads_dxt_v2_pthread_id", "n_hdf5_collective
 
 
 def test_a_single_trace_is_returned_as_it_is() -> None:
-    trace = DarshanReader().read(DATA / f"{LOGS[0]}.darshan")
+    trace = read(DATA / f"{LOGS[0]}.darshan")
 
     assert merge([trace]) is trace
 
 
 def test_totals_add_up() -> None:
-    traces = [DarshanReader().read(DATA / f"{name}.darshan") for name in LOGS]
-    parts = [characterise(trace, LocalEngine()) for trace in traces]
-    whole = characterise(merge(traces), LocalEngine())
+    traces = [read(DATA / f"{name}.darshan") for name in LOGS]
+    parts = [characterise(trace) for trace in traces]
+    whole = characterise(merge(traces))
 
     assert whole.job.ranks == sum(part.job.ranks or 0 for part in parts)
     assert whole.total.bytes == sum(part.total.bytes for part in parts)
@@ -34,7 +32,7 @@ def test_totals_add_up() -> None:
 
 
 def test_events_lie_on_the_clock_of_the_first_job() -> None:
-    traces = [DarshanReader().read(DATA / f"{name}.darshan") for name in LOGS]
+    traces = [read(DATA / f"{name}.darshan") for name in LOGS]
     starts = [trace.job.start_time for trace in traces]
     merged = merge(traces)
     events = merged.events()
@@ -51,7 +49,7 @@ def test_events_lie_on_the_clock_of_the_first_job() -> None:
 
 
 def test_ranks_and_processes_of_different_jobs_stay_apart() -> None:
-    traces = [DarshanReader().read(DATA / f"{name}.darshan") for name in LOGS]
+    traces = [read(DATA / f"{name}.darshan") for name in LOGS]
     merged = merge(traces)
 
     assert merged.processes["process"].to_list() == list(range(merged.processes.height))
@@ -60,7 +58,7 @@ def test_ranks_and_processes_of_different_jobs_stay_apart() -> None:
 
 
 def test_a_data_set_keeps_its_file() -> None:
-    traces = [DarshanReader().read(DATA / f"{name}.darshan") for name in LOGS]
+    traces = [read(DATA / f"{name}.darshan") for name in LOGS]
     files = merge(traces).files
     sets = files.filter(kind="dataset").join(
         files.select(parent="file", parent_path="path"), on="parent"
@@ -72,7 +70,7 @@ def test_a_data_set_keeps_its_file() -> None:
 
 
 def test_a_warning_that_comes_late_is_heard_by_the_merged_trace() -> None:
-    traces = [DarshanReader().read(DATA / f"{name}.darshan") for name in LOGS]
+    traces = [read(DATA / f"{name}.darshan") for name in LOGS]
     merged = merge(traces)
     traces[1].completeness.warn("something is missing")
 

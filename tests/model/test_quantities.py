@@ -9,8 +9,8 @@ from typing import get_args
 import pytest
 
 import ioprism
+from ioprism import Thresholds
 from ioprism.model.quantities import QUANTITIES, Kind, in_words, label, quantity
-from ioprism.settings import Thresholds
 from tests.conftest import ROOT, TEST_DATA
 
 TABLES = ROOT / "src" / "ioprism" / "reports" / "to_html" / "assets" / "report-tables.js"

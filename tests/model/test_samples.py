@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioprism.errors import UsageError
+from ioprism import UsageError
 from ioprism.model.samples import format_node_list, parse_node_list
 
 

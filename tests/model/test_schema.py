@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, TABLES, Table
-from ioprism.model.trace import Mount
+from ioprism import EVENTS, Mount, file_table
+from ioprism.model.schema import TABLES, Table
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

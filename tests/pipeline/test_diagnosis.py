@@ -13,18 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from benchmarks.simulated_storage.cases import make, write_case
+from benchmarks.simulated_storage.scenario import Case
+from ioprism import CallGroup, Contrast, DaskEngine, PluginError, Trace, servers
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.cli import main
-from ioprism.engine.dask import DaskEngine
-from ioprism.errors import PluginError
-from ioprism.model.counters import ReadingOptions
-from ioprism.model.trace import Trace
 from ioprism.pipeline import diagnosis
-from ioprism.pipeline.ingest import ingest
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
-from ioprism.synthetic.machine.scenario import Case
 from tests.call_tables import trace_of
 
 MIB = 2**20
@@ -143,7 +137,7 @@ def _server_store(case: Case, folder: Path, factor: float) -> Path:
     lines = [f"ion0,{start + t},0,{n},0,0,0,0" for t, n in zip(times, total, strict=True)]
     source = folder / "ion0.csv"
     source.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *lines]) + "\n")
-    ingest([source], folder / "store", options=ReadingOptions())
+    servers.ingest(source, store=folder / "store")
     return folder / "store"
 
 

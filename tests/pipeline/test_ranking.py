@@ -7,18 +7,20 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism.analyses.diagnosis.result import (
+from ioprism import (
     CallGroup,
     Cause,
     Contrast,
     Diagnosis,
+    Finding,
     HeldUp,
     Saving,
+    Severity,
+    Subject,
+    Thresholds,
 )
-from ioprism.model.finding import Finding, Severity, Subject
 from ioprism.pipeline.ranking import explained
 from ioprism.reports.wording import first_unexplained, verdict
-from ioprism.settings import Thresholds
 
 DATA = Path(__file__).parents[1] / "data" / "darshan"
 

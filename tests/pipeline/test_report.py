@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism.api import analyse
-from ioprism.model.finding import Severity
-from ioprism.model.schema import FILES, PROCESSES
-from ioprism.model.trace import Job, Trace
-from ioprism.pipeline.report import ReportSettings
-from ioprism.reports.report import Report
+from ioprism import (
+    FILES,
+    PROCESSES,
+    Job,
+    Report,
+    ReportSettings,
+    Severity,
+    Thresholds,
+    Trace,
+    analyse,
+)
 from ioprism.reports.to_notebook import story
-from ioprism.settings import Thresholds
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"

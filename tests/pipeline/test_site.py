@@ -15,10 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.analyses.characterise import characterise
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NoSuchTraceError, UsageError
-from ioprism.formats.registry import read_trace
+from ioprism import NoSuchTraceError, UsageError, characterise, read
 from ioprism.model.site import SITE_TABLES
 from ioprism.pipeline.diagnosis import diagnose
 from ioprism.pipeline.site import (
@@ -60,8 +57,8 @@ def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> Non
     jobs = {row["path"]: row for row in store.table("jobs").rows(named=True)}
     causes = store.table("causes")
     for path in logs:
-        trace, row = read_trace(path), jobs[str(path)]
-        said, found = characterise(trace, LocalEngine()), diagnose(trace)
+        trace, row = read(path), jobs[str(path)]
+        said, found = characterise(trace), diagnose(trace)
         assert row["bytes_read"] == said.by_operation["read"].bytes
         assert row["bytes_written"] == said.by_operation["write"].bytes
         assert row["files"] == said.files
@@ -190,7 +187,7 @@ def test_hidden_names_are_stable_and_nowhere_in_clear(tmp_path: Path, whole: Sit
     clear = whole.table("jobs")
     secrets = {str(value) for name in ("application", "path") for value in clear[name].drop_nulls()}
     secrets |= set(whole.table("files")["pattern"]) | set(whole.table("hosts")["host"])
-    secrets |= {path for log in LOGS for path in read_trace(log).files["path"] if len(path) > 6}
+    secrets |= {path for log in LOGS for path in read(log).files["path"] if len(path) > 6}
     for name in SITE_TABLES:
         text = stores[0].table(name).write_csv()
         assert not [secret for secret in secrets if len(secret) > 3 and secret in text], name

@@ -8,9 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from ioprism.analyses.characterise import characterise
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
+from ioprism import characterise, read
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal.characterise import show
 from tests.conftest import TEST_DATA
@@ -21,7 +19,7 @@ LOGS = ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write", 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_the_json(name: str, golden: Callable[[str, str], None]) -> None:
-    found = characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine())
+    found = characterise(read(DATA / f"{name}.darshan"))
 
     golden(f"characterise-{name}.json", to_json.dump(found.to_dict()) + "\n")
 
@@ -31,7 +29,7 @@ def test_the_json(name: str, golden: Callable[[str, str], None]) -> None:
 def test_the_text(name: str, width: int, golden: Callable[[str, str], None]) -> None:
     screen = io.StringIO()
     show(
-        characterise(read_trace(DATA / f"{name}.darshan"), LocalEngine()),
+        characterise(read(DATA / f"{name}.darshan")),
         Console(file=screen, width=width, markup=False, highlight=False, emoji=False),
     )
     lines = [line.rstrip() for line in screen.getvalue().splitlines()]

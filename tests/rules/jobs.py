@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ioprism import Completeness, Job, Mount, Phase, Thresholds
 from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.phases import LayerPhases, Phase, RankTime
-from ioprism.model.trace import Completeness, Job, Mount
+from ioprism.analyses.phases import LayerPhases, RankTime
 from ioprism.model.usage import DIRECTIONS, FileFacts, Moves, Spread, Striping, Usage
-from ioprism.settings import Thresholds
 
 MIB = 2**20
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import Thresholds
 from ioprism.pipeline.insights import judge_group
-from ioprism.settings import Thresholds
 
 REVIEWED = Path(__file__).parent / "drishti_differences.toml"
 

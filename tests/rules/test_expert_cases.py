@@ -10,19 +10,15 @@ import polars as pl
 import pytest
 
 import ioprism
+from ioprism import FILES, Finding, Insights, Job, Severity, Thresholds, Trace
 from ioprism.analyses.alignment import by_stripes
-from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.pipes import without_pipes
+from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
-from ioprism.model.finding import Finding, Severity
-from ioprism.model.schema import FILES
-from ioprism.model.trace import Job, Trace
 from ioprism.model.usage import Striping
 from ioprism.pipeline.insights import judge_group
 from ioprism.pipeline.report import document_of
 from ioprism.reports.wording import verdict
-from ioprism.rules.registry import Insights, judge
-from ioprism.settings import Thresholds
+from ioprism.rules.registry import judge
 from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA
 from tests.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage

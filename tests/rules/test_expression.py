@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import ExpressionError
+from ioprism import ExpressionError
 from ioprism.rules.expression import compile_condition, compile_quantity
 from ioprism.rules.tokens import BYTES, PLAIN, SECONDS
 

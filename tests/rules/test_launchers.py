@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism.model.finding import Severity
-from ioprism.rules.registry import Insights
+from ioprism import Insights, Severity
 
 MIB = 2**20
 LAUNCHERS = ("mpirun", "hydra_pmi_proxy")

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import ioprism
-from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism import Job, MemoryPartition, Trace
 from ioprism.synthetic import (
     Burst,
     MetadataStorm,

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from ioprism import Finding, Severity
 from ioprism.analyses.background_load import BackgroundLoad
 from ioprism.analyses.evidence import Evidence
-from ioprism.model.finding import Finding, Severity
 from ioprism.model.usage import RankLoad, Striping
 from ioprism.rules.registry import RULES, judge
 from tests.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ioprism import LocalEngine, Thresholds
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
-from ioprism.engine.local import LocalEngine
 from ioprism.rules.registry import judge
-from ioprism.settings import Thresholds
 from ioprism.synthetic import synthesise
 from tests.rules.jobs import Entry, evidence, moves, usage
 from tests.rules.test_truth import FAULTS, high

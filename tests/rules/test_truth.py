@@ -8,12 +8,9 @@ from pathlib import Path
 import pytest
 
 import ioprism
+from ioprism import Finding, Insights, Severity, Thresholds, Trace
 from ioprism.formats.darshan.writer import write_trace
-from ioprism.model.finding import Finding, Severity
-from ioprism.model.trace import Trace
 from ioprism.pipeline.insights import judge_group
-from ioprism.rules.registry import Insights
-from ioprism.settings import Thresholds
 from ioprism.synthetic import (
     Burst,
     MetadataStorm,

@@ -16,17 +16,15 @@ import pytest
 import zmq
 from click.testing import CliRunner
 
-from ioprism import client
+from ioprism import ServiceError, UsageError, client
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import main
-from ioprism.errors import ServiceError, UsageError
 from ioprism.formats.signals.messages import MOST_NAME
-from ioprism.service import journal, state
-from ioprism.service.counts import Counts
+from ioprism.service import state
 from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Jobs
-from ioprism.service.keys import ClientKeys, client_keys, make_keys, server_keys
-from ioprism.service.token import read_token
+from ioprism.service.keys import ClientKeys, client_keys, make_keys, read_token, server_keys
+from ioprism.service.metrics import Counts
 from ioprism.service.watch import TRY_AGAIN, Watch, WatchSettings
 from tests.service.running import FREE, Running, burst, counting, in_background, running, sender
 
@@ -261,7 +259,7 @@ def test_a_full_disk_does_not_end_the_service(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(journal.os, "write", full)  # type: ignore[attr-defined]
+        patched.setattr(state.os, "write", full)  # type: ignore[attr-defined]
         patched.setattr(state, "save", full)
         _take(service, 0.0)
         service.save()

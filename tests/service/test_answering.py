@@ -6,8 +6,8 @@ import json
 import time
 from pathlib import Path
 
-from ioprism.service.answer import Answer
 from ioprism.service.intake import Message
+from ioprism.service.publish import Answer
 from ioprism.service.watch import ANALYSIS_BUDGET, Watch, WatchSettings
 from tests.service.running import burst
 

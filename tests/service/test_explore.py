@@ -14,9 +14,7 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Page
 
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import OutputError, UsageError
-from ioprism.formats.registry import read_trace
+from ioprism import LocalEngine, OutputError, UsageError, read
 from ioprism.service.explore import ExploreServer, exploring
 from tests.conftest import TEST_DATA
 
@@ -26,7 +24,7 @@ LOG = DATA / "e_mpiio_collective.darshan"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ExploreServer]:
-    with exploring(read_trace(LOG), engine=LocalEngine()) as made:
+    with exploring(read(LOG), engine=LocalEngine()) as made:
         Thread(target=made.serve_forever, daemon=True).start()
         yield made
         made.shutdown()
@@ -168,7 +166,7 @@ def test_the_page_draws_and_zooms_with_tiles(server: ExploreServer, screen: Page
 
 
 def test_two_at_once_do_not_collide(server: ExploreServer) -> None:
-    with exploring(read_trace(LOG), engine=LocalEngine(), prepare=False) as other:
+    with exploring(read(LOG), engine=LocalEngine(), prepare=False) as other:
         assert other.server_port != server.server_port
         assert other.token != server.token
 
@@ -176,7 +174,7 @@ def test_two_at_once_do_not_collide(server: ExploreServer) -> None:
 def test_a_port_that_is_taken_is_one_clear_error(server: ExploreServer) -> None:
     with (
         pytest.raises(OutputError, match="cannot be used"),
-        exploring(read_trace(LOG), engine=LocalEngine(), port=server.server_port, prepare=False),
+        exploring(read(LOG), engine=LocalEngine(), port=server.server_port, prepare=False),
     ):
         pass
 
@@ -184,7 +182,7 @@ def test_a_port_that_is_taken_is_one_clear_error(server: ExploreServer) -> None:
 def test_a_port_that_does_not_exist_is_wrong_usage() -> None:
     with (
         pytest.raises(UsageError, match="is not a port"),
-        exploring(read_trace(LOG), engine=LocalEngine(), port=70_000),
+        exploring(read(LOG), engine=LocalEngine(), port=70_000),
     ):
         pass
 

@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError
 from ioprism.service.intake import Message
-from ioprism.service.journal import Journal, recorded
-from ioprism.service.state import load
+from ioprism.service.state import Journal, load, recorded
 from ioprism.service.watch import Watch, WatchSettings
 from tests.service.running import FREE, PATIENCE, Running, burst, counting, running, sender
 from tests.service.test_follow import line

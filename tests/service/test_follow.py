@@ -10,7 +10,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError
 from ioprism.service.follow import Follower
 from ioprism.service.watch import Watch, WatchSettings
 from tests.service.running import PATIENCE, counting, running

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ioprism.analyses.periodicity.live.online import Settings
-from ioprism.service.counts import Counts, Latency
 from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Jobs
+from ioprism.service.metrics import Counts, Latency
 from tests.formats.signals.test_flat_map import backwards
 from tests.service.running import burst
 

@@ -15,11 +15,9 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 
+from ioprism import UsageError
 from ioprism.cli import main
-from ioprism.errors import UsageError
-from ioprism.service.folders import Folders
-from ioprism.service.mcp import TOOLS
-from ioprism.service.paging import FEWEST, MOST_CHARACTERS, page
+from ioprism.service.mcp import FEWEST, MOST_CHARACTERS, TOOLS, Folders, page
 from tests.conftest import TEST_DATA
 from tests.test_schemas import schema
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from ioprism import UsageError
 from ioprism.cli import main
-from ioprism.errors import UsageError
 from ioprism.service import source
 from ioprism.service.intake import Intake, Message
-from ioprism.service.journal import Journal
 from ioprism.service.source import Source, open_source
+from ioprism.service.state import Journal
 
 PERIOD, PHASES = 10.0, 12
 

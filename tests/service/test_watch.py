@@ -17,8 +17,7 @@ import psutil
 import pytest
 import zmq
 
-from ioprism import client
-from ioprism.errors import ServiceError
+from ioprism import ServiceError, client
 from tests.service.running import (
     FREE,
     PATIENCE,
@@ -28,6 +27,8 @@ from tests.service.running import (
     running,
     sender,
 )
+
+WATCH = (sys.executable, "-m", "ioprism", "watch")
 
 
 def test_whatever_comes_is_counted_and_the_rest_goes_on() -> None:
@@ -106,17 +107,7 @@ def test_nothing_that_was_answered_is_lost(tmp_path: Path, number: int) -> None:
 def test_a_damaged_state_is_one_message(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.write_bytes(b"\x00 nonsense")
-    command = [
-        sys.executable,
-        "-m",
-        "ioprism",
-        "watch",
-        "--unprotected",
-        "--zmq",
-        FREE,
-        "--state",
-        str(state),
-    ]
+    command = [*WATCH, "--unprotected", "--zmq", FREE, "--state", str(state)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     assert done.returncode == 1
@@ -228,17 +219,7 @@ def test_an_idle_service_costs_nothing() -> None:
 
 
 def test_news_are_lines_where_nobody_looks() -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "ioprism",
-        "watch",
-        "--unprotected",
-        "--zmq",
-        FREE,
-        "--exit-when-idle",
-        "1.5",
-    ]
+    command = [*WATCH, "--unprotected", "--zmq", FREE, "--exit-when-idle", "1.5"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     address = process.stderr.readline().split(": ")[1].strip()

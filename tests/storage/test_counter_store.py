@@ -16,9 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError, OutputError, UnknownFormatError
-from ioprism.model.counters import ReadingOptions
-from ioprism.pipeline.ingest import ingest
+from ioprism import BrokenTraceError, NoSuchTraceError, OutputError, UnknownFormatError, servers
 from ioprism.storage.counter_store import file_name, open_store
 from ioprism.synthetic.server_load import SimulationSettings, simulate
 from ioprism.synthetic.server_load_files import write_simulation
@@ -28,7 +26,7 @@ HEADING = "server,t,br,bw,rdc,wc,oc,cc"
 SLOW_INGEST = """
 import sys
 from pathlib import Path
-from ioprism.model.counters import ReadingOptions
+from ioprism.servers import ReadingOptions
 from ioprism.pipeline import ingest
 ingest.ROWS_HELD = 1
 print("ready", flush=True)
@@ -46,7 +44,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def take(folder: Path, *sources: Path) -> None:
-    ingest(sources, folder, options=ReadingOptions())
+    servers.ingest(*sources, store=folder)
 
 
 def lines() -> list[str]:
@@ -94,7 +92,7 @@ def test_a_file_that_is_known_is_not_read_again(tmp_path: Path) -> None:
     take(tmp_path / "store", raw)
     before = content(tmp_path / "store")
 
-    outcomes = ingest([raw], tmp_path / "store", options=ReadingOptions())
+    outcomes = servers.ingest(raw, store=tmp_path / "store")
 
     assert [outcome.known for outcome in outcomes] == [True]
     assert content(tmp_path / "store") == before
@@ -166,7 +164,7 @@ def test_what_nobody_reads_is_refused_if_named_and_skipped_in_a_folder(tmp_path:
     (folder / "notes.txt").write_text("hello\n")
     (folder / "raw.csv").write_text("\n".join([HEADING, *lines()]))
 
-    outcomes = ingest([folder], tmp_path / "store", options=ReadingOptions())
+    outcomes = servers.ingest(folder, store=tmp_path / "store")
 
     assert [outcome.format for outcome in outcomes] == ["", "counter-table"]
     with pytest.raises(UnknownFormatError):
@@ -180,7 +178,7 @@ def test_what_was_read_before_a_failure_is_not_read_again(tmp_path: Path) -> Non
 
     with pytest.raises(BrokenTraceError, match="--time"):
         take(tmp_path / "store", good, bad)
-    outcomes = ingest([good, bad], tmp_path / "store", options=ReadingOptions(time_us=5))
+    outcomes = servers.ingest(good, bad, store=tmp_path / "store", time=1e9)
 
     assert [outcome.known for outcome in outcomes] == [False, False]  # other options, other records
     with pytest.raises(BrokenTraceError, match="--time"):

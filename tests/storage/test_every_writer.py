@@ -9,18 +9,16 @@ from tests.conftest import ROOT
 
 PACKAGE = ROOT / "src/ioprism"
 WRITES = {"write_text", "write_bytes", "write_parquet", "write_csv", "sink_parquet", "sink_csv"}
-GUARDS = {"atomic_write", "atomic_folder", "_writing", "_aside"}
+GUARDS = {"atomic_write", "atomic_folder", "_writing", "_atomic_file"}
 REVIEWED = {
     "campaign/burst_writer.py": "measures writes to new files, in a folder made for them",
     "campaign/launchers.py": "what IOR printed, in a folder made for one run",
-    "cli/failure.py": "nothing is written: the null device stands in for a closed stream",
-    "cli/native.py": "the terminal's own stream",
+    "cli/failure.py": "the terminal's own stream, or the null device in place of a closed one",
     "formats/chrome/writer.py": "opens what atomic_write has yielded",
     "pipeline/benchmark.py": "moves bytes in a scratch file of its own",
-    "service/journal.py": "appends; a record that is not whole is noticed",
+    "service/state.py": "appends; a record that is not whole is noticed",
     "storage/atomic.py": "is what the others go through",
-    "storage/checked_parquet.py": "writes what atomic_write has yielded",
-    "storage/lock.py": "an empty file that stands for a lock",
+    "storage/checked.py": "writes what atomic_write has yielded",
     "storage/store_parts.py": "within a folder that takes its place when it is complete",
     "storage/trace_store.py": "within a folder that takes its place when it is complete",
     "synthetic/server_load_files.py": "within a folder that atomic_folder has yielded",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import OutputError
+from ioprism import OutputError
 from ioprism.storage import atomic
 from ioprism.storage.atomic import atomic_folder, atomic_write
 from tests.storage.faults import (
@@ -102,10 +102,10 @@ class InterruptedWriteError(Exception):
 
 def test_what_is_written_to_a_file_is_there_whole_or_not_at_all(folder: Path) -> None:
     target = folder / "a.txt"
-    with atomic_write(target) as aside:
-        aside.write_text("old")
-    with pytest.raises(InterruptedWriteError), atomic_write(target, replace=True) as aside:
-        aside.write_text("new")
+    with atomic_write(target) as temporary:
+        temporary.write_text("old")
+    with pytest.raises(InterruptedWriteError), atomic_write(target, replace=True) as temporary:
+        temporary.write_text("new")
         raise InterruptedWriteError
 
     assert target.read_text() == "old"
@@ -113,8 +113,8 @@ def test_what_is_written_to_a_file_is_there_whole_or_not_at_all(folder: Path) ->
 
 
 def _folder_with(place: Path, text: str, *, replace: bool = False) -> None:
-    with atomic_folder(place, marker="marker", replace=replace) as aside:
-        (aside / "marker").write_text(text)
+    with atomic_folder(place, marker="marker", replace=replace) as temporary:
+        (temporary / "marker").write_text(text)
 
 
 @pytest.mark.parametrize("exchange", [True, False], ids=["in one step", "in two steps"])
@@ -167,8 +167,8 @@ def test_what_others_still_write_is_left_alone(folder: Path) -> None:
     elsewhere = folder / f".a.txt.00000000-1-0{atomic.NEW}"
     for path in (mine, elsewhere):
         path.write_text("half")
-    with atomic_write(folder / "a.txt") as aside:
-        aside.write_text("new")
+    with atomic_write(folder / "a.txt") as temporary:
+        temporary.write_text("new")
 
     assert mine.exists() and elsewhere.exists()
 
@@ -223,16 +223,16 @@ def test_the_mode_of_a_file_that_is_replaced_stays(folder: Path) -> None:
     target = folder / "a.txt"
     target.write_text("old")
     target.chmod(0o640)
-    with atomic_write(target, replace=True) as aside:
-        aside.write_text("new")
+    with atomic_write(target, replace=True) as temporary:
+        temporary.write_text("new")
 
     assert target.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_name_of_any_length_and_with_any_letters_can_be_written(folder: Path) -> None:
     for name in ("x" * 255, "[*?].txt", "é" * 127):
-        with atomic_write(folder / name) as aside:
-            aside.write_text("new")
+        with atomic_write(folder / name) as temporary:
+            temporary.write_text("new")
 
     assert len(in_it(folder)) == 3
 

@@ -12,18 +12,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError, IoprismError, TraceError
-from ioprism.model.counters import EARLIEST, LATEST, ReadingOptions
-from ioprism.model.samples import Run, WritePattern
-from ioprism.pipeline.ingest import ingest
+from ioprism import BrokenTraceError, IoprismError, TraceError, servers
+from ioprism.model.counters import EARLIEST, LATEST
 from ioprism.storage import run_store
-from ioprism.storage.checked_parquet import (
+from ioprism.storage.checked import (
     ChangedContentError,
     digest_of,
     read_checked,
     write_checked,
 )
 from ioprism.storage.counter_store import JOBS_FILE, LEDGER, MANIFEST, open_store
+from ioprism.write_time import Run, WritePattern
 from tests.conftest import TEST_DATA
 
 FLIPS = 120
@@ -51,7 +50,7 @@ def store(tmp_path: Path) -> Path:
     ]
     raw = tmp_path / "raw.csv"
     raw.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *rows]))
-    ingest([raw], tmp_path / "store", options=ReadingOptions())
+    servers.ingest(raw, store=tmp_path / "store")
     return tmp_path / "store"
 
 
@@ -95,7 +94,7 @@ def test_a_missing_partition_is_said(store: Path) -> None:
 def test_a_missing_table_of_jobs_is_said(tmp_path: Path) -> None:
     raw = TEST_DATA / "servers"
     sources = [raw / "A_aligned.counters.csv", raw / "A_aligned.jobs.csv"]
-    ingest(sources, tmp_path / "store", options=ReadingOptions())
+    servers.ingest(*sources, store=tmp_path / "store")
     (tmp_path / "store" / JOBS_FILE).unlink()
 
     with pytest.raises(BrokenTraceError, match=r"jobs\.parquet is missing"):

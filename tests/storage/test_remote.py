@@ -10,11 +10,9 @@ import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
+from ioprism import NoSuchTraceError, TraceError, convert, read
 from ioprism.cli import main
-from ioprism.errors import NoSuchTraceError, TraceError
-from ioprism.formats.registry import read_trace
 from ioprism.storage.remote import address_of
-from ioprism.storage.trace_store import write_store
 from ioprism.synthetic import checkpointing_job, synthesise
 
 fsspec = pytest.importorskip("fsspec")
@@ -23,7 +21,7 @@ fsspec = pytest.importorskip("fsspec")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stores") / "job.store"
-    write_store(synthesise(checkpointing_job()).trace, folder)
+    convert(synthesise(checkpointing_job()).trace, folder)
     return folder
 
 
@@ -50,7 +48,7 @@ def bucket(store: Path) -> Iterator[str]:
 
 
 def test_a_store_in_a_bucket_is_the_store(bucket: str, store: Path) -> None:
-    there, here = read_trace(Path(f"{bucket}/job.store")), read_trace(store)
+    there, here = read(Path(f"{bucket}/job.store")), read(store)
 
     assert_frame_equal(there.events(), here.events())
     assert_frame_equal(there.files, here.files)
@@ -66,20 +64,18 @@ def test_a_command_takes_an_address(bucket: str) -> None:
 
 def test_what_is_not_in_the_bucket_is_one_message(bucket: str) -> None:
     with pytest.raises(NoSuchTraceError):
-        read_trace(Path(f"{bucket}/none.store"))
+        read(Path(f"{bucket}/none.store"))
 
 
 def test_memory_is_storage_too(store: Path) -> None:
     fsspec.filesystem("memory").put(str(store), "/there.store", recursive=True)
 
-    assert_frame_equal(
-        read_trace(Path("memory://there.store")).events(), read_trace(store).events()
-    )
+    assert_frame_equal(read(Path("memory://there.store")).events(), read(store).events())
 
 
 def test_storage_that_nobody_knows_is_one_message() -> None:
     with pytest.raises(TraceError, match="cannot be used"):
-        read_trace(Path("nowhere://bucket/job.store"))
+        read(Path("nowhere://bucket/job.store"))
 
 
 @pytest.mark.parametrize("path", ["/data/a:/b", "C:/logs", "run.store", "./s3:/x"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import TraceError
-from ioprism.model.samples import Run, WritePattern
+from ioprism import TraceError
 from ioprism.storage.run_store import open_store
+from ioprism.write_time import Run, WritePattern
 
 SYSTEM = ("little", "name = 'little'")
 PATTERN = WritePattern(2, 4, 10**6, None, None, (0, 5), "a")

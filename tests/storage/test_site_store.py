@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError, OutputError
+from ioprism import BrokenTraceError, OutputError
 from ioprism.model.site import SITE_TABLES
 from ioprism.storage import site_store
 from ioprism.storage.site_store import LOCK, MANIFEST, SiteStore, make_site, open_site

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.errors import OutputError, UsageError
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Partition, Trace
+from ioprism import OutputError, Partition, Trace, UsageError, read
 from ioprism.pipeline.convert import convert
 from ioprism.storage.store_parts import Written, write_store_in_parts
 from ioprism.synthetic import checkpointing_job, synthesise
@@ -56,7 +54,7 @@ class Workers:
 def test_parts_make_the_store_that_one_process_writes(job: Trace, tmp_path: Path) -> None:
     convert(job, tmp_path / "alone")
     convert(job, tmp_path / "parts", engine=Workers())
-    alone, parts = (read_trace(tmp_path / name) for name in ("alone", "parts"))
+    alone, parts = (read(tmp_path / name) for name in ("alone", "parts"))
 
     assert_frame_equal(parts.events(), alone.events(), check_row_order=False)
     assert len(parts.partitions) == len(job.partitions)
@@ -70,12 +68,12 @@ def test_an_interrupted_store_is_gone_on_with(job: Trace, tmp_path: Path) -> Non
         write_store_in_parts(job, tmp_path / "store", first.map_partitions)
     there_already = (tmp_path / "store").exists()
     write_store_in_parts(job, tmp_path / "store", second.map_partitions)
-    warnings = read_trace(tmp_path / "store").completeness.warnings
+    warnings = read(tmp_path / "store").completeness.warnings
 
     assert not there_already
     assert first.written == [0, 1, 2]
     assert second.written == list(range(3, len(job.partitions)))
-    assert_frame_equal(read_trace(tmp_path / "store").events(), job.events(), check_row_order=False)
+    assert_frame_equal(read(tmp_path / "store").events(), job.events(), check_row_order=False)
     assert len(warnings) == len(job.partitions)  # also those of the first attempt
 
 
@@ -96,7 +94,7 @@ def test_a_store_is_not_replaced_unasked(job: Trace, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="--force"):
         convert(job, tmp_path / "store", engine=Workers())
     convert(job, tmp_path / "store", engine=Workers(), replace=True)
-    assert len(read_trace(tmp_path / "store").partitions) == len(job.partitions)
+    assert len(read(tmp_path / "store").partitions) == len(job.partitions)
 
 
 @pytest.mark.parametrize("fault", IN_PROCESS)
@@ -134,7 +132,7 @@ def test_two_runs_do_not_write_the_same_store(job: Trace, tmp_path: Path) -> Non
             return super().map_partitions(trace, work)
 
     convert(job, tmp_path / "store", engine=Second())
-    assert len(read_trace(tmp_path / "store").partitions) == len(job.partitions)
+    assert len(read(tmp_path / "store").partitions) == len(job.partitions)
 
 
 def test_workers_write_stores_only(job: Trace, tmp_path: Path) -> None:

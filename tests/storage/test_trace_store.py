@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.errors import BrokenTraceError, OutputError
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace, Warn
+from ioprism import BrokenTraceError, OutputError, Trace, convert, read
+from ioprism.model.trace import Warn
 from ioprism.storage import trace_store as store
-from ioprism.storage.trace_store import MANIFEST, write_store
+from ioprism.storage.trace_store import MANIFEST
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -24,12 +23,12 @@ DATA = TEST_DATA / "darshan"
 
 @pytest.fixture(params=["a_ckpt_fpp_period5s", "n_hdf5_collective_write", "hostile-xss"])
 def trace(request: pytest.FixtureRequest) -> Trace:
-    return read_trace(DATA / f"{request.param}.darshan")
+    return read(DATA / f"{request.param}.darshan")
 
 
 def test_everything_comes_back(trace: Trace, tmp_path: Path) -> None:
-    write_store(trace, tmp_path / "kept")
-    again = read_trace(tmp_path / "kept")
+    convert(trace, tmp_path / "kept")
+    again = read(tmp_path / "kept")
 
     assert_frame_equal(again.events(), trace.events().sort("start"), check_row_order=False)
     assert again.events()["start"].is_sorted()
@@ -47,8 +46,8 @@ def test_many_events_become_many_files(
 ) -> None:
     monkeypatch.setattr(store, "EVENTS_PER_FILE", 10)
     split = replace(trace, partitions=tuple(Slices(p) for p in trace.partitions))
-    write_store(split, tmp_path / "kept")
-    again = read_trace(tmp_path / "kept")
+    convert(split, tmp_path / "kept")
+    again = read(tmp_path / "kept")
 
     assert len(again.partitions) > 1
     assert_frame_equal(again.events(), trace.events(), check_row_order=False)
@@ -66,26 +65,26 @@ class Slices:
 
 
 def test_warnings_are_kept(tmp_path: Path) -> None:
-    trace = read_trace(DATA / "l_killed_job_merged.darshan")
-    write_store(trace, tmp_path / "kept")
+    trace = read(DATA / "l_killed_job_merged.darshan")
+    convert(trace, tmp_path / "kept")
 
-    assert read_trace(tmp_path / "kept").completeness.warnings == trace.completeness.warnings
+    assert read(tmp_path / "kept").completeness.warnings == trace.completeness.warnings
 
 
 def test_nothing_is_overwritten_unasked(trace: Trace, tmp_path: Path) -> None:
-    write_store(trace, tmp_path / "kept")
+    convert(trace, tmp_path / "kept")
     before = (tmp_path / "kept" / MANIFEST).read_bytes()
 
     with pytest.raises(OutputError, match="already exists and is left as it is"):
-        write_store(trace, tmp_path / "kept")
+        convert(trace, tmp_path / "kept")
     assert (tmp_path / "kept" / MANIFEST).read_bytes() == before
 
 
 def test_a_store_is_replaced_when_asked(trace: Trace, tmp_path: Path) -> None:
-    write_store(trace, tmp_path / "kept")
-    write_store(trace, tmp_path / "kept", replace=True)
+    convert(trace, tmp_path / "kept")
+    convert(trace, tmp_path / "kept", replace=True)
 
-    assert read_trace(tmp_path / "kept").job == trace.job
+    assert read(tmp_path / "kept").job == trace.job
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
@@ -94,7 +93,7 @@ def test_a_folder_that_is_no_store_is_never_replaced(trace: Trace, tmp_path: Pat
     (tmp_path / "thesis/chapter1.tex").write_text("precious")
 
     with pytest.raises(OutputError, match="was not made by ioprism"):
-        write_store(trace, tmp_path / "thesis", replace=True)
+        convert(trace, tmp_path / "thesis", replace=True)
     assert (tmp_path / "thesis/chapter1.tex").read_text() == "precious"
 
 
@@ -111,7 +110,7 @@ def test_an_interrupted_write_leaves_nothing_behind(trace: Trace, tmp_path: Path
     failing = replace(trace, partitions=(FailingPartition(),))
 
     with pytest.raises(KeyboardInterrupt):
-        write_store(failing, tmp_path / "kept")
+        convert(failing, tmp_path / "kept")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,12 +128,12 @@ def test_an_interrupted_write_leaves_nothing_behind(trace: Trace, tmp_path: Path
 def test_a_damaged_manifest_is_one_clear_error(
     tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
-    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    convert(read(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
     manifest = tmp_path / "kept" / MANIFEST
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
 
     with pytest.raises(BrokenTraceError, match=message):
-        read_trace(tmp_path / "kept")
+        read(tmp_path / "kept")
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "[" * 100_000, '"text"'])
@@ -142,26 +141,26 @@ def test_a_manifest_that_is_no_object_is_one_clear_error(tmp_path: Path, content
     (tmp_path / MANIFEST).write_text(content)
 
     with pytest.raises(BrokenTraceError, match="manifest cannot be read"):
-        read_trace(tmp_path)
+        read(tmp_path)
 
 
 def test_a_damaged_table_is_one_clear_error(tmp_path: Path) -> None:
-    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    convert(read(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
     (tmp_path / "kept/files.parquet").write_bytes(b"PAR1 but not really PAR1")
 
     with pytest.raises(BrokenTraceError, match="content was changed"):
-        _ = read_trace(tmp_path / "kept").files
+        _ = read(tmp_path / "kept").files
 
 
 def test_a_folder_named_like_a_pattern_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "run[1]*"
-    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), folder)
+    convert(read(DATA / "a_ckpt_fpp_period5s.darshan"), folder)
 
-    assert read_trace(folder).events().height > 0
+    assert read(folder).events().height > 0
 
 
 def test_events_without_a_column_are_one_clear_error(tmp_path: Path) -> None:
-    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    convert(read(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
     path, manifest = tmp_path / "kept/events-00000.parquet", tmp_path / "kept" / MANIFEST
     pl.read_parquet(path).drop("offset").write_parquet(path)
     facts = json.loads(manifest.read_text())
@@ -169,15 +168,15 @@ def test_events_without_a_column_are_one_clear_error(tmp_path: Path) -> None:
     manifest.write_text(json.dumps(facts))
 
     with pytest.raises(BrokenTraceError, match="not those of events"):
-        read_trace(tmp_path / "kept").events()
+        read(tmp_path / "kept").events()
 
 
 def test_one_changed_byte_of_the_events_is_found(tmp_path: Path) -> None:
-    write_store(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
+    convert(read(DATA / "a_ckpt_fpp_period5s.darshan"), tmp_path / "kept")
     path = tmp_path / "kept/events-00000.parquet"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
 
     with pytest.raises(BrokenTraceError, match="content was changed"):
-        read_trace(tmp_path / "kept").events()
+        read(tmp_path / "kept").events()

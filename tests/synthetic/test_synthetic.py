@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.errors import UsageError
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
+from ioprism import EVENTS, FILES, PROCESSES, UsageError
 from ioprism.synthetic import (
     Access,
     Burst,

@@ -7,8 +7,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioprism import EVENTS
 from ioprism.analyses.storage_targets import stripe_bytes
-from ioprism.model.schema import EVENTS
 from ioprism.model.usage import Striping
 from ioprism.views.targets import TargetLoad
 

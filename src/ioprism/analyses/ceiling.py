@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from ioprism.analyses.characterise import Amount, Characteristics
 from ioprism.model.ceiling import Ceiling
@@ -33,6 +34,16 @@ class Comparison:
 
     ceiling: Ceiling
     relations: tuple[Relation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        return {
+            "tool": self.ceiling.tool,
+            "path": str(self.ceiling.path),
+            "processes": self.ceiling.processes,
+            "request_size": self.ceiling.request_size,
+            "relations": [{**asdict(one), "share": one.share} for one in self.relations],
+        }
 
 
 def relate(characteristics: Characteristics, ceiling: Ceiling) -> Comparison:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING
 
 from ioprism.analyses.alignment import by_stripes
-from ioprism.analyses.pipes import without_pipes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
@@ -17,12 +18,13 @@ from ioprism.settings import Thresholds
 from ioprism.units import format_counted
 from ioprism.views.counters.module_usage import Records, contradictions, usage_of
 
-if TYPE_CHECKING:  # a small log is judged without a table library
+if TYPE_CHECKING:
     from ioprism.analyses.background_load import BackgroundLoad
     from ioprism.analyses.phases import LayerPhases
     from ioprism.engine.base import Engine
     from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.trace import Trace
+
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -259,3 +261,46 @@ def evidence_of_trace(
         concurrency=None if records else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )
+
+
+NAMED = re.compile(r"(?:^|[^a-z])(?:pipe|fifo)s?(?:[^a-z]|$)", re.IGNORECASE)
+MESSAGES = 4096  # bytes: a pipe that processes signal each other through carries less
+BEYOND = 1000  # times the log's other opens: no storage serves one file so much slower
+LONG = 1.0  # seconds: shorter opens are not worth a doubt
+ENDLESS = 60.0  # seconds of every open, where the log has no other opens to compare with
+
+
+def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage:
+    """Leave out opens that wait for the other end of a pipe: storage has no part in them.
+
+    A pipe is told by its name, or by what is done to it: messages and neither seeks nor stats,
+    with opens that last beyond all others of the log.
+    """
+    if max(usage.metadata_seconds, default=0.0) < LONG:
+        return usage
+    opened = zip(usage.metadata_seconds, usage.opens, strict=True)
+    each = [seconds / max(1, opens) for seconds, opens in opened]
+    streams = _streams(usage)
+    others = [time for time, stream in zip(each, streams, strict=True) if not stream]
+    beyond = max(LONG, BEYOND * median(others)) if others else ENDLESS
+    names = paths or {}
+    told = [
+        0.0 if stream and (time > beyond or _is_named(names.get(file, ""))) else spent
+        for time, stream, file, spent in zip(
+            each, streams, usage.file, usage.metadata_seconds, strict=True
+        )
+    ]
+    return replace(usage, metadata_seconds=told)
+
+
+def _streams(usage: Usage) -> list[bool]:
+    """Whether one process does nothing to a file but pass a few bytes."""
+    entries = zip(usage.rank, usage.seeks, usage.stats, usage.bytes, strict=True)
+    return [
+        rank != EVERYONE and seeks == stats == 0 and 0 < moved < MESSAGES
+        for rank, seeks, stats, moved in entries
+    ]
+
+
+def _is_named(path: str) -> bool:
+    return NAMED.search(path.rpartition("/")[2]) is not None

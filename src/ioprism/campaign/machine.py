@@ -1,4 +1,4 @@
-"""Draft the description of the machine we are on, from what its own tools say."""
+"""The machine we are on: a draft of its description, and the hosts that this job may use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
+from os import environ
 from pathlib import Path
 
 from ioprism.campaign.process import ask
@@ -14,7 +16,7 @@ from ioprism.campaign.process import ask
 
 @dataclass(frozen=True, slots=True)
 class MachineFacts:
-    """What could be found out; None where no tool told."""
+    """What could be found out; None where no tool says."""
 
     name: str
     filesystem: str  # gpfs, lustre or plain
@@ -120,9 +122,40 @@ def _lustre(folder: Path, facts: MachineFacts) -> MachineFacts:
 
 
 def _number(text: str, pattern: str) -> int | None:
-    found = re.search(pattern, text)
-    return int(found[1]) or None if found else None
+    match = re.search(pattern, text)
+    return int(match[1]) or None if match else None
 
 
 def _ask(program: str, *arguments: str) -> str:
     return ask([program, *arguments]) if shutil.which(program) else ""
+
+
+# One line for each slot or host. LSF's first line is the host that starts the job, which on
+# machines with jsrun is no compute node.
+HOST_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
+
+
+def allocated_hosts(hostname: str | None) -> dict[int, str]:
+    """Return the hosts of this job by node number: of Slurm, PBS, LSF or Flux.
+
+    Args:
+        hostname: regular expression whose group 1 is the node number; None: not known.
+    """
+    if hostname is None:
+        return {}
+    numbered = ((re.search(hostname, name), name) for name in dict.fromkeys(_hosts()))
+    return {int(match[1]): name for match, name in numbered if match}
+
+
+def _hosts() -> Iterator[str]:
+    listed = environ.get("SLURM_JOB_NODELIST")
+    if listed and shutil.which("scontrol"):
+        yield from ask(["scontrol", "show", "hostnames", listed]).split()
+        return
+    for variable in HOST_FILES:
+        file = Path(environ.get(variable, ""))
+        if file.is_file():
+            yield from file.read_text("utf-8", errors="replace").split()
+            return
+    if "FLUX_URI" in environ and shutil.which("flux"):
+        yield from ask(["flux", "hostlist", "--expand", "local"]).split()

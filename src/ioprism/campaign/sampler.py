@@ -14,14 +14,14 @@ from pathlib import Path
 from ioprism.campaign.launchers import Launcher
 from ioprism.errors import RunFailedError
 from ioprism.model.samples import WritePattern
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import held_alone
 from ioprism.storage.run_store import Planned, RunStore
 from ioprism.units import format_bytes
 
 Announce = Callable[[str], None]
 Judge = Callable[[Sequence[float]], bool]
 SPACE = 2  # free space must hold this many times a run's bytes
-TRIES = 3  # failures in a row after which this session leaves a pattern aside
+TRIES = 3  # failures in a row after which this session gives a pattern up
 LEAST_PATIENCE = 600.0  # seconds that any run may take
 PATIENCE = 20.0  # times the expected time that a run may take
 SLOW_NODE = 20e6  # bytes per second and node, expected while nothing is measured
@@ -55,13 +55,13 @@ class Progress:
     waiting: int  # not finished yet
     discarded: int  # runs that a crash had interrupted
     failed: int  # runs that were refused, hung or said nothing usable
-    aside: Mapping[str, int]  # why patterns were left aside -> how many
+    given_up: Mapping[str, int]  # why patterns were given up -> how many
     obstacles: Mapping[str, int]  # why patterns could not run here -> how many
 
     @property
     def worth_another(self) -> bool:
         """Whether patterns are left that another session may finish, as this one got further."""
-        left = self.waiting - sum(self.aside.values()) - sum(self.obstacles.values())
+        left = self.waiting - sum(self.given_up.values()) - sum(self.obstacles.values())
         return left > 0 and self.runs > 0
 
 
@@ -107,7 +107,7 @@ def sample(
     """Run every planned pattern in rotation, so that repetitions are spread over time.
 
     A run that fails is noted and its pattern tried again in later rounds; after three in a
-    row this session leaves it aside, and the next one tries again.
+    row this session gives it up, and the next one tries again.
 
     Raises:
         TraceError: another sampler works on the store.
@@ -241,7 +241,7 @@ def _progress(
     planned = store.planned()
     waiting = [p for p in planned if not rule.finished(p.times)]
     obstacles = [launcher.obstacle(p.pattern) for p in waiting]
-    aside = [session.reasons[p.number] for p in waiting if session.failures[p.number] >= TRIES]
+    given_up = [session.reasons[p.number] for p in waiting if session.failures[p.number] >= TRIES]
     known = sum(rule.converged(p.times) for p in planned)
     return Progress(
         runs=session.runs,
@@ -250,6 +250,6 @@ def _progress(
         waiting=len(waiting),
         discarded=discarded,
         failed=session.failed_runs,
-        aside=Counter(aside),
+        given_up=Counter(given_up),
         obstacles=Counter(reason for reason in obstacles if reason),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ioprism.cli import failure
+from ioprism.cli.options import option
 
 DEBUG = "--debug"
 
@@ -83,7 +84,7 @@ class CommandGroup(click.Group):
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
-@click.option(DEBUG, is_flag=True, expose_value=True, help="Show the traceback of an error.")
+@option(DEBUG, is_flag=True, expose_value=True, help="Show the traceback of an error.")
 def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 

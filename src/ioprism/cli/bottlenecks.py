@@ -10,6 +10,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
+from ioprism.cli.options import PATH, option
 from ioprism.formats.tables.export import write_table
 from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
@@ -31,31 +32,28 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @options.traces
 @options.format_name
 @looking
-@click.option(
+@option(
     "--top",
     default=20,
-    show_default=True,
     type=click.IntRange(0),
     help="Number of bottlenecks to show for each view; 0 shows all.",
 )
-@click.option(
-    "--page", default=1, show_default=True, type=click.IntRange(1), help="Page of results to show."
-)
-@click.option(
+@option("--page", default=1, type=click.IntRange(1), help="Page of results to show.")
+@option(
     "--export",
     "target",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write all bottlenecks with every field to a .csv or .parquet file.",
 )
-@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
-@click.option(
+@option("--force", is_flag=True, help="Replace the exported file if it exists.")
+@option(
     "--fail-on",
     type=click.Choice(LABELS[:-1]),
     metavar="LABEL",
     help="Exit with code 3 if there is a bottleneck of this label or worse.",
 )
-@click.option(
+@option(
     "--list-views",
     is_flag=True,
     is_eager=True,

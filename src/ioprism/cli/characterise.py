@@ -9,22 +9,22 @@ import click
 from ioprism.analyses.ceiling import relate
 from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
-from ioprism.reports.to_json import ceiling as ceiling_json
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
 @click.command()
 @options.traces
 @options.format_name
-@click.option(
+@option(
     "--ceiling",
     "ceilings",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio) to compare the job's rates with.",
 )
 @options.as_json
@@ -48,7 +48,9 @@ def characterise(
         characteristics = describe(trace, LocalEngine(progress))
     relations = [relate(characteristics, ceiling) for ceiling in measured]
     if as_json:
-        body = characteristics.to_dict() | (ceiling_json.body(relations) if relations else {})
+        body = characteristics.to_dict()
+        if relations:
+            body["ceilings"] = [relation.to_dict() for relation in relations]
         click.echo(to_json.document(trace, body))
     else:
         terminal_form.show(characteristics, output.console())

@@ -8,23 +8,23 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.compare import compared
 from ioprism.pipeline.diagnosis import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
-from ioprism.reports.to_json import compare as json_form
 from ioprism.reports.to_terminal import compare as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 
 @click.command()
-@click.argument("before", metavar="BEFORE", type=click.Path(path_type=Path))
-@click.argument("after", metavar="AFTER", type=click.Path(path_type=Path))
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
-@click.option(
+@click.argument("before", metavar="BEFORE", type=PATH)
+@click.argument("after", metavar="AFTER", type=PATH)
+@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@option(
     "--layout",
     "layout_files",
     metavar="FILE",
@@ -59,10 +59,9 @@ def compare(
         old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
     comparison = compared(old, new)
     if page is not None:
-        with atomic_write(page, replace=force) as aside:
-            aside.write_text(html_form.page(comparison, old, new), encoding="utf-8")
+        atomic_write_text(page, html_form.page(comparison, old, new), replace=force)
     if as_json:
-        click.echo(to_json.document(traces[1], json_form.body(comparison, *traces)))
+        click.echo(to_json.document(traces[1], to_json.between(*traces) | comparison.to_dict()))
     else:
         terminal_form.show(comparison, output.console())
         for trace in traces:

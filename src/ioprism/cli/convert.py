@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.pipeline.convert import convert as write
 
 
 @click.command()
 @options.traces
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("target", metavar="OUT", type=PATH)
 @options.format_name
-@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.engine
 @options.quiet
 def convert(

@@ -8,11 +8,12 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
+from ioprism.cli.options import option
 from ioprism.formats.darshan.writer import write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import report as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.synthetic import checkpointing_job, synthesise
 
 LOG = "checkpointing-job.darshan"
@@ -20,13 +21,12 @@ PAGE = "report.html"
 
 
 @click.command()
-@click.option(
+@option(
     "--output",
     "-o",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("ioprism-demo"),
-    show_default=True,
     help="Folder for the sample trace and the results.",
 )
 @options.quiet
@@ -50,8 +50,7 @@ def demo(folder: Path, quiet: bool) -> None:
         "report.json": analysis.to_json(),
     }
     for name, text in documents.items():
-        with atomic_write(folder / name, replace=ours) as aside:
-            aside.write_text(text, encoding="utf-8")
+        atomic_write_text(folder / name, text, replace=ours)
     analysis.to_html(folder / PAGE, replace=ours)
     terminal_form.show(analysis.document, output.console())
     output.show_warnings(trace)

@@ -7,15 +7,13 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
-from ioprism.formats.registry import read_trace
 from ioprism.pipeline.diagnosis import DiagnosisOptions
 from ioprism.pipeline.diagnosis import diagnose as find_causes
 from ioprism.pipeline.write_time import load_model
 from ioprism.reports import to_json
-from ioprism.reports.to_json import diagnose as json_form
 from ioprism.reports.to_terminal import diagnose as terminal_form
 
 FAILED = 3  # exit code when --fail-on was met
@@ -24,36 +22,36 @@ FAILED = 3  # exit code when --fail-on was met
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--top", type=click.IntRange(1), help="Show at most this many causes.")
-@click.option(
+@option("--top", type=click.IntRange(1), help="Show at most this many causes.")
+@option(
     "--fail-on",
     metavar="SHARE",
     type=NumberRange(0.0, 1.0),
     help="Exit with code 3 if the causes cost at least this share (0 to 1) of the run time.",
 )
-@click.option(
+@option(
     "--layout",
     "layout_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
 )
-@click.option(
+@option(
     "--ceiling",
     "ceilings",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
-@click.option(
+@option(
     "--model",
     "model_file",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
-@click.option(
+@option(
     "--servers",
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -86,11 +84,12 @@ def diagnose(
         model=None if model_file is None else load_model(model_file),
         servers=servers,
     )
-    trace = read_trace(*paths, format_name=format_name)
+    trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         diagnosis = find_causes(trace, options=chosen, engine=engine_options.made(progress))
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(diagnosis, top=top)))
+        whole = diagnosis.to_dict()
+        click.echo(to_json.document(trace, {**whole, "causes": whole["causes"][:top]}))
     else:
         terminal_form.show(diagnosis, output.console(), top=top)
         output.show_warnings(trace)

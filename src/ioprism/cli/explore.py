@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
+from ioprism.cli.options import option
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
 from ioprism.service.explore import exploring
@@ -14,10 +15,8 @@ from ioprism.service.explore import exploring
 
 @click.command()
 @options.traces
-@click.option(
-    "--port", default=0, show_default=True, help="Port to listen on; 0 chooses a free one."
-)
-@click.option("--browser", is_flag=True, help="Open the page in a browser.")
+@option("--port", default=0, help="Port to listen on; 0 chooses a free one.")
+@option("--browser", is_flag=True, help="Open the page in a browser.")
 @options.format_name
 @options.as_json
 @options.quiet

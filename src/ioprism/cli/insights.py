@@ -10,10 +10,12 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options
+from ioprism.cli.options import option
 from ioprism.errors import BrokenTraceError
 from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
 from ioprism.pipeline.insights import Failed, Judged, groups, judge_group, judge_many
+from ioprism.reports import to_json
 from ioprism.reports.to_json import insights as json_form
 from ioprism.rules.registry import LEVELS, Insights
 from ioprism.settings import Thresholds, read_thresholds
@@ -23,14 +25,14 @@ LEVEL = click.Choice([level.value for level in Severity])
 
 
 # Options of `inspect` too: it must find what `insights` finds.
-thresholds_option: options.Decorator = click.option(
+thresholds_option: options.Decorator = option(
     "--thresholds",
     "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
 )
-servers_option: options.Decorator = click.option(
+servers_option: options.Decorator = option(
     "--servers",
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -41,13 +43,11 @@ servers_option: options.Decorator = click.option(
 @click.command()
 @options.traces
 @options.format_name
-@click.option(
-    "--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse."
-)
+@option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
 @thresholds_option
 @servers_option
-@click.option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
-@click.option(
+@option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
+@option(
     "--fail-on", type=LEVEL, help="Exit with code 3 if there is a finding of this level or worse."
 )
 @options.as_json
@@ -71,12 +71,12 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     check_store(servers)
-    found = groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
-    if len(found) == 1:
+    if len(jobs_of_paths) == 1:
         with _progress("reading events", quiet=quiet) as progress:
             judged = judge_group(
-                found[0],
+                jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
                 servers=servers,
@@ -88,7 +88,7 @@ def insights(
         with _progress("judging jobs", quiet=quiet) as progress:
             results = list(
                 judge_many(
-                    found,
+                    jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
                     servers=servers,
@@ -137,7 +137,7 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
     shown = _filtered(judged.insights, level)
     if as_json:
-        text = json_form.document(
+        text = to_json.document_of(
             json_form.body(shown, judged.job),
             paths=judged.paths,
             format_name=judged.format,
@@ -149,7 +149,7 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
     from ioprism.reports.to_terminal import insights as terminal_form
 
     terminal_form.show(shown, judged.job, output.console(), everything=everything)
-    _warn(judged.warnings)
+    output.show_warnings(judged.warnings)
 
 
 def _show_many(
@@ -170,7 +170,7 @@ def _show_many(
     if as_json:
         rows = [(j.paths, j.warnings, j.job, _filtered(j.insights, level)) for j in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
-        text = json_form.document(
+        text = to_json.document_of(
             json_form.jobs_body(rows, failures), paths=paths, format_name=formats, warnings=failures
         )
         click.echo(text)
@@ -180,14 +180,4 @@ def _show_many(
 
     shown = [(j.paths, j.job, _filtered(j.insights, level)) for j in jobs]
     terminal_form.show_jobs(shown, output.console(), everything=everything)
-    _warn(failures)
-
-
-def _warn(messages: tuple[str, ...] | list[str]) -> None:
-    if messages:
-        from rich.console import Console
-
-        from ioprism.reports import to_terminal
-
-        stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
-        to_terminal.warnings(stderr, messages)
+    output.show_warnings(failures)

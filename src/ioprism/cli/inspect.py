@@ -17,8 +17,8 @@ from ioprism.cli.insights import check_store, chosen_thresholds, servers_option,
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source
-from ioprism.pipeline.finding_inspection import FindingInspection, inspected_finding, rule_called
 from ioprism.pipeline.insights import with_background_load
+from ioprism.pipeline.inspect import FindingInspection, inspected_finding, rule_called
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import inspect as terminal_form
 from ioprism.rules.bottlenecks.load import rules

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from ioprism.cli.options import PATH
+
 
 @click.command()
-@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=PATH)
 def mcp(folders: tuple[Path, ...]) -> None:
     """Serve the Model Context Protocol: tools that return the same JSON as the commands.
 

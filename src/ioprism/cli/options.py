@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,41 +15,74 @@ import click
 from ioprism.errors import UsageError
 from ioprism.units import parse_bytes
 
-if TYPE_CHECKING:  # engines are imported when one is made
+if TYPE_CHECKING:
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Cluster, Session
     from ioprism.formats.registry import Grouping
     from ioprism.model.trace import Progress, Trace
 
+
+class _Finite(click.ParamType[float]):
+    """Nothing is below or above NaN, so that bounds alone let it pass."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or refuse it."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+class Number(_Finite, click.types.FloatParamType):
+    """Any finite number."""
+
+
+class NumberRange(_Finite, click.FloatRange):
+    """A finite number within bounds."""
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PATH: click.Path = click.Path(path_type=Path)
+option = partial(click.option, show_default=True)
+
+
+def stacked(*decorators: Decorator) -> Decorator:
+    """Apply decorators as if they stood one below the other."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
 
 _GROUPING = "ioprism.grouping"
 
 
 def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
     """Let all files of a folder be one job, for commands that read one job from each path."""
-    declare: Decorator = click.option(
+    decorated: Callable[..., Any] = option(
         "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
         help="Treat all traces as one job or workflow.",
-    )  # fmt: skip
-    return declare(command)
+    )(command)  # fmt: skip
+    return decorated
 
 
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
-    declared: list[Decorator] = [
-        click.argument("paths", metavar="TRACE...", nargs=-1, required=True,
-                       type=click.Path(path_type=Path)),
+    return stacked(
+        click.argument("paths", metavar="TRACE...", nargs=-1, required=True, type=PATH),
         one_job,
-        click.option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
-                     help="Treat every trace as a separate job."),
-        click.option("--clock-offsets", metavar="FILE", expose_value=False,
-                     type=click.Path(path_type=Path), callback=_set_clocks,
-                     help="Lines of a host, rank or file, and the seconds its clock is ahead."),
-    ]  # fmt: skip
-    for declare in reversed(declared):
-        command = declare(command)
-    return command
+        option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
+               help="Treat every trace as a separate job."),
+        option("--clock-offsets", metavar="FILE", expose_value=False,
+               type=PATH, callback=_set_clocks,
+               help="Lines of a host, rank or file, and the seconds its clock is ahead."),
+    )(command)  # fmt: skip
 
 
 def _note_grouping(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -63,7 +97,7 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
     """Let the traces that the command reads be moved by what the file says."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
 
     context.with_resource(clock_offsets(read_clock_offsets(path)))
 
@@ -80,20 +114,16 @@ def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
     return read_trace(*paths, format_name=format_name, grouping=grouping())
 
 
-format_name: Decorator = click.option(
+format_name: Decorator = option(
     "--format", "format_name", metavar="NAME", help="Format of the trace, if it is not recognised."
 )
-as_json: Decorator = click.option(
+as_json: Decorator = option(
     "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
 )
-seed: Decorator = click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Seed of the random numbers.",
+seed: Decorator = option(
+    "--seed", default=1, type=click.IntRange(0), help="Seed of the random numbers."
 )
-quiet: Decorator = click.option("--quiet", "-q", is_flag=True, help="Do not show progress.")
+quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 
 
 def engine(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,16 +132,16 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
     They reach the command as one argument, `engine_options`.
     """
     declared = [
-        click.option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
-                     help="Where to compute: in this process, or on a Dask cluster."),
-        click.option("--scheduler", metavar="ADDRESS",
-                     help="Address of a running Dask scheduler."),
-        click.option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
-                     help="Kind of Dask cluster to start."),
-        click.option("--workers", type=click.IntRange(1, 10_000),
-                     help="Number of Dask workers to start."),
-        click.option("--memory-limit", metavar="SIZE",
-                     help="Memory to use, such as 1GB; per worker with Dask."),
+        option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
+               help="Where to compute: in this process, or on a Dask cluster."),
+        option("--scheduler", metavar="ADDRESS",
+               help="Address of a running Dask scheduler."),
+        option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
+               help="Kind of Dask cluster to start."),
+        option("--workers", type=click.IntRange(1, 10_000),
+               help="Number of Dask workers to start."),
+        option("--memory-limit", metavar="SIZE",
+               help="Memory to use, such as 1GB; per worker with Dask."),
     ]  # fmt: skip
 
     @wraps(command)
@@ -128,10 +158,7 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
         with chosen.surveying() as ready:
             return command(*args, engine_options=ready, **others)
 
-    decorated: Callable[..., Any] = with_engine
-    for option in reversed(declared):
-        decorated = option(decorated)
-    return decorated
+    return stacked(*declared)(with_engine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -27,10 +27,10 @@ def _width(terminal: bool) -> int | None:
     return None if terminal else WIDTH
 
 
-def show_warnings(trace: Trace) -> None:
+def show_warnings(said: Trace | Iterable[str]) -> None:
     """Print what is missing from the answer on standard error."""
     stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
-    to_terminal.warnings(stderr, trace.completeness.warnings)
+    to_terminal.warnings(stderr, said.completeness.warnings if isinstance(said, Trace) else said)
 
 
 def say(text: str) -> None:

@@ -13,7 +13,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
-from ioprism.cli.numbers import Number
+from ioprism.cli.options import PATH, Number, option
 from ioprism.model.trace import Progress, Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
 from ioprism.reports import to_json
@@ -63,67 +63,45 @@ class AutoNumber(click.ParamType["float | None"]):
 
 @click.command()
 @options.traces
-@click.option(
+@option(
     "--direction",
     type=click.Choice(["read", "write", "both"]),
     default="both",
-    show_default=True,
     help="Direction to analyse.",
 )
-@click.option("--layer", help="Interface to analyse; by default the deepest in the trace.")
-@click.option("--metric", "metric_name", help="Series to analyse, if the trace has several.")
-@click.option(
-    "--frequency",
-    type=AutoNumber(float),
-    default="auto",
-    show_default=True,
-    help="Sampling frequency.",
+@option("--layer", help="Interface to analyse; by default the deepest in the trace.")
+@option("--metric", "metric_name", help="Series to analyse, if the trace has several.")
+@option("--frequency", type=AutoNumber(float), default="auto", help="Sampling frequency.")
+@option("--start", type=Number(), help="Start of the time range, in seconds.")
+@option("--end", type=Number(), help="End of the time range, in seconds.")
+@option(
+    "--method", type=click.Choice(list(METHODS)), default="auto", help="How to find the period."
 )
-@click.option("--start", type=Number(), help="Start of the time range, in seconds.")
-@click.option("--end", type=Number(), help="End of the time range, in seconds.")
-@click.option(
-    "--method",
-    type=click.Choice(list(METHODS)),
-    default="auto",
-    show_default=True,
-    help="How to find the period.",
-)
-@click.option("--hybrid", is_flag=True, help="Use the paper's method; same as --method hybrid.")
-@click.option(
+@option("--hybrid", is_flag=True, help="Use the paper's method; same as --method hybrid.")
+@option(
     "--outliers",
     type=click.Choice(list(OUTLIERS)),
     default="zscore",
-    show_default=True,
     help="How --method dft finds outstanding frequencies.",
 )
-@click.option(
-    "--tolerance", type=Number(), default=0.8, show_default=True, help="Tolerance of --method dft."
+@option("--tolerance", type=Number(), default=0.8, help="Tolerance of --method dft.")
+@option(
+    "--false-alarm", type=Number(), default=0.01, help="Highest false-alarm probability to accept."
 )
-@click.option(
-    "--false-alarm",
-    type=Number(),
-    default=0.01,
-    show_default=True,
-    help="Highest false-alarm probability to accept.",
-)
-@click.option(
+@option(
     "--components",
     type=click.IntRange(0, 1000),
     default=0,
     help="Describe the signal by N cosine waves.",
 )
-@click.option("--fit", is_flag=True, help="Fit the cosine waves by least squares.")
-@click.option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
-@click.option("--wavelet", default="haar", show_default=True, help="Mother wavelet, for --hybrid.")
-@click.option(
-    "--level", type=AutoNumber(int), default="auto", show_default=True, help="Level of --wavelet."
-)
-@click.option("--by", "key", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
-@click.option(
-    "--mapping", type=click.Path(path_type=Path), help="TOML file that describes a text format."
-)
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
+@option("--fit", is_flag=True, help="Fit the cosine waves by least squares.")
+@option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
+@option("--wavelet", default="haar", help="Mother wavelet, for --hybrid.")
+@option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
+@option("--by", "key", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
+@option("--mapping", type=PATH, help="TOML file that describes a text format.")
+@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.format_name
 @options.as_json
 @options.quiet
@@ -198,10 +176,9 @@ def _write_page(
     page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
-    from ioprism.storage.atomic import atomic_write
+    from ioprism.storage.atomic import atomic_write_text
 
-    with atomic_write(page, replace=replace) as aside:
-        aside.write_text(html_form.page(rhythm, trace, settings), encoding="utf-8")
+    atomic_write_text(page, html_form.page(rhythm, trace, settings), replace=replace)
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

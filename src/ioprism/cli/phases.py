@@ -8,7 +8,7 @@ import click
 
 from ioprism.analyses.phases import phases as find_phases
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange, option
 from ioprism.engine.local import LocalEngine
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import phases as terminal_form
@@ -18,13 +18,13 @@ from ioprism.settings import PhaseSettings
 @click.command()
 @options.traces
 @options.format_name
-@click.option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
-@click.option(
+@option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
+@option(
     "--deviations",
     type=NumberRange(min=0.0),
     help="Separate phases at gaps of the mean plus this many standard deviations.",
 )
-@click.option(
+@option(
     "--gap",
     type=NumberRange(min=0.0),
     help="Separate phases at gaps of at least this many seconds.",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange, option
 from ioprism.service.addresses import endpoint
 from ioprism.service.keys import client_keys
 from ioprism.service.replay import PushSink, messages, requests
@@ -20,38 +20,32 @@ FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as
 
 @click.command()
 @options.traces
-@click.option(
+@option(
     "--zmq",
     "address",
     required=True,
     metavar="ADDRESS",
     help="Port or endpoint that `ioprism watch` listens on.",
 )
-@click.option(
+@option(
     "--keys",
     type=click.Path(path_type=Path, exists=True),
     help="Keys made by `ioprism watch --keygen`.",
 )
-@click.option(
+@option(
     "--speed",
     type=NumberRange(min=0.0),
     default=1.0,
-    show_default=True,
     help="Seconds of the job per second of real time; 0 sends as fast as possible.",
 )
-@click.option(
-    "--batch",
-    type=NumberRange(min=0.0, min_open=True),
-    help="Seconds of the job per message.",
-)
-@click.option(
+@option("--batch", type=NumberRange(min=0.0, min_open=True), help="Seconds of the job per message.")
+@option(
     "--direction",
     type=click.Choice(["read", "write", "both"]),
     default="both",
-    show_default=True,
     help="Direction to send.",
 )
-@click.option("--job", help="Job name to send; by default that of the trace.")
+@option("--job", help="Job name to send; by default that of the trace.")
 @options.format_name
 @options.quiet
 def replay(

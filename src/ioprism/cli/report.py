@@ -8,6 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
 from ioprism.pipeline.report import ReportSettings
@@ -20,16 +21,16 @@ LEVELS = tuple(Severity)
 
 @click.command()
 @options.traces
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), help="HTML page to write.")
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
-@click.option(
+@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@option(
     "--thresholds",
     "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="TOML file with your own thresholds.",
 )
-@click.option(
+@option(
     "--fail-on",
     type=click.Choice([level.value for level in LEVELS]),
     help="Exit with code 3 if there is a finding of this level or worse.",

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pathlib import Path
 
 import click
 
 from ioprism.cli import options
+from ioprism.cli.options import PATH, option
 from ioprism.reports import to_json
 from ioprism.reports.to_json import rules as json_form
 from ioprism.rules.registry import all_rules
-
-# Loaded when they are called.
-SUBCOMMANDS = {"check": ("ioprism.cli.rules_check", "Check a file of bottleneck rules.")}
+from ioprism.units import format_counted
 
 
-class _RuleCommands(click.Group):
-    """Loads subcommands late."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name every subcommand."""
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load one subcommand."""
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        try:
-            module = import_module(SUBCOMMANDS[cmd_name][0])
-        except ModuleNotFoundError:
-            return None
-        command: click.Command = getattr(module, cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the subcommands without loading them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in SUBCOMMANDS.items()])
-
-
-@click.group(cls=_RuleCommands, invoke_without_command=True)
-@click.option("--thresholds", "limits", is_flag=True, help="List the thresholds instead.")
+@click.group(invoke_without_command=True)
+@option("--thresholds", "limits", is_flag=True, help="List the thresholds instead.")
 @options.as_json
 @click.pass_context
 def rules(context: click.Context, limits: bool, as_json: bool) -> None:
@@ -60,3 +35,34 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
         terminal_form.show_thresholds(output.console())
     else:
         terminal_form.show(all_rules(), output.console())
+
+
+def _list_fields(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from ioprism.views.perspectives.fields import FIELDS
+
+        for field in FIELDS.values():
+            click.echo(f"{field.name:24} {field.unit or '-':2} {field.meaning}")
+        ctx.exit()
+
+
+@rules.command()
+@click.argument("path", metavar="FILE", type=PATH)
+@option(
+    "--fields",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_fields,
+    help="List the fields that rules may use, and exit.",
+)
+def check(path: Path) -> None:
+    """Check a file of bottleneck rules (TOML or YAML) without running anything.
+
+    Example: ioprism rules check my-rules.toml
+    """  # fmt: skip
+    from ioprism.rules.bottlenecks.load import read_rules
+
+    read = read_rules(path)
+    on = sum(rule is not None for rule in read.rules.values())
+    click.echo(f"{path}: {format_counted(on, 'rule')} valid, {len(read.rules) - on} switched off.")

@@ -7,13 +7,11 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import Number, NumberRange
+from ioprism.cli.options import PATH, Number, NumberRange, option
 from ioprism.cli.server_options import (
     export_options,
     question,
-    show_warnings,
     sizes,
-    stacked,
     store_option,
     timezone,
 )
@@ -41,9 +39,9 @@ def servers() -> None:
 
 
 @servers.command()
-@click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=PATH)
 @store_option
-@click.option(
+@option(
     "--time", type=Number(), help="Time of a scrape without time stamps, in seconds since 1970."
 )
 @timezone
@@ -76,7 +74,7 @@ def ingest(
 @servers.command()
 @store_option
 @question
-@stacked(*export_options)
+@options.stacked(*export_options)
 @options.as_json
 @options.quiet
 def jobs(
@@ -94,20 +92,20 @@ def jobs(
         click.echo(json_form.jobs(store, metrics))
     else:
         terminal_form.show_jobs(metrics, output.console())
-        show_warnings(metrics.warnings)
+        output.show_warnings(metrics.warnings)
 
 
 @servers.command()
 @store_option
 @question
-@click.option("-o", "--output", "page", type=click.Path(path_type=Path), help="HTML page to write.")
-@click.option(
+@option("-o", "--output", "page", type=PATH, help="HTML page to write.")
+@option(
     "--peak-read",
     metavar="SIZE",
     help="Peak read rate of the file system per second, such as 66GB.",
 )
-@click.option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
-@stacked(*export_options)
+@option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
+@options.stacked(*export_options)
 @options.as_json
 @options.quiet
 def report(
@@ -137,45 +135,37 @@ def report(
         click.echo(json_form.machine(store, machine))
     else:
         terminal_form.show_machine(machine, output.console())
-        show_warnings(machine.warnings)
+        output.show_warnings(machine.warnings)
         if page is not None and not quiet:
             output.say(f"wrote {page}")
 
 
-simulated_servers = click.option(
+simulated_servers = option(
     "--servers",
     "count",
     default=16,
-    show_default=True,
     type=click.IntRange(1, 2000),
     help="Number of servers to simulate.",
 )
 
 
 @servers.command()
-@click.argument("folder", metavar="OUT", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="OUT", type=PATH)
 @simulated_servers
-@click.option(
-    "--days",
-    default=2.0,
-    show_default=True,
-    type=NumberRange(0.1, 800.0),
-    help="Days to simulate.",
-)
-@click.option(
+@option("--days", default=2.0, type=NumberRange(0.1, 800.0), help="Days to simulate.")
+@option(
     "--interval",
     default=120.0,
-    show_default=True,
     type=NumberRange(1.0, 86_400.0),
     help="Sampling interval, in seconds.",
 )
 @options.seed
-@click.option("--format", "format_name", default="mmpmon", show_default=True,
-              type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
-@click.option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
-@click.option("--jobs-at-once", default=1, show_default=True, type=click.IntRange(1, 100),
-              help="Number of jobs that share a server.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace OUT if it exists.")
+@option("--format", "format_name", default="mmpmon",
+        type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
+@option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
+@option("--jobs-at-once", default=1, type=click.IntRange(1, 100),
+        help="Number of jobs that share a server.")  # fmt: skip
+@option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.quiet
 def simulate(
     folder: Path,
@@ -203,42 +193,28 @@ def simulate(
 
 @servers.command()
 @simulated_servers
-@click.option(
-    "--days",
-    default=4.0,
-    show_default=True,
-    type=NumberRange(0.5, 800.0),
-    help="Days to simulate.",
-)
+@option("--days", default=4.0, type=NumberRange(0.5, 800.0), help="Days to simulate.")
 @options.seed
-@click.option(
+@option(
     "--run",
     "folder",
     is_flag=False,
     flag_value=Path(),
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder of the real file system to write to and read from (default: the current one).",
 )
-@click.option("--store", type=click.Path(path_type=Path),
-              help="Store whose counters to compare with the benchmark of --run.")  # fmt: skip
-@click.option(
-    "--bytes", "size", default="1GiB", show_default=True, help="Bytes per phase of --run."
-)
-@click.option(
-    "--phases",
-    default=3,
-    show_default=True,
-    type=click.IntRange(1, 1000),
-    help="Number of phases of --run.",
-)
-@click.option("--pause", default=240.0, show_default=True, type=NumberRange(0.0, 86_400.0),
-              help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
-@click.option(
+@option("--store", type=PATH,
+        help="Store whose counters to compare with the benchmark of --run.")  # fmt: skip
+@option("--bytes", "size", default="1GiB", help="Bytes per phase of --run.")
+@option("--phases", default=3, type=click.IntRange(1, 1000), help="Number of phases of --run.")
+@option("--pause", default=240.0, type=NumberRange(0.0, 86_400.0),
+        help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
+@option(
     "--ior", metavar="COMMAND", help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'."
 )
-@click.option("--record", type=click.Path(path_type=Path),
-              help="Record of what --run did; with --store, the record to compare.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the record if it exists.")
+@option("--record", type=PATH,
+        help="Record of what --run did; with --store, the record to compare.")  # fmt: skip
+@option("--force", is_flag=True, help="Replace the record if it exists.")
 @options.as_json
 @options.quiet
 def validate(

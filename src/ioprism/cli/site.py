@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option, stacked
 from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
@@ -25,9 +25,7 @@ from ioprism.storage.site_store import make_site
 if TYPE_CHECKING:
     from ioprism.analyses.site.summary import SiteStory
 
-store_option = click.option(
-    "--store", type=click.Path(path_type=Path), required=True, help="Folder of the store."
-)
+store_option = option("--store", type=PATH, required=True, help="Folder of the store.")
 
 
 @click.group()
@@ -42,20 +40,20 @@ def site() -> None:
 
 
 @site.command()
-@click.argument("paths", metavar="LOG...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="LOG...", nargs=-1, type=PATH)
 @store_option
-@click.option(
+@option(
     "--follow",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Keep adding the logs that appear in this folder until Ctrl-C.",
 )
-@click.option("--every", type=NumberRange(min=1.0), default=60.0, show_default=True,
-              help="Seconds between checks of the folder to follow.")  # fmt: skip
-@click.option("--cores-per-node", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Used to estimate nodes if a log names none.")  # fmt: skip
-@click.option("--anonymise", "key_file", metavar="KEYFILE",
-              type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="Hash users, paths and programs with the key in this file.")  # fmt: skip
+@option("--every", type=NumberRange(min=1.0), default=60.0,
+        help="Seconds between checks of the folder to follow.")  # fmt: skip
+@option("--cores-per-node", type=click.IntRange(min=1), default=1,
+        help="Used to estimate nodes if a log names none.")  # fmt: skip
+@option("--anonymise", "key_file", metavar="KEYFILE",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Hash users, paths and programs with the key in this file.")  # fmt: skip
 @options.engine
 @options.as_json
 @options.quiet
@@ -99,30 +97,26 @@ def add(
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which jobs to look at."""
     declared = [
-        click.option(
-            "--since", metavar="DATE", help="Only jobs that started on this day or later."
-        ),
-        click.option("--until", metavar="DATE", help="Only jobs that started before this day."),
-        click.option("--application", help="Only jobs of this program."),
-        click.option("--user", help="Only jobs of this user."),
-        click.option(
+        option("--since", metavar="DATE", help="Only jobs that started on this day or later."),
+        option("--until", metavar="DATE", help="Only jobs that started before this day."),
+        option("--application", help="Only jobs of this program."),
+        option("--user", help="Only jobs of this user."),
+        option(
             "--servers",
             metavar="STORE",
             type=click.Path(path_type=Path, exists=True),
             help="Also use the file system's counters to see which jobs suffered from others.",
         ),
     ]
-    for option in reversed(declared):
-        command = option(command)
-    return command
+    return stacked(*declared)(command)
 
 
 def _table(subject: str, what: str) -> click.Command:
     @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
     @store_option
     @choosing
-    @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
-                  help="Number of rows to show; 0 shows all.")  # fmt: skip
+    @option("--top", type=click.IntRange(min=0), default=20,
+            help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
     def command(
         store: Path,
@@ -161,11 +155,11 @@ for _subject, _what in (
 @site.command()
 @store_option
 @choosing
-@click.option("--output", "-o", "page", type=click.Path(path_type=Path), required=True,
-              help="HTML page to write.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace the page if it exists.")
-@click.option("--reports", type=click.Path(path_type=Path, file_okay=False),
-              help="Folder for the report of an example job for each advice.")  # fmt: skip
+@option("--output", "-o", "page", type=PATH, required=True,
+        help="HTML page to write.")  # fmt: skip
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@option("--reports", type=click.Path(path_type=Path, file_okay=False),
+        help="Folder for the report of an example job for each advice.")  # fmt: skip
 @options.as_json
 def report(
     store: Path,
@@ -185,14 +179,13 @@ def report(
     """
     from ioprism.analyses.site.summary import Chosen, site_story
     from ioprism.reports.to_html import site as html_form
-    from ioprism.storage.atomic import atomic_write, refuse_unless_file
+    from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
 
     which = Chosen(parse_day(since), parse_day(until), application, user)
     story = site_story(chosen_tables(store, which, servers=servers))
     refuse_unless_file(page, replace=force)
     links = {} if reports is None else _write_reports(story, reports, page.parent, force)
-    with atomic_write(page, replace=force) as aside:
-        aside.write_text(html_form.page(story, links), encoding="utf-8")
+    atomic_write_text(page, html_form.page(story, links), replace=force)
     if as_json:
         click.echo(to_json.plain_document(story.to_dict()))
     else:
@@ -214,10 +207,10 @@ def _write_reports(story: SiteStory, folder: Path, beside: Path, force: bool) ->
     for row, place in zip(story.advice, places, strict=True):
         log = str(row["worst_log"])
         try:
-            found = analyse(read_trace(Path(log)))
+            report_of_log = analyse(read_trace(Path(log)))
         except (IoprismError, OSError) as error:
             output.say(f"no report of {log}: {str(error).partition(chr(10))[0]}")
         else:
-            found.to_html(place, replace=force)
+            report_of_log.to_html(place, replace=force)
             links[log] = relpath(place, beside)
     return links

@@ -17,7 +17,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -27,17 +27,15 @@ from ioprism.service.addresses import (
     is_loopback,
     zeromq,
 )
-from ioprism.service.answer import Answer, Listener
 from ioprism.service.follow import Follower
 from ioprism.service.http import Server
-from ioprism.service.keys import ServerKeys, guarded, make_keys, server_keys
+from ioprism.service.keys import ServerKeys, guarded, make_keys, read_token, server_keys
 from ioprism.service.metric_proxy import ReplyServer
-from ioprism.service.publish import Publisher, Replier
+from ioprism.service.publish import Answer, Listener, Publisher, Replier
 from ioprism.service.pull import PullSource
 from ioprism.service.source import Source, open_source
-from ioprism.service.token import read_token
 from ioprism.service.watch import Watch, WatchSettings
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import held_alone
 from ioprism.units import format_counted, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
@@ -54,115 +52,91 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 
 
 @click.command()
-@click.option(
+@option(
     "--zmq",
     "pulls",
     multiple=True,
     metavar="ADDRESS",
     help="Receive messages at this address (PULL, binds).",
 )
-@click.option(
-    "--follow",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Read a file while it grows.",
-)
-@click.option(
+@option("--follow", "files", multiple=True, type=PATH, help="Read a file while it grows.")
+@option(
     "--source",
     "others",
     multiple=True,
     metavar="ADDRESS",
     help="Read from any transport, named by its scheme: tcp, ipc, file, or a plug-in's.",
 )
-@click.option(
+@option(
     "--metric-proxy",
     metavar="ADDRESS",
     help="Answer the Metric Proxy at this address (REP, binds).",
 )
-@click.option(
+@option(
     "--direction",
     type=click.Choice(["read", "write", "both"]),
     default="both",
-    show_default=True,
     help="Direction to follow.",
 )
-@click.option(
+@option(
     "--false-alarm",
     type=NumberRange(0.0, 1.0, min_open=True),
     default=0.01,
-    show_default=True,
     help="Probability of ever announcing a false rhythm.",
 )
-@click.option(
-    "--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."
-)
-@click.option(
+@option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions.")
+@option(
     "--json-lines",
     is_flag=True,
     help="Print one JSON document per prediction, each on its own line.",
 )
-@click.option(
+@option(
     "--keys",
     "keys_folder",
     type=click.Path(path_type=Path, exists=True),
     help="On TCP, accept only peers that have keys from this folder.",
 )
-@click.option(
+@option(
     "--keygen",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=PATH,
     is_eager=True,
     expose_value=False,
     callback=_make_keys,
     help="Create such keys in this folder and exit.",
 )
-@click.option("--unprotected", is_flag=True, help="Listen on TCP without keys: anyone can connect.")
-@click.option(
-    "--publish", metavar="ADDRESS", help="Publish predictions at this address (PUB, binds)."
-)
-@click.option(
+@option("--unprotected", is_flag=True, help="Listen on TCP without keys: anyone can connect.")
+@option("--publish", metavar="ADDRESS", help="Publish predictions at this address (PUB, binds).")
+@option(
     "--reply", metavar="ADDRESS", help="Push 16 bytes per prediction to this address, as FTIO does."
 )
-@click.option(
+@option(
     "--http",
     "port",
     type=click.IntRange(0, 65535),
     help="Port on which to serve a live page and JSON.",
 )
-@click.option(
+@option(
     "--token-file",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File that keeps the page's token; without it, every start makes a new one.",
 )
-@click.option("--host", default=LOOPBACK, show_default=True, help="Host on which --http listens.")
-@click.option(
-    "--state",
-    "save_to",
-    type=click.Path(path_type=Path),
-    help="File to save the state to, and to resume from.",
-)
-@click.option(
+@option("--host", default=LOOPBACK, help="Host on which --http listens.")
+@option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from.")
+@option(
     "--expire",
     type=NumberRange(min=0.0),
     default=600.0,
-    show_default=True,
     help="Forget a job after this many seconds of silence.",
 )
-@click.option(
-    "--max-jobs",
-    type=click.IntRange(1),
-    default=2000,
-    show_default=True,
-    help="Most jobs to follow at once.",
-)
-@click.option(
+@option("--max-jobs", type=click.IntRange(1), default=2000, help="Most jobs to follow at once.")
+@option(
     "--max-jobs-per-sender",
     type=click.IntRange(1),
     help="Most jobs of one sender; by default half of --max-jobs.",
 )
-@click.option("--max-message", default="16MiB", show_default=True, help="Drop larger messages.")
-@click.option(
+@option("--max-message", default="16MiB", help="Drop larger messages.")
+@option(
     "--exit-when-idle",
     "idle",
     type=NumberRange(min=0.0),

@@ -115,17 +115,17 @@ def _plain(name: str) -> str:
 
 
 def _mpiio(name: str) -> Call:
-    found = _MPIIO.match(name)
-    if found is None:
+    match = _MPIIO.match(name)
+    if match is None:
         what = name.removeprefix("MPI_File_")
         collective = True if what in _COLLECTIVE_FILE_CALLS else None
         return Call("mpiio", _MPIIO_OTHER.get(what, "metadata"), collective=collective)
     return Call(
         "mpiio",
-        found["what"],
-        collective=found["how"] in ("_all", "_ordered"),
-        nonblocking=found["i"] is not None or name.endswith(("_begin", "_end")),
-        positional=found["at"] is not None,
+        match["what"],
+        collective=match["how"] in ("_all", "_ordered"),
+        nonblocking=match["i"] is not None or name.endswith(("_begin", "_end")),
+        positional=match["at"] is not None,
     )
 
 

@@ -27,7 +27,7 @@ _MDTEST_ROW = re.compile(
 
 
 def read_ceiling(path: Path) -> Ceiling:
-    """Read a benchmark's result; its kind is told from its content.
+    """Read a benchmark's result; its kind is recognised from its content.
 
     Raises:
         NoSuchTraceError: there is no such file.
@@ -37,9 +37,9 @@ def read_ceiling(path: Path) -> Ceiling:
         raise NoSuchTraceError(path)
     text = _text(path)
     for read in (_from_json, _ior_text, _mdtest):
-        found = read(text, path)
-        if found is not None and (found.bandwidth or found.operations):
-            return found
+        ceiling = read(text, path)
+        if ceiling is not None and (ceiling.bandwidth or ceiling.operations):
+            return ceiling
     raise BrokenTraceError(
         "this is not a benchmark result with rates.\nHint: give IOR's JSON or text, "
         "mdtest's text, or what `fio --output-format=json` writes.",

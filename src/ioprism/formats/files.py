@@ -32,8 +32,8 @@ def files_below(folder: Path) -> list[Path]:
 
     A folder that is closed to us is listed itself, so that whoever opens it says why.
     """
-    found: list[Path] = []
-    walk = os.walk(folder, onerror=lambda error: found.append(Path(error.filename)))
+    files: list[Path] = []
+    walk = os.walk(folder, onerror=lambda error: files.append(Path(error.filename)))
     for place, _, names in walk:
-        found += (path for name in names if (path := Path(place, name)).is_file())
-    return sorted(found)
+        files += (path for name in names if (path := Path(place, name)).is_file())
+    return sorted(files)

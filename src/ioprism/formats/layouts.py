@@ -31,14 +31,14 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
     with opened(path) as file:
         text = file.read(LARGEST).decode("utf-8", "replace")
     head = text.lstrip().partition("\n")[0]
-    found = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
-    if not found:
+    layouts = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
+    if not layouts:
         raise BrokenTraceError(
             "it does not list the storage targets of any file.\nHint: give a CSV with the columns "
             "path,targets[,stripe_size], or the output of `lfs getstripe -r DIR`.",
             source=path,
         )
-    return found
+    return layouts
 
 
 def _is_csv(head: str) -> bool:

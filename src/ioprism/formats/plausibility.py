@@ -67,10 +67,10 @@ class PlausiblePrepared:
 def _checked(batches: Iterator[pl.LazyFrame], source: str, warn: Warn) -> Iterator[pl.LazyFrame]:
     impossible = dict.fromkeys(("times", *SIZES), 0)
     for batch in batches:
-        found = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
-        for name, number in found.row(0, named=True).items():
+        implausible = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
+        for name, number in implausible.row(0, named=True).items():
             impossible[name] += number or 0
-        yield _sound(batch) if sum(found.row(0)) else batch
+        yield _sound(batch) if sum(implausible.row(0)) else batch
     _tell(impossible, lambda message: warn(f"{source}: {message}"))
 
 

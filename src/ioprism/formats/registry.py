@@ -18,7 +18,7 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.formats.clock_offsets import said_offsets
+from ioprism.formats.clocks import said_offsets
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace

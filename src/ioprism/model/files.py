@@ -47,7 +47,7 @@ _PARTS = (
 
 
 def _mount_of(mounts: Sequence[str]) -> pl.Expr:
-    """The longest mount point that the path lies under."""
+    """The longest mount point that the path is under."""
     longest_first = [re.escape(mount) for mount in sorted(mounts, key=len, reverse=True)]
     return pl.coalesce(
         *(

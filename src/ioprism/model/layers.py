@@ -1,4 +1,4 @@
-"""The I/O interfaces: their names, and which lies below which. Declared here and nowhere else.
+"""The I/O interfaces: their names, and which is below which. Declared here and nowhere else.
 
 A byte that a program writes through HDF5 passes MPI-IO and then POSIX: whoever adds up layers
 counts it three times. So totals take each file's calls at the deepest layer that shows them.

@@ -176,13 +176,13 @@ class _Merged:
 
     def _series(self) -> dict[str, TimeSeries]:
         """The series of all traces; those of one name are told apart by the file they are in."""
-        found: dict[str, TimeSeries] = {}
+        merged: dict[str, TimeSeries] = {}
         for trace, shift in zip(self.traces, self.shifts, strict=True):
             for name, series in trace.series.items():
-                own = name if name not in found else f"{name} ({trace.paths[0].name})"
+                own = name if name not in merged else f"{name} ({trace.paths[0].name})"
                 steps = StepFunction(series.steps.edges + shift, series.steps.values)
-                found[own] = TimeSeries(own, steps, series.direction)
-        return found
+                merged[own] = TimeSeries(own, steps, series.direction)
+        return merged
 
     def _loaders(self) -> dict[str, Callable[[], pl.DataFrame]]:
         names = dict.fromkeys(name for trace in self.traces for name in trace.counters)

@@ -140,7 +140,7 @@ def is_data(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Striping:
-    """How a file lies on storage targets."""
+    """How a file is striped over storage targets."""
 
     size: int  # bytes
     targets: Sequence[int]
@@ -161,7 +161,7 @@ class FileFacts:
         return self.paths.get(file)
 
     def filesystem(self, file: int) -> str | None:
-        """The type of the mount that the file lies under."""
+        """The type of the mount that the file is under."""
         path = self.paths.get(file, "")
         under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
         return max(under, key=lambda mount: len(mount.path)).filesystem if under else None

@@ -25,7 +25,7 @@ from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.pipeline.ingest import Progress
 from ioprism.pipeline.servers import interval_us
-from ioprism.storage.atomic import atomic_write, refuse_unless_file, scratch_file
+from ioprism.storage.atomic import atomic_write_text, refuse_unless_file, scratch_file
 from ioprism.storage.counter_store import CounterStore, open_store
 
 REQUEST = 2**20
@@ -104,8 +104,7 @@ def check(plan: Plan, store: Path | None, *, progress: Progress = lambda _: None
         refuse_unless_file(place, replace=plan.replace)  # before it takes its time
         phases = tuple(_run(plan, progress))
         checked = Checked(socket.gethostname(), place, phases)
-        with atomic_write(place, replace=plan.replace) as aside:
-            aside.write_text(json.dumps(_document(checked), indent=1), encoding="utf-8")
+        atomic_write_text(place, json.dumps(_document(checked), indent=1), replace=plan.replace)
     else:
         checked = _read(place)
     return checked if store is None else _compare(checked, open_store(store))

@@ -18,7 +18,7 @@ from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misaligned
 from ioprism.views.calls.call_class import SLOTS
-from ioprism.views.calls.time_of_calls import BACKWARD, REPEATED, TimeOfCalls
+from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
 
 ENOUGH_SEEN = 0.5  # of the bytes that move again
 

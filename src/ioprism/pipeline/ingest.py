@@ -10,11 +10,15 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import NoSuchTraceError, TraceError, UnknownFormatError
-from ioprism.formats.counters import registry as counter_registry
-from ioprism.formats.counters.registry import CounterReader, find_counter_reader
+from ioprism.formats.counters.registry import (
+    COUNTER_READERS,
+    JOB_READERS,
+    CounterReader,
+    JobReader,
+    find_counter_reader,
+    find_job_reader,
+)
 from ioprism.formats.files import check_readable, files_below
-from ioprism.formats.jobs import registry as job_registry
-from ioprism.formats.jobs.registry import JobReader, find_job_reader
 from ioprism.model.counters import JOBS, ReadingOptions, Tally
 from ioprism.storage.counter_store import (
     CounterStore,
@@ -87,9 +91,7 @@ class _Raw:
         check_readable(path)
         reader = find_counter_reader(path) or find_job_reader(path)
         if reader is None and named:
-            raise UnknownFormatError(
-                path, tried=(*counter_registry.BUILT_IN, *job_registry.BUILT_IN)
-            )
+            raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS))
         return cls(path, reader)
 
     def digest(self, options: ReadingOptions) -> str:

@@ -18,7 +18,8 @@ from ioprism.errors import (
     TraceError,
     UnknownFormatError,
 )
-from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.darshan.log import is_log
+from ioprism.formats.darshan.plain import PlainLog, read_plain
 from ioprism.formats.files import files_below
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace

@@ -1,19 +1,107 @@
-"""What lies behind one finding or bottleneck of a trace, by its code or id."""
+"""What is behind one finding or bottleneck: the calls it is about, from several perspectives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
 from ioprism.analyses.bottlenecks.inspection import Inspection
-from ioprism.analyses.evidence import evidence_of_trace
+from ioprism.analyses.bottlenecks.parts import MOST, longest_calls, parts
+from ioprism.analyses.bottlenecks.settings import Settings
+from ioprism.analyses.evidence import Evidence, evidence_of_trace
 from ioprism.engine.base import Engine
+from ioprism.errors import AnalysisError, NotEnoughDetailError
+from ioprism.model.finding import Finding
+from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source, prepared
-from ioprism.pipeline.finding_inspection import FindingInspection, inspected_finding, rule_called
+from ioprism.pipeline.concerned_calls import Concern
+from ioprism.pipeline.insights import explained_trace
 from ioprism.rules.bottlenecks.load import rules as load_rules
+from ioprism.rules.registry import all_rules
+from ioprism.rules.rule import Rule, Unknown
 from ioprism.settings import Thresholds
+from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FindingInspection(Result):
+    """A finding, taken apart."""
+
+    finding: Finding
+    parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
+    calls: pl.DataFrame  # the longest calls, with names
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what the JSON holds."""
+        plain: dict[str, Any] = whole_numbers(
+            {
+                "finding": self.finding.to_dict(),
+                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
+                "calls": self.calls.to_dicts(),
+            }
+        )
+        return plain
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the longest calls."""
+        return self.calls
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        return self.finding.title
+
+
+def rule_called(code: str) -> Rule | None:
+    """Return the rule with this code, or with this name in another tool."""
+    return next((rule for rule in all_rules() if code == rule.code or code in rule.aliases), None)
+
+
+def inspected_finding(
+    rule: Rule, evidence: Evidence, trace: Trace, engine: Engine
+) -> FindingInspection:
+    """Judge a trace by one rule, and take apart what it finds.
+
+    Raises:
+        NotEnoughDetailError: the trace cannot tell.
+        AnalysisError: there is nothing to find.
+    """
+    answer = rule.check(evidence)
+    if isinstance(answer, Unknown):
+        raise NotEnoughDetailError(
+            needed=answer.needs,
+            has=", ".join(sorted(trace.detail)) or "nothing",
+            hint="`ioprism formats` shows what can be recorded.",
+        )
+    if answer is None:
+        raise AnalysisError(
+            f"there is no finding {rule.code!r} in this trace.\n"
+            "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
+        )
+    # As `insights` says it: under its cause, with no more seconds than the job is held up.
+    findings = explained_trace(evidence, trace, engine).findings
+    finding = next(finding for finding in findings if finding.code == rule.code)
+    concern = Concern.of(rule, answer, trace, evidence.thresholds)
+    chosen = Settings(views=("process", "file"), layer=_layer(finding))
+    main = main_view(concern.of_trace(trace), chosen, engine)
+    behind = io_rows(main, trace, chosen).rows.main.filter(concern.of_rows())
+    calls = CallsWhere(concern.of_calls(behind))
+    return FindingInspection(
+        finding,
+        parts(behind, trace, chosen),
+        longest_calls(LongestCalls(calls, most=MOST), trace, engine),
+    )
+
+
+def _layer(finding: Finding) -> str:
+    """The interface to look at; what is told of ranks is told of all that touch storage."""
+    named = finding.interface
+    return "deepest" if named in (None, "application", "trace") else named
 
 
 def inspected_by_name(

@@ -30,7 +30,7 @@ from ioprism.analyses.job_metrics.settings import (
 from ioprism.analyses.job_metrics.validate import Validation
 from ioprism.analyses.job_metrics.validate import validate as compare
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.formats.jobs.registry import read_jobs
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.jobs.server_map import read_server_map, through_map
 from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally

@@ -44,8 +44,8 @@ from ioprism.analyses.write_time.tuning import (
     checkpoint_advice,
 )
 from ioprism.analyses.write_time.tuning import tune as _tune
-from ioprism.campaign.allocation import allocated_hosts
 from ioprism.campaign.launchers import find_launcher
+from ioprism.campaign.machine import allocated_hosts
 from ioprism.campaign.sampler import Announce, Progress, StopRule
 from ioprism.campaign.sampler import Limits as SessionLimits
 from ioprism.campaign.sampler import sample as _sample
@@ -54,7 +54,7 @@ from ioprism.formats.samples.runs import RunFile, read_runs
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.storage.run_store import RunStore, open_store
 from ioprism.text import printable
 
@@ -150,8 +150,7 @@ def load_model(path: str | Path) -> WriteTimeModel:
 
 def save_model(model: WriteTimeModel, path: str | Path, *, replace: bool = False) -> None:
     """Write a model's file, whole or not at all."""
-    with atomic_write(Path(path), replace=replace) as aside:
-        aside.write_text(model_text(model), "utf-8")
+    atomic_write_text(Path(path), model_text(model), replace=replace)
 
 
 def model_text(model: WriteTimeModel) -> str:

@@ -8,9 +8,9 @@ from ioprism.model.quantities import label, quantity
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
-def telling(found: Comparison) -> list[Metric]:
+def telling(comparison: Comparison) -> list[Metric]:
     """The numbers that at least one of the runs has."""
-    return [metric for metric in found.metrics if metric.before or metric.after]
+    return [metric for metric in comparison.metrics if metric.before or metric.after]
 
 
 def metric_row(metric: Metric) -> tuple[str, str, str, str]:

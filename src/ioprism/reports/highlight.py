@@ -83,11 +83,11 @@ def _ranks(finding: Finding) -> Show:
         return {"slowest": [[row["start"], row["end"], row["rank"]] for row in rows]}
     named = finding.subject.name or ""
     if finding.subject.kind in ("rank", "ranks") and named:
-        told = [
+        ranks = [
             int(part) for part in named.replace("rank", "").split(",") if part.strip().isdigit()
         ]
-        if told:
-            return {"ranks": told}
+        if ranks:
+            return {"ranks": ranks}
     return {"ranks": sorted({row["rank"] for row in rows})} if rows else {}
 
 

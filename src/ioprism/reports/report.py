@@ -10,7 +10,7 @@ from ioprism.pipeline.document import Document
 from ioprism.plugins import declared, load
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 GROUP = "ioprism.reports"  # a plug-in's name is the ending of the files that it writes
 
@@ -73,5 +73,4 @@ class Report:
 
 
 def _write(text: str, path: Path, *, replace: bool) -> None:
-    with atomic_write(path, replace=replace) as aside:
-        aside.write_text(text, encoding="utf-8")
+    atomic_write_text(path, text, replace=replace)

@@ -77,36 +77,38 @@ def _most_time(characteristics: Characteristics) -> str:
     return f"{most.time / whole:.0%} of the time in calls goes into {what}"
 
 
-def _diagnosed(found: Diagnosis, serious: Sequence[Finding], spent: str) -> Verdict:
-    first = first_unexplained(found, serious)
-    advice = first.recommendations if first else found.causes[0].advice if found.causes else ()
-    line = opening_line(found, serious, spent=spent)
+def _diagnosed(diagnosis: Diagnosis, serious: Sequence[Finding], spent: str) -> Verdict:
+    first = first_unexplained(diagnosis, serious)
+    advice = (
+        first.recommendations if first else diagnosis.causes[0].advice if diagnosis.causes else ()
+    )
+    line = opening_line(diagnosis, serious, spent=spent)
     return Verdict(line, advice[0].text if advice else None)
 
 
-def first_unexplained(found: Diagnosis, serious: Sequence[Finding]) -> Finding | None:
+def first_unexplained(diagnosis: Diagnosis, serious: Sequence[Finding]) -> Finding | None:
     """The finding that costs most, where the diagnosis names no cause.
 
     What a finding of a rule costs is an upper bound; what a part takes more than peers with the
     same calls is measured, and comes first where it is most of the time.
     """
-    if found.causes:
+    if diagnosis.causes:
         return None
     known = [finding for finding in serious if finding.seconds_at_stake]
     measured = (finding for finding in known if finding.code.startswith("bottleneck-"))
-    most = MOSTLY * found.held_up.seconds
+    most = MOSTLY * diagnosis.held_up.seconds
     first = next((one for one in measured if (one.seconds_at_stake or 0.0) >= most), None)
     return first or next(iter(known), None)
 
 
-def opening_line(found: Diagnosis, serious: Sequence[Finding], *, spent: str = "") -> str:
+def opening_line(diagnosis: Diagnosis, serious: Sequence[Finding], *, spent: str = "") -> str:
     """How long I/O holds the job up, then the first cause or, without one, the first finding."""
-    first = first_unexplained(found, serious)
-    if first is None or is_mostly(found, "first-reads"):
-        return answer(found, spent=spent)
+    first = first_unexplained(diagnosis, serious)
+    if first is None or is_mostly(diagnosis, "first-reads"):
+        return answer(diagnosis, spent=spent)
     about = "about " if first.evidence.get("estimated") else ""
     stake = f"{about}{format_seconds(first.seconds_at_stake)}"
-    return f"{held_up_line(found)} At most {stake} of it: {_lower(printable(first.title))}."
+    return f"{held_up_line(diagnosis)} At most {stake} of it: {_lower(printable(first.title))}."
 
 
 def _lower(title: str) -> str:

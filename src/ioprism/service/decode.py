@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ioprism.formats.signals.gekkofs import FIELDS, bare
-from ioprism.service.counts import Counts
+from ioprism.service.metrics import Counts
 
 # Where a flush of TMIO begins: damage is skipped up to there.
 FLUSH = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)|\xdc\x00\x13\xa7io_time")
@@ -92,10 +92,10 @@ class Packed:
         """What begins with a flush again; what cannot be told yet stays in the tail."""
         if not self._lost:
             return data
-        found = FLUSH.search(data)
+        flush = FLUSH.search(data)
         self._tail = data[-LONGEST_MARK:]
-        self._lost = found is None
-        return data[found.start() :] if found else b""
+        self._lost = flush is None
+        return data[flush.start() :] if flush else b""
 
     def _joined(self, value: Any, size: int) -> Iterator[Any]:  # noqa: ANN401 - any msgpack value
         flush = isinstance(value, list) and value and isinstance(value[0], str)

@@ -21,11 +21,55 @@ from urllib.parse import parse_qs, urlsplit
 from ioprism.api import analyse
 from ioprism.engine.base import Engine
 from ioprism.errors import IoprismError, OutputError, UsageError
+from ioprism.model.layers import HEIGHT, LAYERS, TITLES
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html import report as html_form
-from ioprism.service.preview import preview
+from ioprism.reports.to_html.report import about, file_names, stripes
+from ioprism.text import printable
+from ioprism.units import format_count, format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.tiles import LEVELS, Tiles, tiles_of
+
+NO_PARTS: dict[str, object] = {"title": "", "note": "", "rows": []}
+
+
+def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
+    """Return what the page shows at once; findings, phases and tables come later."""
+    shown = tiles.whole()
+    job = trace.job
+    facts = [
+        ["program", printable(job.executable) if job.executable else "unknown"],
+        ["ran for", format_seconds(job.runtime)],
+        ["ranks", format_count(tiles.ranks)],
+        ["calls", format_count(tiles.count)],
+    ]
+    return {
+        "source": [printable(path.name) for path in trace.paths],
+        "warnings": [printable(text) for text in trace.completeness.warnings],
+        "verdict": {
+            "line": "Analysing the calls…",
+            "first": "The picture is ready; the findings follow.",
+        },
+        "facts": facts,
+        "ranks": tiles.ranks,
+        "layers": list(LAYERS),
+        "titles": TITLES,
+        "heights": HEIGHT,
+        "operations": list(OPERATIONS),
+        "files": file_names(trace, None),
+        "stripes": stripes(trace, None),
+        "diagnosis": None,
+        "parts": {"targets": NO_PARTS, "hosts": NO_PARTS},
+        "findings": [],
+        "phases": {},
+        "rhythm": None,
+        "tables": [],
+        "timeline": about(shown),
+        "time": [min(0.0, tiles.start), max(tiles.end, job.runtime or 0.0)],
+        "explore": True,
+    }
+
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from ioprism.errors import BrokenTraceError
 from ioprism.service.decode import Lines, Packed
 from ioprism.service.intake import Intake
-from ioprism.service.journal import Journal
+from ioprism.service.state import Journal
 
 CHUNK = 2**20  # bytes taken before an answer is given
 HEAD = 256  # bytes by which a file is known again

@@ -16,8 +16,8 @@ from ioprism.formats.signals.messages import (
     parse_alike,
     parse_value,
 )
-from ioprism.service.counts import Counts
 from ioprism.service.jobs import Job, Jobs
+from ioprism.service.metrics import Counts
 
 REMEMBERED = 2**16  # messages among which duplicates are found
 DIGEST = 12  # bytes

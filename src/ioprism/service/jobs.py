@@ -13,9 +13,9 @@ from ioprism.analyses.periodicity.live.online import Prediction, Settings, Track
 from ioprism.analyses.quantiles import median
 from ioprism.formats.signals.messages import Piece
 from ioprism.model.signal import FloatArray
-from ioprism.service.counts import Counts
+from ioprism.service.metrics import Counts
 
-FURTHEST = 30 * 86400.0  # seconds; what lies further from the signal is taken for a slip
+FURTHEST = 30 * 86400.0  # seconds; what is further from the signal is taken for an error
 LATEST = 1e11  # seconds, beyond any clock
 USUAL_GAP = 20.0  # seconds between messages; a job that sends more rarely is waited for longer
 LOOK_AGAIN = 1.0  # seconds until one more look for a job that can go

@@ -1,13 +1,16 @@
-"""Keys for ZeroMQ over TCP: whoever has none is not heard, and hears nothing.
+"""Keys for ZeroMQ over TCP and the page's token: whoever has none is not heard, and hears nothing.
 
 `ioprism watch --keygen FOLDER` makes two files that only their owner can read: the server's keys,
 and those that senders and subscribers need. Messages are encrypted with them on the way (CURVE).
+The live page is protected by a token instead, which may be kept in a file.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ from typing import Any
 
 from ioprism.errors import OutputError, UsageError
 from ioprism.service.addresses import zeromq
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
 
 SERVER, CLIENT = "server.key", "client.key"
@@ -79,8 +82,7 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
 
 
 def _write(path: Path, keys: dict[str, Any], *, replace: bool) -> None:
-    with atomic_write(path, replace=replace, private=True) as aside:
-        aside.write_text(json.dumps(keys, indent=1) + "\n", encoding="utf-8")
+    atomic_write_text(path, json.dumps(keys, indent=1) + "\n", replace=replace, private=True)
 
 
 def server_keys(folder: Path) -> ServerKeys:
@@ -147,3 +149,26 @@ def guarded(context: Any, keys: ServerKeys | None) -> Iterator[Any]:  # noqa: AN
         yield context
     finally:
         guard.stop()
+
+
+TOKEN = re.compile(r"[A-Za-z0-9_-]{20,200}")
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file that only its owner can read; made if there is none.
+
+    Raises:
+        UsageError: the file holds something else, or others can read it.
+    """
+    if not path.exists():
+        atomic_write_text(path, f"{secrets.token_urlsafe(24)}\n", private=True)
+    with path.open("rb") as file:
+        shared = os.fstat(file.fileno()).st_mode & 0o077
+        text = file.read(1000).decode("ascii", "replace").strip()
+    if shared or not TOKEN.fullmatch(text):
+        why = "others can read it" if shared else "it holds no token"
+        raise UsageError(
+            f"{printable(str(path))} cannot be used: {why}.\n"
+            f"Hint: remove it, and a new one is made."
+        )
+    return text

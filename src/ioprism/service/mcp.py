@@ -7,25 +7,126 @@ written. Every tool answers with the JSON of the command of its name, a page at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism import api
 from ioprism.engine.local import LocalEngine
-from ioprism.errors import IoprismError, MissingPackageError
+from ioprism.errors import IoprismError, MissingPackageError, UsageError
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
-from ioprism.reports.to_json import compare as compare_json
-from ioprism.reports.to_json import diagnose as diagnose_json
 from ioprism.reports.to_json import insights as insights_json
 from ioprism.reports.to_json import period as period_json
-from ioprism.service.folders import Folders
-from ioprism.service.paging import PAGE, page
+from ioprism.text import printable
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+
+
+MOST_CHARACTERS = 40_000
+LONGEST_TEXT = 2_000
+PAGE = 20
+FEWEST = 4  # items of a page: pairs and other short lists stay whole
+
+
+@dataclass(slots=True)
+class _Cutter:
+    offset: int
+    limit: int
+    totals: dict[str, int] = field(default_factory=dict)
+
+    def cut(self, value: Any, path: str) -> Any:  # noqa: ANN401 - JSON is any nesting
+        if isinstance(value, str) and len(value) > LONGEST_TEXT:
+            return f"{value[:LONGEST_TEXT]}…"
+        if isinstance(value, Mapping):
+            return {key: self.cut(item, f"{path}.{key}") for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return self._items(value, path)
+        return value
+
+    def _items(self, items: list[Any] | tuple[Any, ...], path: str) -> list[Any]:
+        first = 0
+        if len(items) > self.limit:
+            self.totals[path] = len(items)
+            first = self.offset
+        shown = items[first : first + self.limit]
+        return [self.cut(item, f"{path}[{first + place}]") for place, item in enumerate(shown)]
+
+
+def page(body: Mapping[str, Any], *, offset: int = 0, limit: int = PAGE) -> str:
+    """Return one page of an answer as JSON; pages that are too long get fewer items."""
+    limit = max(limit, FEWEST)
+    while True:
+        cutter = _Cutter(offset, limit)
+        shown = cutter.cut(body, "$")
+        whole = to_json.plain_document({**shown, "page": _position(cutter)})
+        if len(whole) <= MOST_CHARACTERS or limit == FEWEST:
+            return whole
+        limit = max(FEWEST, limit // 2)
+
+
+def _position(cutter: _Cutter) -> dict[str, Any]:
+    later = any(total > cutter.offset + cutter.limit for total in cutter.totals.values())
+    return {
+        "offset": cutter.offset,
+        "limit": cutter.limit,
+        "cut": cutter.totals,
+        "next_offset": cutter.offset + cutter.limit if later else None,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Folders whose content may be read; links that lead out of them are not followed."""
+
+    roots: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, paths: Iterable[Path]) -> Folders:
+        """Resolve folders once, so that a link changed later opens nothing new.
+
+        Raises:
+            UsageError: one of them is not a folder.
+        """
+        roots = tuple(path.resolve() for path in paths)
+        for root in roots:
+            if not root.is_dir():
+                raise UsageError(f"{printable(str(root))} is not a folder.")
+        return cls(roots)
+
+    def allowed(self, name: str) -> Path:
+        """Return the path that a client names; relative names start at each folder.
+
+        Raises:
+            UsageError: it is outside, leads outside, or does not exist.
+        """
+        meant = ((root / name).resolve() for root in self.roots)
+        allowed = next((path for path in meant if self._holds(path) and path.exists()), None)
+        if allowed is None:
+            where = ", ".join(map(str, self.roots))
+            raise UsageError(
+                f"{printable(name)} is not in the folders that are served.\n"
+                f"Hint: name a file or a folder in {printable(where)}."
+            )
+        self._check_below(allowed)
+        return allowed
+
+    def _holds(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self.roots)
+
+    def _check_below(self, folder: Path) -> None:
+        if not folder.is_dir():
+            return
+        for path in folder.rglob("*"):
+            if path.is_symlink() and not self._holds(path.resolve()):
+                raise UsageError(
+                    f"{printable(str(path))} points outside the folders that are served.\n"
+                    "Hint: serve the folder it points to as well."
+                )
+
 
 INSTRUCTIONS = (
     "Explains the I/O of HPC jobs from their traces. Start with diagnose: it names what holds a "
@@ -49,7 +150,7 @@ class Answers:
     def diagnose(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
         """What holds a job up, which cause costs most, what removing it would save, and how."""
         trace = self._read(paths)
-        return _page(trace, diagnose_json.body(api.diagnose(trace)), offset, limit)
+        return _page(trace, api.diagnose(trace).to_dict(), offset, limit)
 
     def insights(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
         """What is wrong with a job's I/O, on which evidence, and what to do about it."""
@@ -88,13 +189,14 @@ class Answers:
         from ioprism.pipeline.period import RhythmSettings, job_rhythm
 
         trace, settings = self._read(paths), RhythmSettings(direction=direction)
-        found = job_rhythm(trace, LocalEngine(), settings)
-        return _page(trace, period_json.job_body(found, settings), offset, limit)
+        job_rhythms = job_rhythm(trace, LocalEngine(), settings)
+        return _page(trace, period_json.job_body(job_rhythms, settings), offset, limit)
 
     def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
         """What a change did: numbers side by side, findings gone, new and kept."""
         old, new = self._read([before]), self._read([after])
-        return _page(new, compare_json.body(api.compare(old, new), old, new), offset, limit)
+        body = to_json.between(old, new) | api.compare(old, new).to_dict()
+        return _page(new, body, offset, limit)
 
     def _read(self, paths: list[str]) -> Trace:
         return api.read(*map(self._folders.allowed, paths))

@@ -18,8 +18,8 @@ from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
 from ioprism.model.signal import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.service.addresses import is_exposed, zeromq
-from ioprism.service.counts import Counts
 from ioprism.service.keys import ServerKeys
+from ioprism.service.metrics import Counts
 from ioprism.service.pull import bound
 
 POLL_MS = 500
@@ -138,9 +138,9 @@ def _number(arguments: list[str], flags: tuple[str, ...]) -> float | None:
 def _reply(series: TimeSeries, frequency: float | None, components: int) -> dict[str, Any]:
     """The fields that clients of FTIO's server expect."""
     signal = sample(series.steps, frequency=frequency)
-    found = rhythm(signal, options=Options("auto"), components=max(1, components))
-    waves = [wave for wave in found.components if wave.frequency > 0.0]
-    period = found.period
+    detected = rhythm(signal, options=Options("auto"), components=max(1, components))
+    waves = [wave for wave in detected.components if wave.frequency > 0.0]
+    period = detected.period
     return {
         "metric": series.name,
         "dominant_freq": [period.frequency] if period else [],

@@ -11,8 +11,8 @@ from typing import Any
 from ioprism.errors import UsageError
 from ioprism.service.addresses import zeromq
 from ioprism.service.intake import Intake, Message
-from ioprism.service.journal import Journal
 from ioprism.service.keys import ServerKeys
+from ioprism.service.state import Journal
 
 # Messages of a sender, whatever their size; then it waits. They lie in buffers of at least 8 KiB,
 # so that this is 16 MiB, and a fifth of a second of 10,000 messages/s.

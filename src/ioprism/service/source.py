@@ -16,7 +16,7 @@ from ioprism.text import printable
 
 if TYPE_CHECKING:
     from ioprism.service.intake import Intake
-    from ioprism.service.journal import Journal
+    from ioprism.service.state import Journal
 
 GROUP = "ioprism.transports"
 

@@ -1,9 +1,16 @@
-"""Save what is known of all jobs, whole or not at all, and go on from there."""
+"""Save what is known of all jobs, whole or not at all, and go on from there.
+
+Messages since the last saved state are in a journal, on disk before they are answered. A record
+is its length, a checksum and the name of the job with the message. So a kill at any moment loses
+nothing of what was answered.
+"""
 
 from __future__ import annotations
 
+import os
+import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +28,8 @@ def save(path: Path, state: Mapping[str, Any]) -> int:
     content: bytes = msgpack.packb(state)
     sealed = {"format": MARK, "version": VERSION, "checksum": zlib.crc32(content)}
     packed: bytes = msgpack.packb({**sealed, "content": content})
-    with atomic_write(path, replace=True, private=True) as aside:
-        aside.write_bytes(packed)
+    with atomic_write(path, replace=True, private=True) as temporary:
+        temporary.write_bytes(packed)
     return len(packed)
 
 
@@ -59,3 +66,76 @@ def unusable(path: Path, why: str) -> BrokenTraceError:
         "Hint: give --state another name, or remove the file to start again.",
         source=path,
     )
+
+
+HEAD = struct.Struct("<III")  # bytes of the name, bytes of the message, checksum of both
+
+
+class Journal:
+    """Appends messages to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self._pending: list[bytes] = []
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o600)
+
+    def append(self, job: str, raw: bytes) -> None:
+        """Add a message to what the next `flush` writes."""
+        name = job.encode("utf-8", "replace")
+        checksum = zlib.crc32(raw, zlib.crc32(name))
+        self._pending += (HEAD.pack(len(name), len(raw), checksum), name, raw)
+
+    def flush(self) -> None:
+        """Hand all to the operating system, which keeps it even if this process is killed."""
+        if not self._pending:
+            return
+        data = memoryview(b"".join(self._pending))
+        self._pending.clear()
+        size = self.size
+        try:
+            while data:
+                written = os.write(self._file, data)
+                size += written
+                data = data[written:]
+        except OSError:
+            os.ftruncate(self._file, self.size)  # half a record would hide all after it
+            os.lseek(self._file, self.size, os.SEEK_SET)
+            raise
+        self.size = size
+
+    def discard(self) -> None:
+        """Close the file and remove it."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file; it stays where it is."""
+        os.close(self._file)
+
+
+def recorded(
+    path: Path, left_out: Callable[[int], None] = lambda _: None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the job and the message of every whole record; one that is not whole ends it.
+
+    Args:
+        path: the journal.
+        left_out: hears how many bytes at the end are not used, if any are.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        end, used = os.fstat(file.fileno()).st_size, 0
+        while len(head := file.read(HEAD.size)) == HEAD.size:
+            name_length, length, checksum = HEAD.unpack(head)
+            name, raw = file.read(name_length), file.read(length)
+            if len(raw) < length or zlib.crc32(raw, zlib.crc32(name)) != checksum:
+                break
+            used = file.tell()
+            yield name.decode("utf-8", "replace"), raw
+    if used < end:
+        left_out(end - used)

@@ -23,13 +23,12 @@ from ioprism.analyses.periodicity.live.online import Settings, Tracker
 from ioprism.errors import OutputError
 from ioprism.service import state
 from ioprism.service.addresses import zeromq
-from ioprism.service.answer import Answer, Listener
-from ioprism.service.broker import Broker
-from ioprism.service.counts import Counts, Latency
 from ioprism.service.intake import Intake, Message
 from ioprism.service.jobs import Job, Jobs
-from ioprism.service.journal import Journal, recorded
+from ioprism.service.metrics import Counts, Latency
+from ioprism.service.publish import Answer, Broker, Listener
 from ioprism.service.source import Source
+from ioprism.service.state import Journal, recorded
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds

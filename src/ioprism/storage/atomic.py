@@ -6,12 +6,14 @@ beside a target is removed by the next write to it.
 
 Only what ioprism made is ever replaced: a folder has to carry the marker of its kind. Links,
 devices and pipes are refused, so that nothing is written where the target only points to.
+Where several processes may write to one store, a lock (`held_alone`) lets one at a time.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import os
 import secrets
@@ -63,6 +65,14 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
         sync(target.parent)
     finally:
         _remove(beside)
+
+
+def atomic_write_text(
+    target: Path, text: str, *, replace: bool = False, private: bool = False
+) -> None:
+    """Write a text as `atomic_write` does."""
+    with atomic_write(target, replace=replace, private=private) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -289,3 +299,30 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+# A link is not followed, and nothing is emptied: the name may be somebody else's file.
+LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@contextmanager
+def held_alone(path: Path, *, otherwise: str) -> Iterator[None]:
+    """Hold a lock while writing.
+
+    Args:
+        path: the file that stands for the lock, made if it is not there.
+        otherwise: what to say if another process holds it.
+
+    Raises:
+        OutputError: another process holds the lock.
+    """
+    file = os.open(path, LOCK_FLAGS, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise OutputError(otherwise) from None
+    try:
+        yield
+    finally:
+        os.close(file)

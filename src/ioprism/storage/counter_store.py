@@ -1,9 +1,9 @@
 """Keep counters and jobs as Parquet, by server and month: each record once, nothing half-written.
 
 A partition is a sorted set of records, so it is the same file whatever order its records came
-in. It is written aside and renamed; a file is entered in the ledger only after its records are
-in place. A run that is killed leaves at most a file aside, which the next run removes, and raw
-files that are not in the ledger, which the next run reads again.
+in. It is written to a temporary file and renamed; a raw file is entered in the ledger only after
+its records are in place. A run that is killed leaves at most a temporary file, which the next run
+removes, and raw files that are not in the ledger, which the next run reads again.
 
 Every file carries a digest of its content and the manifest names every partition, so that
 neither a changed byte nor a missing file changes an answer unnoticed.
@@ -24,16 +24,16 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
-from ioprism.storage.atomic import atomic_write
-from ioprism.storage.checked_json import checked_text, read_document
-from ioprism.storage.checked_parquet import (
+from ioprism.storage.atomic import atomic_write, held_alone
+from ioprism.storage.checked import (
     UNREADABLE,
     ChangedContentError,
     check,
+    checked_text,
     read_checked,
+    read_document,
     write_checked,
 )
-from ioprism.storage.lock import held_alone
 from ioprism.text import printable
 
 VERSION = 2
@@ -234,8 +234,8 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
     known = read_table(path) if path.is_file() else COUNTERS.empty()
     merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
     if merged.height != known.height or not merged.equals(known):
-        with _writing(path) as aside:
-            write_checked(merged, aside)
+        with _writing(path) as temporary:
+            write_checked(merged, temporary)
 
 
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
@@ -247,8 +247,8 @@ def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
 def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
-    with _writing(store.folder / JOBS_FILE) as aside:
-        write_checked(merged, aside)
+    with _writing(store.folder / JOBS_FILE) as temporary:
+        write_checked(merged, temporary)
     _write_manifest(store.folder)
 
 
@@ -310,8 +310,8 @@ def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
 def _writing(path: Path) -> Iterator[Path]:
     """Yield a path to write to; a disk that is full or refuses is one message."""
     try:
-        with atomic_write(path, replace=True) as aside:
-            yield aside
+        with atomic_write(path, replace=True) as temporary:
+            yield temporary
     except (OSError, pl.exceptions.PolarsError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
         raise OutputError(
@@ -321,8 +321,8 @@ def _writing(path: Path) -> Iterator[Path]:
 
 
 def _write_json(document: Mapping[str, Any], path: Path) -> None:
-    with _writing(path) as aside:
-        aside.write_text(checked_text(document), encoding="utf-8")
+    with _writing(path) as temporary:
+        temporary.write_text(checked_text(document), encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -20,8 +20,8 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)(.*)", re.DOTALL)
 
 def address_of(path: Path) -> str | None:
     """Return the address that a path stands for; None for one of this machine."""
-    found = _ADDRESS.fullmatch(path.as_posix())
-    return None if found is None else f"{found[1]}://{found[2]}"
+    address = _ADDRESS.fullmatch(path.as_posix())
+    return None if address is None else f"{address[1]}://{address[2]}"
 
 
 def exists(path: Path) -> bool:
@@ -73,9 +73,9 @@ def _storage(address: str) -> Any:  # noqa: ANN401 - of an optional package
 
         return fsspec.core.url_to_fs(address)[0]
     except ImportError as error:
-        raise MissingPackageError(
-            needed_by=address, package=error.name or str(error), install="'ioprism[remote]'"
-        ) from None
+        package = error.name or getattr(error.__cause__, "name", None) or str(error)
+        install = "'ioprism[remote]'" if package == "s3fs" else package
+        raise MissingPackageError(needed_by=address, package=package, install=install) from None
     except ValueError as error:
         raise TraceError(f"this address cannot be used ({error}).", source=Path(address)) from error
 

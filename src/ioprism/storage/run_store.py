@@ -158,8 +158,8 @@ class RunStore:
     def discard_unfinished(self) -> list[int]:
         """Mark runs that never finished, and return their numbers."""
         with self._sealing():
-            found = self._connection.execute("SELECT id FROM run WHERE state = 'running'")
-            numbers = [int(number) for (number,) in found]
+            running = self._connection.execute("SELECT id FROM run WHERE state = 'running'")
+            numbers = [int(number) for (number,) in running]
             self._connection.execute("UPDATE run SET state = 'discarded' WHERE state = 'running'")
         return numbers
 
@@ -199,8 +199,8 @@ class RunStore:
             " stripe_bytes, stripe_count, node_list, planned) VALUES (?,?,?,?,?,?,?,?,?)",
             (key, *pattern.key[:-1], nodes, planned),
         )
-        found = self._connection.execute("SELECT id FROM pattern WHERE key = ?", (key,))
-        return int(found.fetchone()[0])
+        known = self._connection.execute("SELECT id FROM pattern WHERE key = ?", (key,))
+        return int(known.fetchone()[0])
 
 
 @contextmanager
@@ -286,8 +286,8 @@ def _check(connection: sqlite3.Connection, path: Path, *, sealed: bool) -> None:
     try:
         with connection:
             connection.execute("BEGIN")  # the content and its seal are of the same moment
-            told = connection.execute("SELECT digest FROM seal").fetchone() if sealed else None
-            sound = not sealed or (told is not None and told[0] == _digest(connection))
+            stored = connection.execute("SELECT digest FROM seal").fetchone() if sealed else None
+            sound = not sealed or (stored is not None and stored[0] == _digest(connection))
             problem = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except (sqlite3.DatabaseError, UnicodeDecodeError, OverflowError) as error:
         sound, problem = False, str(error)

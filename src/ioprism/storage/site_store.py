@@ -1,7 +1,7 @@
 """Keep what is known of every job of a centre, as Parquet tables that other tools open too.
 
 A batch of jobs is one file in each table's folder, and the manifest says how many batches
-there are. What lies beyond them was interrupted, and is removed before anything else is added;
+there are. Whatever is beyond them was interrupted, and is removed before anything else is added;
 what is missing of them is said. So a killed run loses at most the batch it worked on, nothing
 is ever counted twice, and no file can vanish unnoticed.
 """
@@ -19,10 +19,14 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Table
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
-from ioprism.storage.atomic import atomic_write
-from ioprism.storage.checked_json import checked_text, read_document
-from ioprism.storage.checked_parquet import ChangedContentError, read_checked, write_checked
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone
+from ioprism.storage.checked import (
+    ChangedContentError,
+    checked_text,
+    read_checked,
+    read_document,
+    write_checked,
+)
 from ioprism.text import printable
 
 MANIFEST = "ioprism-site.json"
@@ -63,8 +67,8 @@ class SiteStore:
         """Add a batch; whoever adds holds the lock."""
         number = 1 + self._batches()
         for name, schema in SITE_TABLES.items():
-            with atomic_write(self._place(name, number), replace=True) as aside:
-                write_checked(schema.conform(tables[name]), aside)
+            with atomic_write(self._place(name, number), replace=True) as temporary:
+                write_checked(schema.conform(tables[name]), temporary)
         _write_manifest(self.folder, batches=number)
 
     @contextmanager
@@ -86,7 +90,7 @@ class SiteStore:
         return self.folder / name / f"{number:08d}.parquet"
 
     def _batches(self) -> int:
-        """How many batches are whole; what lies beyond them was interrupted."""
+        """How many batches are whole; whatever is beyond them was interrupted."""
         manifest = _manifest(self.folder)
         if manifest["ioprism_site_store"] != UNCOUNTED:
             return int(manifest["batches"])
@@ -136,8 +140,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def _write_manifest(folder: Path, *, batches: int) -> None:
     document = {"ioprism_site_store": VERSION, "batches": batches}
-    with atomic_write(folder / MANIFEST, replace=True) as aside:
-        aside.write_text(checked_text(document), encoding="utf-8")
+    atomic_write_text(folder / MANIFEST, checked_text(document), replace=True)
 
 
 def _number(part: Path) -> int:

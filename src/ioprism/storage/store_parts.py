@@ -18,8 +18,7 @@ from typing import Any
 
 from ioprism.errors import OutputError
 from ioprism.model.trace import Completeness, Partition, Trace
-from ioprism.storage.atomic import refuse_unless_ours, sync, take_place
-from ioprism.storage.lock import held_alone
+from ioprism.storage.atomic import held_alone, refuse_unless_ours, sync, take_place
 from ioprism.storage.trace_store import MANIFEST, VERSION, write_events, write_tables
 from ioprism.version import __version__
 
@@ -77,12 +76,12 @@ def write_part(folder: Path, number: int, partition: Partition | None) -> Writte
     files = write_events(batches, folder, f"events-{number:05d}")
     done = Written(tuple(files), heard.warnings)
     # The note appears whole or not at all, and what it names is on storage by then.
-    aside = folder / f".{note.name}.{os.getpid()}"
+    temporary = folder / f".{note.name}.{os.getpid()}"
     said = {"files": done.files, "warnings": done.warnings}
-    aside.write_text(json.dumps(said), encoding="utf-8")
-    for path in (*(folder / name for name in files), aside):
+    temporary.write_text(json.dumps(said), encoding="utf-8")
+    for path in (*(folder / name for name in files), temporary):
         sync(path)
-    aside.replace(note)
+    temporary.replace(note)
     return done
 
 
@@ -99,8 +98,8 @@ def _plan(trace: Trace) -> dict[str, Any]:
 def _contents(path: Path) -> Iterator[tuple[str, int, int]]:
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file():
-            told = file.stat()
-            yield str(file.absolute()), told.st_size, told.st_mtime_ns
+            status = file.stat()
+            yield str(file.absolute()), status.st_size, status.st_mtime_ns
 
 
 def _begin(parts: Path, plan: dict[str, Any]) -> None:

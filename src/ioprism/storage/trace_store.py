@@ -59,9 +59,9 @@ def write_store(
     Raises:
         OutputError: the folder exists and is not to be replaced, or is no store.
     """
-    with atomic_folder(folder, marker=MANIFEST, replace=replace) as aside:
-        events = write_events(trace.batches(), aside, "events", progress)
-        write_tables(trace, aside, events)
+    with atomic_folder(folder, marker=MANIFEST, replace=replace) as temporary:
+        events = write_events(trace.batches(), temporary, "events", progress)
+        write_tables(trace, temporary, events)
 
 
 def write_events(

@@ -5,7 +5,6 @@ Describe a `Workload`, `synthesise` it, and compare what an analysis says of `.t
 """
 
 from ioprism.synthetic.build import SyntheticTrace, synthesise
-from ioprism.synthetic.samples import checkpointing_job
 from ioprism.synthetic.truth import Access, Repetition, Truth
 from ioprism.synthetic.workload import (
     Burst,
@@ -14,6 +13,7 @@ from ioprism.synthetic.workload import (
     Straggler,
     Striping,
     Workload,
+    checkpointing_job,
 )
 
 __all__ = [

@@ -14,10 +14,8 @@ import polars as pl
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.synthetic.bursts import burst_calls, file_domains
-from ioprism.synthetic.calls import Calls
-from ioprism.synthetic.placement import Placement, place, request_sizes
-from ioprism.synthetic.schedule import schedule
+from ioprism.synthetic.bursts import Calls, burst_calls, file_domains
+from ioprism.synthetic.schedule import Placement, place, request_sizes, schedule
 from ioprism.synthetic.truth import Access, Integers, Repetition, Truth, counted
 from ioprism.synthetic.workload import Burst, MetadataStorm, Workload
 

@@ -29,11 +29,11 @@ def write_simulation(
     Raises:
         OutputError: the folder exists and is not to be replaced.
     """
-    with atomic_folder(folder, marker=TRUTH, replace=replace) as aside:
-        (aside / "counters").mkdir(parents=True)
-        WRITERS[format_name](simulation, aside / "counters")
-        _write_jobs(simulation, aside / "jobs.sacct")
-        _write_truth(simulation, aside / TRUTH)
+    with atomic_folder(folder, marker=TRUTH, replace=replace) as temporary:
+        (temporary / "counters").mkdir(parents=True)
+        WRITERS[format_name](simulation, temporary / "counters")
+        _write_jobs(simulation, temporary / "jobs.sacct")
+        _write_truth(simulation, temporary / TRUTH)
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

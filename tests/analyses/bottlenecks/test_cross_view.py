@@ -8,13 +8,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ioprism import bottlenecks, read
-from ioprism.analyses.bottlenecks.result import Bottlenecks
+from ioprism import (
+    PROCESSES,
+    Bottlenecks,
+    Job,
+    MemoryPartition,
+    Trace,
+    bottlenecks,
+    file_table,
+    read,
+)
 from ioprism.formats.darshan.from_trace import log_content
 from ioprism.formats.darshan.writer import write_log
-from ioprism.model.files import file_table
-from ioprism.model.schema import PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
 from tests.call_tables import calls
 
 MIB = 2**20

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from ioprism import LocalEngine, Trace
 from ioprism.analyses.bottlenecks.classify import classified
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
 from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.engine.local import LocalEngine
-from ioprism.model.trace import Trace
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.perspectives.records import summed_records
 from tests.call_tables import calls, trace_of

@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import Engine, LocalEngine, Trace
 from ioprism.engine import local
-from ioprism.engine.base import Engine
-from ioprism.engine.local import LocalEngine
-from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse
 from tests.call_tables import calls, trace_of
 

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
+from ioprism import LocalEngine, Trace, read
 from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 
 pytestmark = pytest.mark.corpus
 
@@ -39,7 +37,7 @@ CASES: list[tuple[str, str, str, dict[str, Any]]] = [
 
 @cache
 def trace_at(path: Path) -> Trace:
-    return read_trace(path)
+    return read(path)
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.errors import IoprismError
-from ioprism.formats.registry import read_trace
+from ioprism import Diagnosis, IoprismError, diagnose, read
 
 WORTH = 0.03  # of the run time: what more is claimed where there is nothing to gain is wrong
 
@@ -28,7 +25,7 @@ def test_planted_causes_are_found_with_what_they_cost(shared_data: Path, counter
     marks: dict[str, list[bool]] = defaultdict(list)
     for path in cases(shared_data / "causes", counters=counters):
         truth = json.loads((path.parent / f"{path.stem}.truth.json").read_text())
-        found = diagnose(read_trace(path))
+        found = diagnose(read(path))
         _mark(marks, truth, found)
 
     shares = {name: sum(values) / len(values) for name, values in marks.items()}
@@ -63,7 +60,7 @@ def test_no_second_is_counted_twice_in_any_log(shared_data: Path) -> None:
 
     for log in chosen:
         try:
-            found = diagnose(read_trace(log))
+            found = diagnose(read(log))
         except IoprismError:
             continue
         check_sums(found)
@@ -78,12 +75,12 @@ OTHER_FORMATS = (
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_sums_hold_in_every_format(shared_data: Path, name: str) -> None:
-    check_sums(diagnose(read_trace(shared_data / name)))
+    check_sums(diagnose(read(shared_data / name)))
 
 
 @pytest.mark.corpus
 def test_calls_that_nobody_is_named_for_are_not_blamed_on_one_rank(shared_data: Path) -> None:
-    found = diagnose(read_trace(shared_data / "tmio" / "8.jsonl"))
+    found = diagnose(read(shared_data / "tmio" / "8.jsonl"))
 
     assert "serial-io" not in {cause.code for cause in found.causes}
 
@@ -98,6 +95,6 @@ def check_sums(found: Diagnosis) -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", ["a_ckpt_fpp_period5s", "h_ior_easy_fpp_posix"])
 def test_a_healthy_log_gets_no_advice(shared_data: Path, name: str) -> None:
-    found = diagnose(read_trace(shared_data / "darshan" / "made" / f"{name}.darshan"))
+    found = diagnose(read(shared_data / "darshan" / "made" / f"{name}.darshan"))
 
     assert found.causes == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ioprism
-from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism import Diagnosis
 from ioprism.reports.to_terminal.diagnose import answer
 from tests.call_tables import calls, trace_of
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.analyses.diagnosis.result import Diagnosis
+from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make
+from benchmarks.simulated_storage.hardware import Machine, MiB
+from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
+from benchmarks.simulated_storage.simulate import run
+from ioprism import Diagnosis, Trace, diagnose, read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.hardware import Machine, MiB
-from ioprism.synthetic.machine.logs import COUNTERS_ONLY
-from ioprism.synthetic.machine.patterns import Builder, session, stripes, transfer
-from ioprism.synthetic.machine.simulate import run
 
 
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
@@ -22,7 +18,7 @@ def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
     path = folder / "log.darshan"
     content = log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules)
     write_log(path, content, replace=True)
-    return diagnose(read_trace(path))
+    return diagnose(read(path))
 
 
 def test_a_stretch_of_slow_phases_is_interference(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
+from benchmarks.simulated_storage.cases import make
+from ioprism import diagnose
 from ioprism.analyses.diagnosis.job_size import processes_said
-from ioprism.synthetic.machine.cases import make
 
 
 @pytest.mark.parametrize(

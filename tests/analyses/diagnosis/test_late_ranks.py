@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.simulated_storage.cases import make
+from ioprism import Diagnosis, diagnose
 from ioprism.analyses.diagnosis.calls import WRITE, Calls
-from ioprism.analyses.diagnosis.diagnose import diagnose
 from ioprism.analyses.diagnosis.late_ranks import from_the_last_arrival, late_ranks
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.synthetic.machine.cases import make
 
 NOTHING_ABOVE = pl.DataFrame(
     schema={"unit": pl.Int64, "start": pl.Float64, "end": pl.Float64, "file": pl.Int64,

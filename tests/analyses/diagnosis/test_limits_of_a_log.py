@@ -9,14 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, FILES
-from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from benchmarks.simulated_storage.cases import make, write_case
+from ioprism import EVENTS, FILES, Diagnosis, MemoryPartition, Trace, diagnose, file_table, read
 
 
 def needs(found: Diagnosis, code: str) -> list[str]:
@@ -38,7 +32,7 @@ def test_targets_that_every_call_touches_cannot_be_compared() -> None:
 def test_counters_of_one_shared_file_tell_no_target_from_another(tmp_path: Path) -> None:
     write_case(tmp_path, "case", make("slow-target-shared", seed=41), counters_only=True)
 
-    found = diagnose(read_trace(tmp_path / "case.darshan"))
+    found = diagnose(read(tmp_path / "case.darshan"))
 
     assert "all of these touch the same ones" in needs(found, "slow-target")[0]
 

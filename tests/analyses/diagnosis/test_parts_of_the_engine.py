@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ioprism import CallGroup, Contrast
 from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.calls import WRITE, Calls, own_time
 from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.io_phases import io_phases
 from ioprism.analyses.diagnosis.queues import fit_queues
-from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
 from ioprism.analyses.diagnosis.situation import Candidate
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces

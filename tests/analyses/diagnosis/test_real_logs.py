@@ -7,10 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
+from ioprism import Diagnosis, Trace, diagnose, read
 from ioprism.pipeline.diagnosis import diagnose as diagnose_job
 
 PUBLIC = "darshan/public"
@@ -45,7 +42,7 @@ def test_metadata_never_costs_more_than_the_counters_of_metadata_say(shared_data
     ]
     assert logs
     for path in logs:
-        trace = read_trace(path)
+        trace = read(path)
         for cause in diagnose(trace).causes:
             if cause.code == "metadata":
                 assert cause.saving.seconds < metadata_seconds(trace), path.name
@@ -62,7 +59,7 @@ def test_metadata_never_costs_more_than_the_counters_of_metadata_say(shared_data
     ],
 )
 def test_waiting_inside_libraries_is_no_transfer(shared_data: Path, log: str) -> None:
-    found = diagnose(read_trace(shared_data / log))
+    found = diagnose(read(shared_data / log))
 
     assert not found.causes
     assert spent_on(found, "library") > 0.8 * found.held_up.seconds
@@ -71,9 +68,7 @@ def test_waiting_inside_libraries_is_no_transfer(shared_data: Path, log: str) ->
 
 @pytest.mark.corpus
 def test_a_shared_file_is_striped_over_no_more_targets_than_ranks(shared_data: Path) -> None:
-    found = diagnose(
-        read_trace(shared_data / PUBLIC / "darshan-logs/apmpi_apxc/mpi-io-test.darshan")
-    )
+    found = diagnose(read(shared_data / PUBLIC / "darshan-logs/apmpi_apxc/mpi-io-test.darshan"))
 
     facts = found.causes[0].facts
     assert first(found) == "few-targets"
@@ -84,7 +79,7 @@ def test_a_shared_file_is_striped_over_no_more_targets_than_ranks(shared_data: P
 @pytest.mark.corpus
 def test_one_aggregator_on_one_target_is_told_once(shared_data: Path) -> None:
     log = shared_data / PUBLIC / "darshan-logs/imbalanced_io/imbalanced-io.darshan"
-    found = diagnose(read_trace(log))
+    found = diagnose(read(log))
 
     assert first(found) == "few-targets"
     assert found.causes[0].facts["targets"] == 56
@@ -93,7 +88,7 @@ def test_one_aggregator_on_one_target_is_told_once(shared_data: Path) -> None:
 
 @pytest.mark.corpus
 def test_flushes_are_no_syncs_and_a_file_opened_time_and_again_is_named(shared_data: Path) -> None:
-    found = diagnose(read_trace(shared_data / PUBLIC / "pydarshan/noposixopens.darshan"))
+    found = diagnose(read(shared_data / PUBLIC / "pydarshan/noposixopens.darshan"))
 
     assert first(found) == "metadata"
     assert found.causes[0].culprit["file"] == "/global/project/3722469739"
@@ -106,13 +101,13 @@ def test_aggregators_of_writes_are_no_imbalance_where_reads_are_independent(
 ) -> None:
     (log,) = (shared_data / PUBLIC / "dxt-explorer-sample").glob("*.darshan")
 
-    assert "data-imbalance" not in {cause.code for cause in diagnose(read_trace(log)).causes}
+    assert "data-imbalance" not in {cause.code for cause in diagnose(read(log)).causes}
 
 
 @pytest.mark.corpus
 def test_counters_tell_where_tracing_ran_full(shared_data: Path) -> None:
     log = shared_data / PUBLIC / "darshan-logs/partial_data_dxt/partial_data_dxt.darshan"
-    found = diagnose(read_trace(log))
+    found = diagnose(read(log))
 
     assert (first(found), found.held_up.how) == ("small-requests", "counters")
 
@@ -130,14 +125,14 @@ def test_calls_of_other_interfaces_and_unnamed_files_hold_the_job_up(
 ) -> None:
     (path,) = shared_data.glob(log)
 
-    assert diagnose(read_trace(path)).held_up.seconds == pytest.approx(seconds, abs=1e-3)
+    assert diagnose(read(path)).held_up.seconds == pytest.approx(seconds, abs=1e-3)
 
 
 @pytest.mark.corpus
 def test_python_files_that_few_ranks_load_are_no_metadata_load(shared_data: Path) -> None:
     folder = shared_data / PUBLIC / "darshan-logs/hdf5_diagonal_write_only"
 
-    assert not diagnose(read_trace(folder / "hdf5_file_opens_only.darshan")).causes
+    assert not diagnose(read(folder / "hdf5_file_opens_only.darshan")).causes
 
 
 @pytest.mark.corpus
@@ -145,7 +140,7 @@ def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
     shared_data: Path,
 ) -> None:
     """Two files of this log have most of their POSIX records missing; a third is slow STDIO."""
-    trace = read_trace(shared_data / f"{PUBLIC}/darshan-logs/imbalanced_io/imbalanced-io.darshan")
+    trace = read(shared_data / f"{PUBLIC}/darshan-logs/imbalanced_io/imbalanced-io.darshan")
 
     found = diagnose_job(trace)
 
@@ -161,7 +156,7 @@ def test_a_first_epoch_from_storage_is_told_from_later_ones_out_of_memory(
     shared_data: Path,
 ) -> None:
     """52 MiB/s in the first epoch, above 1 GiB/s where the same samples are read again."""
-    found = diagnose_job(read_trace(shared_data / "dftracer/example"))
+    found = diagnose_job(read(shared_data / "dftracer/example"))
 
     assert spent_on(found, "first-reads") > 0.7 * found.held_up.seconds
     assert spent_on(found, "unexplained") < 0.2 * found.held_up.seconds

@@ -8,15 +8,20 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.simulated_storage.cases import make, write_case
+from ioprism import (
+    EVENTS,
+    FILES,
+    PROCESSES,
+    Job,
+    LocalEngine,
+    MemoryPartition,
+    Trace,
+    diagnose,
+    file_table,
+    read,
+)
 from ioprism.analyses.diagnosis import sampling
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
 from ioprism.views.time.intervals import unite
 
 
@@ -24,7 +29,7 @@ def test_a_sample_finds_the_same_cause_and_about_the_same_saving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_case(tmp_path, "case", make("slow-target", seed=2))
-    trace = read_trace(next(tmp_path.glob("*.darshan")))
+    trace = read(next(tmp_path.glob("*.darshan")))
     whole = diagnose(trace)
     calls = trace.events().height
 

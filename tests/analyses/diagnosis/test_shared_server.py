@@ -6,15 +6,20 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import (
+    EVENTS,
+    PROCESSES,
+    Job,
+    LocalEngine,
+    MemoryPartition,
+    Trace,
+    diagnose,
+    file_table,
+)
 from ioprism.analyses.diagnosis.calls import METADATA, WRITE, Calls
-from ioprism.analyses.diagnosis.diagnose import diagnose
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.shared_server import crowding, departures, under_way
 from ioprism.analyses.diagnosis.situation import Situation, situation
-from ioprism.engine.local import LocalEngine
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
 
 RANKS, STEPS, PIECES = 8, 5, 40
 WRITE_SECONDS, OPEN_SECONDS = 2e-4, 3e-4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ioprism import CallGroup, Contrast
 from ioprism.analyses.diagnosis.attribution import NOTICED, attributed
-from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, again_test, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
 

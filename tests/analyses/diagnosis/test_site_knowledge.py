@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioprism.analyses.diagnosis.result import (
-    CallGroup,
-    Cause,
-    Contrast,
-    Diagnosis,
-    HeldUp,
-    LedgerLine,
-    Saving,
-)
+from ioprism import CallGroup, Cause, Contrast, Diagnosis, HeldUp, LedgerLine, Saving
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 
 

@@ -9,14 +9,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
-from ioprism.analyses.diagnosis.result import Diagnosis
+from ioprism import (
+    EVENTS,
+    PROCESSES,
+    Diagnosis,
+    Job,
+    MemoryPartition,
+    Trace,
+    diagnose,
+    file_table,
+    read,
+)
 from ioprism.analyses.diagnosis.stages import kind_of, stage_events, stages
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
 
 RANKS, EPOCHS, BATCHES, READ, COMPUTE = 4, 2, 5, 0.5, 1.0
 WORKER = 100  # added to the thread number of a reading worker
@@ -62,7 +66,7 @@ def loop(*, prefetch: bool) -> Trace:
 
 
 def of(trace: Trace) -> Diagnosis:
-    return diagnose(trace, LocalEngine())
+    return diagnose(trace)
 
 
 def test_a_loop_that_reads_its_samples_itself_could_hide_all_but_the_first_of_each_epoch() -> None:
@@ -112,7 +116,7 @@ def test_functions_are_known_by_their_names(function: str, kind: str | None) -> 
 
 @pytest.mark.corpus
 def test_a_public_training_run_without_workers_is_told_to_prefetch() -> None:
-    found = of(read_trace(CORPUS))
+    found = of(read(CORPUS))
 
     told = {stage.name: stage.seconds for stage in found.stages}
     assert found.causes[0].code == "no-prefetch"

@@ -8,26 +8,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.analyses.diagnosis.diagnose import diagnose
+from benchmarks.simulated_storage.cases import make, write_workflow
+from benchmarks.simulated_storage.scenario import Truth
+from ioprism import Diagnosis, LocalEngine, MemoryPartition, Trace, diagnose, read
 from ioprism.analyses.diagnosis.observations import observe
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
 from ioprism.model.schema import Operation
-from ioprism.model.trace import MemoryPartition, Trace
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_workflow
-from ioprism.synthetic.machine.scenario import Truth
 
 
 def case(kind: str, folder: Path, *, seed: int) -> tuple[Trace, Truth]:
     made = make(kind, seed=seed)
     write_workflow(folder, "case", made)
-    return read_trace(folder / "case"), made.truth
+    return read(folder / "case"), made.truth
 
 
 def of(trace: Trace) -> Diagnosis:
-    return diagnose(trace, LocalEngine())
+    return diagnose(trace)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from polars.testing import assert_frame_equal
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.counters.table import CounterTableReader
-from ioprism.formats.jobs.registry import read_jobs
-from ioprism.model.counters import COUNTERS, JOBS, SECOND, TABLE, VALUES, ReadingOptions, Tally
+from ioprism.model.counters import SECOND, TABLE, VALUES
+from ioprism.servers import COUNTERS, JOBS, ReadingOptions, Tally
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "servers"

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism.analyses.job_metrics.result import MEASURES, column
-from ioprism.model.counters import COUNTERS, DIRECTIONS, JOBS, SECOND, TABLE, VALUES
+from ioprism.model.counters import DIRECTIONS, SECOND, TABLE, VALUES
+from ioprism.servers import COUNTERS, JOBS
 from tests.analyses.job_metrics.sources import assert_alike, measured
 
 THRESHOLDS = (0, 131_072, 1_048_576)

@@ -12,7 +12,8 @@ from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.fleet import fleet
 from ioprism.analyses.job_metrics.load import machine_load
 from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.model.counters import COUNTERS, JOBS, SECOND, TARGET
+from ioprism.model.counters import SECOND, TARGET
+from ioprism.servers import COUNTERS, JOBS
 from tests.analyses.job_metrics.sources import Memory
 
 NEEDED = ("_jobid", "_datetime_start", "_datetime_end", "fs_tot_bytes_read", "fs_tot_bytes_written")

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ioprism import NotEnoughDetailError
 from ioprism.analyses.job_metrics.interval import sampling_interval_us
-from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND
 from tests.analyses.job_metrics.sources import measured, one_job, samples
 

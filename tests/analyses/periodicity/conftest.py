@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from ioprism.model.signal import FloatArray, Signal
+from ioprism import Signal
+from ioprism.model.signal import FloatArray
 
 FREQUENCY = 10.0
 LEVEL = 1e9

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ioprism import Signal
 from ioprism.analyses.periodicity import auto
 from ioprism.analyses.periodicity.testing.chance import log_regular, probability
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.model.signal import FloatArray
 
 
 def chance(signal: Signal) -> float:

@@ -9,12 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ioprism import LocalEngine, Period, Signal, read
 from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.onsets.confirmation import beginning_with
-from ioprism.analyses.periodicity.results import Period
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.model.signal import Signal
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
 
 BIN = 0.4  # seconds
@@ -55,7 +52,7 @@ def test_epochs_of_training_logs_are_a_rhythm_only_where_phases_show_them(
     shared_data: Path,
 ) -> None:
     logs = sorted((shared_data / "darshan/public/darshan-logs/dlio_logs").rglob("*.darshan"))
-    found = [job_rhythm(read_trace(log), LocalEngine(), RhythmSettings()).whole for log in logs]
+    found = [job_rhythm(read(log), LocalEngine(), RhythmSettings()).whole for log in logs]
     periods = [one.period for one in found if one.period is not None]
 
     assert len(logs) == 24

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprism.analyses.periodicity.detect import period
+from ioprism import period
 
 
 def share_right(folder: Path, pattern: str) -> float:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioprism import Signal, UsageError
 from ioprism.analyses.periodicity.describe import (
     components,
     describe_burst,
@@ -19,8 +20,6 @@ from ioprism.analyses.periodicity.describe import (
 from ioprism.analyses.periodicity.detect import Options, detect
 from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.spectral.fit import fit, mean_square_error
-from ioprism.errors import UsageError
-from ioprism.model.signal import Signal
 
 
 def ten_waves(seed: int = 1) -> Signal:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ioprism import Signal, UsageError
 from ioprism.analyses.periodicity.spectral.dft import candidates, dominant, find_period, stand_out
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
-from ioprism.errors import UsageError
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.model.signal import FloatArray
 
 BINS = 400
 FREQUENCIES = np.arange(1, BINS + 1) / 100.0

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ioprism import Signal, UsageError
 from ioprism.analyses.periodicity.spectral.filters import Filter, apply, parse_filter
-from ioprism.errors import UsageError
-from ioprism.model.signal import Signal
 
 TIMES = (np.arange(4000) + 0.5) / 10.0
 SLOW = np.cos(2 * np.pi * 0.02 * TIMES)

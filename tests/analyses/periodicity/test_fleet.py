@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ioprism import Period
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.fleet import PhaseAhead, overlaps, phases_ahead
-from ioprism.analyses.periodicity.results import Period
 
 
 def period(seconds: float) -> Period:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ioprism import Signal
 from ioprism.analyses.periodicity.spectral.hybrid import analyse
 from ioprism.analyses.periodicity.spectral.ranges import sliding_correlation, valid_ranges
-from ioprism.model.signal import Signal
 
 
 def test_sliding_correlation_is_pearsons_in_every_window(

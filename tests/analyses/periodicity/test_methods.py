@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ioprism import Signal
 from ioprism.analyses.periodicity.detect import METHODS, Options, detect
-from ioprism.model.signal import Signal
 
 
 @pytest.mark.parametrize("method", METHODS)

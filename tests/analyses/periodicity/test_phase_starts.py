@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioprism import Signal
 from ioprism.analyses.periodicity.onsets.phase_starts import find_period
 from ioprism.analyses.periodicity.onsets.segments import find_pauses, find_phases
 from ioprism.analyses.quantiles import median
-from ioprism.model.signal import Signal
 
 
 @pytest.mark.parametrize("jitter", [0.1, 0.3])

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioprism.analyses.periodicity.detect import period
-from ioprism.analyses.periodicity.sampling import sample, step_function
-from ioprism.errors import (
+from ioprism import (
     BrokenSignalError,
     IoprismError,
     SignalTooShortError,
     SignalWarning,
     UsageError,
+    period,
 )
+from ioprism.analyses.periodicity.sampling import sample, step_function
 
 lengths = st.lists(st.floats(0.01, 10.0), min_size=10, max_size=60)
 

@@ -7,7 +7,7 @@ import pytest
 
 import ioprism
 from benchmarks.rhythm_families import WITH_RHYTHM, Stream, draw, rectangles
-from ioprism.analyses.periodicity.results import Rhythm
+from ioprism import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from ioprism import MissingPackageError, Signal, UsageError
 from ioprism.analyses.periodicity.spectral import autocorrelation, harmonic
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at, power_spectrum, refine
 from ioprism.analyses.periodicity.spectral.stft import period_over_time
@@ -16,8 +17,6 @@ from ioprism.analyses.periodicity.spectral.wavelet import (
     decompose,
     scalogram,
 )
-from ioprism.errors import MissingPackageError, UsageError
-from ioprism.model.signal import Signal
 
 
 def wave(

@@ -6,8 +6,9 @@ import numpy as np
 
 from benchmarks.simulated_machines import machine, measure
 from ioprism.analyses.write_time.parameters import parameters
-from ioprism.analyses.write_time.system import System, bundled_system, parse_system
-from ioprism.model.samples import MEGABYTE, Sample, WritePattern
+from ioprism.analyses.write_time.system import System, parse_system
+from ioprism.model.samples import MEGABYTE
+from ioprism.write_time import Sample, WritePattern, load_system
 
 PLAIN = """
 name = "plain"
@@ -28,7 +29,7 @@ def titan_samples(
     """Writes whose time is 2 s + m·K / 2 GB/s + s_r·m·K / 3 GB/s + s_ost / 300 MB/s."""
     chance = np.random.default_rng(seed)
     patterns = [_titan_pattern(nodes, chance) for nodes in scales for _ in range(each)]
-    values = parameters(patterns, system=bundled_system("titan"))
+    values = parameters(patterns, system=load_system("titan"))
     load = values["m"] * values["K"]
     seconds = 2 + load / 2000 + values["s_r"] * load / 3000 + values["s_ost"] / 300
     return [

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from benchmarks.simulated_machines import Simulator, machine
+from ioprism import AnalysisError, NotEnoughDetailError, UsageError
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.measured_phases import WritePhase, compare_phases, phases_of
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.preparation import TrainingSettings
 from ioprism.analyses.write_time.published import published_model
-from ioprism.analyses.write_time.system import bundled_system
 from ioprism.analyses.write_time.training import train
 from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice, tune
-from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
-from ioprism.model.samples import Sample, WritePattern
+from ioprism.write_time import Sample, WritePattern, load_system
 from tests.analyses.write_time.machines import machine_samples, titan_samples
 
 STAGES = TrainingSettings(kind="stages")
@@ -25,7 +24,7 @@ INSIDE = WritePattern(64, 8, 10**9, None, 8, tuple(range(64)))
 
 @pytest.fixture(scope="module")
 def model() -> WriteTimeModel:
-    return train(titan_samples(), system=bundled_system("titan"), settings=STAGES)
+    return train(titan_samples(), system=load_system("titan"), settings=STAGES)
 
 
 def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTimeModel) -> None:
@@ -48,7 +47,7 @@ def test_stages_that_always_carry_the_same_are_told_as_a_tie() -> None:
         WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=published_model("cetus")
     )
     samples = machine_samples("cetus", scales=(1, 2, 4, 8, 16, 32), each=40)
-    model = train(samples, system=bundled_system("cetus"), settings=STAGES)
+    model = train(samples, system=load_system("cetus"), settings=STAGES)
 
     bridge = estimate(WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=model)
 
@@ -115,7 +114,7 @@ def test_features_that_moved_together_are_named_when_they_part() -> None:
 
     samples = [in_a_row(s) for s in titan_samples((1, 2, 4, 8, 16, 32, 64))]
     settings = TrainingSettings(kind="relative-lasso")
-    found = train(samples, system=bundled_system("titan"), settings=settings)
+    found = train(samples, system=load_system("titan"), settings=settings)
     scattered = WritePattern(32, 8, 10**9, None, 8, tuple(range(0, 3200, 100)))
 
     warnings = estimate(scattered, model=found).warnings

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ioprism import AnalysisError, UsageError
 from ioprism.analyses.write_time.features import (
     GPFS,
     LUSTRE,
@@ -16,9 +17,8 @@ from ioprism.analyses.write_time.features import (
     features,
 )
 from ioprism.analyses.write_time.parameters import check_pattern, parameters
-from ioprism.analyses.write_time.system import bundled_system
-from ioprism.errors import AnalysisError, UsageError
-from ioprism.model.samples import MEGABYTE, WritePattern
+from ioprism.model.samples import MEGABYTE
+from ioprism.write_time import WritePattern, load_system
 from tests.conftest import ROOT
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -48,7 +48,7 @@ def test_lustre_features_equal_the_vectors(number: int) -> None:
         given["n"], given["m"], given["K"] * MEGABYTE, MEGABYTE, given["W"], TITAN_NODES[number]
     )
 
-    row = feature_table([pattern], system=bundled_system("titan"), chosen=LUSTRE)[0]
+    row = feature_table([pattern], system=load_system("titan"), chosen=LUSTRE)[0]
 
     expected = case["individual"] | case["cross"] | case["interference"]
     expected = {name.replace("sr*", "s_r*"): value for name, value in expected.items()}
@@ -60,7 +60,7 @@ def test_lustre_features_of_given_router_groups_equal_the_vector() -> None:
     case = VECTORS["lustre"][2]
     given = case["pattern"]
     pattern = WritePattern(given["n"], given["m"], given["K"] * MEGABYTE, MEGABYTE, given["W"])
-    values = dict(parameters([pattern], system=bundled_system("titan")))
+    values = dict(parameters([pattern], system=load_system("titan")))
     values |= {name: np.array([float(case["params"][name])]) for name in ("n_r", "s_r")}
 
     row = feature_columns(values, chosen=LUSTRE)[0]
@@ -76,7 +76,7 @@ def test_striping_equals_the_vectors(number: int) -> None:
     given = case["pattern"]
     pattern = WritePattern(given["n"], given["m"], given["K"] * MEGABYTE, MEGABYTE, given["W"])
 
-    found = parameters([pattern], system=bundled_system("titan"))
+    found = parameters([pattern], system=load_system("titan"))
 
     for name in ("n_ost", "n_oss", "s_ost", "s_oss"):
         assert found[name][0] == case["params"][name]
@@ -90,7 +90,7 @@ def test_gpfs_features_equal_the_vectors(number: int) -> None:
         given["n"], given["m"], given["K"] * MEGABYTE, node_list=CETUS_NODES[number]
     )
 
-    row = feature_table([pattern], system=bundled_system("cetus"), chosen=GPFS)[0]
+    row = feature_table([pattern], system=load_system("cetus"), chosen=GPFS)[0]
 
     groups = ("individual34", "pdsw19_extra2", "cross4", "interference3")
     expected = {name: value for group in groups for name, value in case[group].items()}
@@ -98,7 +98,7 @@ def test_gpfs_features_equal_the_vectors(number: int) -> None:
 
 
 def test_striping_equals_an_enumeration_of_every_stripe() -> None:
-    system = bundled_system("titan")
+    system = load_system("titan")
     chance = np.random.default_rng(5)
     for _ in range(25):
         files, burst = int(chance.integers(1, 1500)), int(chance.integers(1, 9_000_000))
@@ -117,9 +117,9 @@ def test_striping_equals_an_enumeration_of_every_stripe() -> None:
 
 
 def test_the_published_sets_have_41_and_30_features() -> None:
-    assert len(features(bundled_system("cetus"), variant="strict41")) == 41
-    assert len(features(bundled_system("cetus"))) == 43
-    assert len(features(bundled_system("titan"), variant="paper")) == 30
+    assert len(features(load_system("cetus"), variant="strict41")) == 41
+    assert len(features(load_system("cetus"))) == 43
+    assert len(features(load_system("titan"), variant="paper")) == 30
 
 
 def test_units_follow_the_sizes_in_a_feature() -> None:
@@ -134,7 +134,7 @@ def test_units_follow_the_sizes_in_a_feature() -> None:
 def test_expected_distinct_targets_never_exceed_those_there_are() -> None:
     from ioprism.analyses.write_time.system import parse_system
 
-    text = bundled_system("cetus").text.replace('"uncapped"', '"expected"')
+    text = load_system("cetus").text.replace('"uncapped"', '"expected"')
     found = parameters([WritePattern(512, 16, 10**9)], system=parse_system(text, source="x"))
 
     assert 335 < found["n_nsd"][0] <= 336
@@ -153,9 +153,9 @@ def test_expected_distinct_targets_never_exceed_those_there_are() -> None:
 )
 def test_patterns_the_system_cannot_run_are_refused(pattern: WritePattern, reason: str) -> None:
     with pytest.raises(AnalysisError, match=reason):
-        check_pattern(pattern, bundled_system("titan"))
+        check_pattern(pattern, load_system("titan"))
 
 
 def test_an_unknown_feature_set_is_refused() -> None:
     with pytest.raises(UsageError, match="full, paper and strict41"):
-        features(bundled_system("titan"), variant="all")
+        features(load_system("titan"), variant="all")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ioprism import UsageError
 from ioprism.analyses.write_time.sampling import PlanSettings, cost, plan
-from ioprism.analyses.write_time.system import bundled_system
-from ioprism.errors import UsageError
+from ioprism.write_time import load_system
 from tests.analyses.write_time.machines import plain_system
 
 
 def test_cetus_has_five_core_counts_for_every_burst_range() -> None:
-    patterns = plan(bundled_system("cetus"))
+    patterns = plan(load_system("cetus"))
 
     assert {p.cores_per_node for p in patterns} == {1, 2, 4, 8, 16}
     assert len([p for p in patterns if p.nodes == 8]) == 10 * 5
@@ -20,7 +20,7 @@ def test_cetus_has_five_core_counts_for_every_burst_range() -> None:
 
 
 def test_titan_also_varies_the_stripe_count() -> None:
-    patterns = [p for p in plan(bundled_system("titan")) if p.nodes == 4]
+    patterns = [p for p in plan(load_system("titan")) if p.nodes == 4]
 
     assert len(patterns) == (7 * 8 + 3 * 4) * 5
     stripes = {p.stripe_count or 0 for p in patterns}
@@ -29,7 +29,7 @@ def test_titan_also_varies_the_stripe_count() -> None:
 
 
 def test_placements_are_both_in_a_row_and_scattered() -> None:
-    lists = [p.node_list for p in plan(bundled_system("cetus")) if p.nodes == 32]
+    lists = [p.node_list for p in plan(load_system("cetus")) if p.nodes == 32]
 
     spans = [nodes[-1] - nodes[0] + 1 for nodes in lists if nodes]
     assert min(spans) == 32
@@ -46,7 +46,7 @@ def test_limits_are_kept() -> None:
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
-    system = bundled_system("titan")
+    system = load_system("titan")
     assert plan(system) == plan(system)
     assert plan(system) != plan(system, PlanSettings(seed=2))
 

@@ -7,8 +7,7 @@ import pytest
 
 from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads, whole_machine
 from ioprism.analyses.write_time.stage_model import Shape, StageFit, balanced, fit_stages
-from ioprism.analyses.write_time.system import bundled_system
-from ioprism.model.samples import WritePattern
+from ioprism.write_time import WritePattern, load_system
 from tests.analyses.write_time.machines import titan_samples
 
 COSTS = np.array([0.0, 1 / 1000, 0.0, 0.0, 1 / 2500, 0.0, 1 / 300])
@@ -16,7 +15,7 @@ TRUTH = StageFit(Shape(3.0, 0.0, (0,)), 1.5, 0.01, COSTS, COSTS, COSTS)
 
 
 def made() -> tuple[np.ndarray, np.ndarray]:
-    loads = stage_loads([s.pattern for s in titan_samples()], system=bundled_system("titan"))
+    loads = stage_loads([s.pattern for s in titan_samples()], system=load_system("titan"))
     noise = np.random.default_rng(2).lognormal(0, 0.03, size=len(loads))
     return loads, TRUTH.predict(loads, loads) * noise
 
@@ -56,7 +55,7 @@ def test_wild_samples_do_not_move_the_fit() -> None:
 
 @pytest.mark.parametrize("name", ["cetus", "titan"])
 def test_every_load_grows_with_the_burst_or_does_not_depend_on_it(name: str) -> None:
-    system = bundled_system(name)
+    system = load_system(name)
     patterns = [WritePattern(32, 8, size * 10**6, None, None) for size in (100, 200, 400)]
 
     loads = stage_loads(patterns, system=system)
@@ -69,7 +68,7 @@ def test_every_load_grows_with_the_burst_or_does_not_depend_on_it(name: str) -> 
 def test_a_shared_stage_that_no_sample_shows_is_about_as_fast_as_those_that_one_shows() -> None:
     loads, seconds = made()
     found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,)), with_bounds=True)
-    whole = whole_machine(bundled_system("titan"))
+    whole = whole_machine(load_system("titan"))
 
     filled = balanced(found, whole)
 
@@ -82,7 +81,7 @@ def test_a_shared_stage_that_no_sample_shows_is_about_as_fast_as_those_that_one_
 
 
 def test_the_slowest_of_many_equal_components_counts() -> None:
-    system = bundled_system("titan")
+    system = load_system("titan")
     few, many = (WritePattern(1, 1, 10**9, stripe_count=width) for width in (1, 64))
 
     loads = stage_loads([few, many], system=system)[:, -1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ioprism.analyses.write_time.system import bundled_system, bundled_systems, parse_system
-from ioprism.errors import AnalysisError, UsageError
+from ioprism import AnalysisError, UsageError
+from ioprism.analyses.write_time.system import bundled_systems, parse_system
+from ioprism.write_time import load_system
 from tests.analyses.write_time.machines import PLAIN
 
 LUSTRE = """
@@ -18,7 +19,7 @@ cores_per_node = 4
 
 
 def test_both_systems_of_the_paper_come_with_the_package() -> None:
-    cetus, titan = bundled_system("cetus"), bundled_system("titan")
+    cetus, titan = load_system("cetus"), load_system("titan")
 
     assert bundled_systems() == ("cetus", "titan")
     assert (cetus.nodes, cetus.stages["io_node"].count, cetus.storage.targets) == (4096, 32, 336)
@@ -67,4 +68,4 @@ def test_a_broken_description_is_refused_with_the_reason(text: str, reason: str)
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="cetus, titan"):
-        bundled_system("frontier")
+        load_system("frontier")

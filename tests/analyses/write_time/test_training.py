@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ioprism import AnalysisError, MissingPackageError, UsageError
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.evaluation import evaluate
 from ioprism.analyses.write_time.fitting import Fit
@@ -18,14 +19,13 @@ from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.model_file import from_dict, to_dict
 from ioprism.analyses.write_time.preparation import LEAKING, TrainingSettings, sort_samples
 from ioprism.analyses.write_time.published import published_model
-from ioprism.analyses.write_time.system import bundled_system, parse_system
+from ioprism.analyses.write_time.system import parse_system
 from ioprism.analyses.write_time.training import train
-from ioprism.errors import AnalysisError, MissingPackageError, UsageError
-from ioprism.formats.samples.table import read_table
-from ioprism.model.samples import Sample, WritePattern
+from ioprism.formats.samples.runs import read_table
+from ioprism.write_time import Sample, WritePattern, load_system
 from tests.analyses.write_time.machines import SCALES, machine_samples, plain_system, titan_samples
 
-TITAN = bundled_system("titan")
+TITAN = load_system("titan")
 FAST = TrainingSettings(kind="stages")  # where the choice does not matter
 
 
@@ -48,7 +48,7 @@ def simulated(folder: Path, name: str) -> list[Sample]:
 def test_simulated_machines_are_predicted_beyond_the_training_scales(
     shared_data: Path, name: str
 ) -> None:
-    system, samples = bundled_system(name), simulated(shared_data, name)
+    system, samples = load_system(name), simulated(shared_data, name)
     seen = [s for s in samples if s.pattern.nodes <= 128][::3]  # a third is enough, and fast
 
     found = evaluate(samples, model=train(seen, system=system), system=system)
@@ -217,7 +217,7 @@ def test_intervals_hold_far_out_and_are_narrow_near_the_training_scales(
 ) -> None:
     scales = (*SCALES, 1024, 2048)
     samples = machine_samples(name, seed=7, scales=scales, each=90, noise=noise, drift=drift)
-    system = bundled_system(name)
+    system = load_system(name)
     model = train(samples, system=system, settings=FAST)
 
     converged = sort_samples(samples, system).converged
@@ -234,7 +234,7 @@ def test_intervals_hold_far_out_and_are_narrow_near_the_training_scales(
 
 def test_intervals_of_noisy_writes_hold_unconverged_samples() -> None:
     samples = machine_samples("cetus", seed=8, scales=(*SCALES, 256), each=90, noise=3.0)
-    system = bundled_system("cetus")
+    system = load_system("cetus")
     model = train(samples, system=system, settings=FAST)
 
     found = {s.name: s for s in evaluate(samples, model=model, system=system).sets}

@@ -8,7 +8,7 @@ import pytest
 from ioprism.analyses.write_time.tuning import hints
 from ioprism.analyses.write_time.underestimation import underestimation
 from ioprism.analyses.write_time.variability import variability
-from ioprism.model.samples import Sample, WritePattern
+from ioprism.write_time import Sample, WritePattern
 from tests.analyses.write_time.machines import plain_system
 
 

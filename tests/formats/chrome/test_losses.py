@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.registry import read_trace
+from ioprism import convert, read
 from tests.conftest import TEST_DATA
 
 SAMPLE = TEST_DATA / "dftracer/v2.2.0-ns.pfw"
@@ -14,21 +13,21 @@ SAMPLE = TEST_DATA / "dftracer/v2.2.0-ns.pfw"
 
 def test_events_without_times_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    write_chrome(read_trace(SAMPLE), path)
+    convert(read(SAMPLE), path)
     document = json.loads(path.read_text())
     calls = [event for event in document["traceEvents"] if event["ph"] == "X"]
     for call in calls[:3]:
         call["ts"] = "soon"
     path.write_text(json.dumps(document))
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events().height == len(calls) - 3
     assert trace.completeness.warnings == ("t.json: 3 damaged events left out",)
 
 
 def test_what_was_missing_when_it_was_written_is_said_again(tmp_path: Path) -> None:
-    trace = read_trace(SAMPLE)
+    trace = read(SAMPLE)
     trace.completeness.warn("half of it was lost")
-    write_chrome(trace, tmp_path / "t.json")
+    convert(trace, tmp_path / "t.json")
 
-    assert "half of it was lost" in read_trace(tmp_path / "t.json").completeness.warnings
+    assert "half of it was lost" in read(tmp_path / "t.json").completeness.warnings

@@ -14,14 +14,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from ioprism.errors import BrokenTraceError, OutputError
-from ioprism.formats.chrome.writer import write_chrome
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
+from ioprism import (
+    EVENTS,
+    PROCESSES,
+    BrokenTraceError,
+    Job,
+    MemoryPartition,
+    OutputError,
+    Trace,
+    convert,
+    file_table,
+    read,
+)
 from ioprism.model.layers import LAYERS
-from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.storage.trace_store import write_store
+from ioprism.model.schema import OPERATIONS
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data"
@@ -80,9 +86,9 @@ def test_a_trace_survives_perfetto_and_the_store(
 ) -> None:
     trace = trace_of(rows)
     perfetto, store = tmp_path / "trace.json.gz", tmp_path / "store"
-    write_chrome(trace, perfetto, replace=True)
-    write_store(trace, store, replace=True)
-    again, kept = read_trace(perfetto), read_trace(store)
+    convert(trace, perfetto, replace=True)
+    convert(trace, store, replace=True)
+    again, kept = read(perfetto), read(store)
 
     assert_frame_equal(comparable(again), comparable(trace), abs_tol=2e-9, rel_tol=1e-14)
     assert_frame_equal(comparable(kept), comparable(trace).sort("start"), check_row_order=False)
@@ -94,9 +100,9 @@ def test_a_trace_survives_perfetto_and_the_store(
     "name", ["darshan/a_ckpt_fpp_period5s.darshan", "recorder/v2.4.0-mpiio_coll"]
 )
 def test_perfetto_gets_one_track_per_rank_and_counters(tmp_path: Path, name: str) -> None:
-    trace = read_trace(DATA / name)
+    trace = read(DATA / name)
     path = tmp_path / "trace.json"
-    write_chrome(trace, path)
+    convert(trace, path)
     written = json.loads(path.read_text())["traceEvents"]
     tracks = {e["pid"] for e in written if e["ph"] == "M" and e["name"] == "process_name"}
     rates = [e for e in written if e["ph"] == "C"]
@@ -115,7 +121,7 @@ def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("mine")
 
     with pytest.raises(OutputError):
-        write_chrome(trace_of([]), tmp_path / "a.json")
+        convert(trace_of([]), tmp_path / "a.json")
 
 
 def written(tmp_path: Path, content: Any) -> Path:
@@ -138,7 +144,7 @@ def test_other_programs_events_are_understood(tmp_path: Path) -> None:
             {"ph": "B", "pid": 9, "tid": 1, "ts": 1e6 + 20, "name": "cut"},
         ],
     )  # fmt: skip
-    trace = read_trace(path)
+    trace = read(path)
     found = trace.events().sort("start")
 
     assert found["layer"].to_list() == ["posix", "application", "stdio"]
@@ -150,9 +156,9 @@ def test_other_programs_events_are_understood(tmp_path: Path) -> None:
 
 def test_a_cut_file_gives_what_it_holds(tmp_path: Path) -> None:
     whole = tmp_path / "whole.json"
-    write_chrome(read_trace(DATA / "recorder/v2.4.0-mpiio_coll"), whole)
+    convert(read(DATA / "recorder/v2.4.0-mpiio_coll"), whole)
     text = whole.read_text()
-    trace = read_trace(written(tmp_path, text[: len(text) // 2]))
+    trace = read(written(tmp_path, text[: len(text) // 2]))
 
     assert 0 < trace.events().height < 451
     assert any("cut short" in warning for warning in trace.completeness.warnings)
@@ -161,7 +167,7 @@ def test_a_cut_file_gives_what_it_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inner", ["[" * 100_000, '{"a":' * 100_000])
 def test_deep_json_is_no_trace(tmp_path: Path, inner: str) -> None:
     event = '{"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1}'
-    trace = read_trace(written(tmp_path, f"[{event}, {inner}"))
+    trace = read(written(tmp_path, f"[{event}, {inner}"))
 
     assert trace.events().height == 1
     assert any("damaged" in warning for warning in trace.completeness.warnings)
@@ -171,13 +177,13 @@ def test_events_without_times_are_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, [{"ph": "X", "name": "a", "pid": 1, "tid": 1}])
 
     with pytest.raises(BrokenTraceError, match="no event in it"):
-        read_trace(path)
+        read(path)
 
 
 def test_a_compressed_file_may_be_cut(tmp_path: Path) -> None:
     whole = tmp_path / "whole.json"
-    write_chrome(read_trace(DATA / "recorder/v2.4.0-mpiio_coll"), whole)
+    convert(read(DATA / "recorder/v2.4.0-mpiio_coll"), whole)
     path = tmp_path / "cut.json.gz"
     path.write_bytes(gzip.compress(whole.read_bytes())[:6000])
 
-    assert 0 < read_trace(path).events().height < 451
+    assert 0 < read(path).events().height < 451

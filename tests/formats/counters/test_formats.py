@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism import BrokenTraceError, ReaderUnavailableError
 from ioprism.formats.counters import tokio
 from ioprism.formats.counters.registry import find_counter_reader
-from ioprism.model.counters import SECOND, ReadingOptions, Tally
+from ioprism.model.counters import SECOND
+from ioprism.servers import ReadingOptions, Tally
 from tests.conftest import TEST_DATA
 
 SAMPLES = TEST_DATA / "counters"

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import IoprismError
-from ioprism.formats.counters.registry import counter_readers
-from ioprism.formats.jobs.registry import job_readers
-from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
-from ioprism.pipeline.ingest import ingest
+from ioprism import IoprismError, servers
+from ioprism.formats.counters.registry import counter_readers, job_readers
+from ioprism.servers import COUNTERS, JOBS, ReadingOptions, Tally
 
 WORDS = st.sampled_from(
     [b"_io_s_", b"_fs_io_s_", b"_n_", b"_nn_", b"_t_", b"_tu_", b"_br_", b"0", b"-1", b"9" * 30,
@@ -65,15 +63,15 @@ def test_beginnings_of_other_formats_are_not_mistaken(tmp_path: Path, content: b
     assert not any(reader.recognises(path) for reader in job_readers())
 
 
-@pytest.mark.parametrize(("servers", "named"), [(3, "(ion0, ion1, ion2)"), (4, "ion2 …)")])
+@pytest.mark.parametrize(("count", "named"), [(3, "(ion0, ion1, ion2)"), (4, "ion2 …)")])
 def test_clocks_that_run_backwards_are_said_with_names(
-    tmp_path: Path, servers: int, named: str
+    tmp_path: Path, count: int, named: str
 ) -> None:
     raw = tmp_path / "raw.csv"
-    rows = [f"ion{s},{t},1,1,1,1,1,1" for s in range(servers) for t in (240, 120)]
+    rows = [f"ion{s},{t},1,1,1,1,1,1" for s in range(count) for t in (240, 120)]
     raw.write_text("\n".join(["server,t,br,bw,rdc,wc,oc,cc", *rows, ""]))
-    (outcome,) = ingest([raw], tmp_path / "store", options=ReadingOptions())
+    (outcome,) = servers.ingest(raw, store=tmp_path / "store")
 
     (said,) = [text for text in outcome.warnings if "backwards" in text]
-    assert said.startswith(f"time goes backwards in the records of {servers} servers")
+    assert said.startswith(f"time goes backwards in the records of {count} servers")
     assert said.endswith(named)

@@ -13,13 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioprism.analyses.characterise import characterise
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import IoprismError
+from ioprism import IoprismError, characterise, read
 from ioprism.formats.darshan.log import read_log
-from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.writer import write_trace
-from ioprism.formats.registry import read_trace
 from ioprism.synthetic import Burst, Requests, Workload, synthesise
 from tests.conftest import ROOT, SHARED_DATA, TEST_DATA
 from tests.formats.darshan.repacking import repack
@@ -32,8 +28,8 @@ LARGEST = 500 * 2**20  # bytes
 
 def read_everything(path: Path) -> tuple[str, ...]:
     """Read all a log has, and return the warnings; only our own errors may come out."""
-    trace = DarshanReader().read(path)
-    characterise(trace, LocalEngine())
+    trace = read(path)
+    characterise(trace)
     for name in trace.counters:
         _ = trace.counters[name]
     trace.events()
@@ -44,7 +40,7 @@ READ_ALL = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from ioprism.errors import IoprismError
+from ioprism import IoprismError
 from tests.formats.darshan.test_broken import read_everything
 for path in sys.argv[2:]:
     began = time.process_time()
@@ -161,7 +157,7 @@ def test_streams_may_be_cut_anywhere(
     burst = Burst("/scratch/{rank}", "write", Requests(2, 4096))
     write_trace(log, synthesise(Workload(16, (burst,))).trace)
     monkeypatch.setattr("ioprism.formats.darshan.log.WINDOW", window)
-    trace = read_trace(log)
+    trace = read(log)
 
     assert trace.counters["POSIX"].height == 16
     assert trace.completeness.whole

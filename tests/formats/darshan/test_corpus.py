@@ -12,13 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.analyses.characterise import characterise
-from ioprism.engine.local import LocalEngine
+from ioprism import Trace, characterise, read
 from ioprism.formats.darshan.log import Log, read_log
-from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 from tests.conftest import SHARED_DATA
 
 pytestmark = pytest.mark.corpus
@@ -49,7 +45,7 @@ def log(path: Path) -> Log:
 
 @pytest.fixture
 def trace(path: Path) -> Trace:
-    return DarshanReader().read(path)
+    return read(path)
 
 
 @pytest.fixture
@@ -246,7 +242,7 @@ def dxt_rows(handle: dict[str, Any], module: str) -> Iterator[tuple[Any, ...]]:
 
 
 def test_a_large_log_keeps_every_segment(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "darshan/made/big/synth_dxt_1M.darshan")
+    trace = read(shared_data / "darshan/made/big/synth_dxt_1M.darshan")
     events, posix = trace.events(), trace.counters["POSIX"]
 
     assert events.height == 999_424
@@ -255,7 +251,7 @@ def test_a_large_log_keeps_every_segment(shared_data: Path) -> None:
 
 
 def test_thread_identifiers_are_read(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "darshan/made/m_threads_dxt_v2_pthread_id.darshan")
+    trace = read(shared_data / "darshan/made/m_threads_dxt_v2_pthread_id.darshan")
     events = trace.events()
 
     assert trace.processes.filter(pl.col("tid").is_not_null()).height == 8
@@ -270,8 +266,8 @@ def test_thread_identifiers_are_read(shared_data: Path) -> None:
 
 
 def test_the_logs_of_a_killed_job_are_one_job(shared_data: Path) -> None:
-    apart = read_trace(shared_data / "darshan/made/l_killed_job_mmap_logs")
-    merged = read_trace(shared_data / "darshan/made/l_killed_job_merged.darshan")
+    apart = read(shared_data / "darshan/made/l_killed_job_mmap_logs")
+    merged = read(shared_data / "darshan/made/l_killed_job_merged.darshan")
 
     assert apart.job.ranks == merged.job.ranks == 2
     assert apart.processes.height == 2
@@ -292,7 +288,7 @@ def test_totals_equal_what_the_program_counted(truth_file: Path) -> None:
     log = truth_file.with_name(truth_file.name.replace(".truth.json", ".darshan"))
     if "metadata_storm" in log.name:
         pytest.skip("the storm moves no bytes")
-    found = characterise(read_trace(log), LocalEngine())
+    found = characterise(read(log))
     counted = sum(rank["bytes"] for rank in truth["ranks"])
     by_layer = {n: sum(a.bytes for a in kinds.values()) for n, kinds in found.by_layer.items()}
 

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from ioprism import read
 from ioprism.formats.darshan import dxt_ranges
 from ioprism.formats.darshan.writer import write_trace
-from ioprism.formats.registry import read_trace
 from ioprism.synthetic import checkpointing_job, synthesise
 
 
@@ -22,9 +22,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_ranges_hold_what_the_whole_holds(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = read_trace(log)
+    whole = read(log)
     monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
-    cut = read_trace(log)
+    cut = read(log)
 
     assert len(whole.partitions) == 2  # POSIX and MPI-IO
     assert len(cut.partitions) >= 6
@@ -37,15 +37,15 @@ def test_what_is_lost_in_one_range_is_not_lost_in_others(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
-    second = read_trace(log).partitions[1].partition  # type: ignore[attr-defined]
+    second = read(log).partitions[1].partition  # type: ignore[attr-defined]
     data = bytearray(log.read_bytes())
     middle = second.region.offset + second.region.length // 2
     data[middle : middle + 8] = b"\xff" * 8
     broken = tmp_path / "broken.darshan"
     broken.write_bytes(data)
-    trace = read_trace(broken)
+    trace = read(broken)
     events = trace.events()
-    last = read_trace(log).events().select(pl.col("rank").last()).item()
+    last = read(log).events().select(pl.col("rank").last()).item()
 
     assert last in events["rank"].unique()
     assert any("damaged" in warning for warning in trace.completeness.warnings)

@@ -8,10 +8,9 @@ import darshan
 import polars as pl
 import pytest
 
+from ioprism import Trace, read
 from ioprism.formats.darshan.log import ByteOrder
-from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.writer import VERSIONS, Version, write_trace
-from ioprism.model.trace import Trace
 from ioprism.synthetic import (
     Burst,
     MetadataStorm,
@@ -73,8 +72,8 @@ def path(made: SyntheticTrace, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="module")
-def read(path: Path) -> Trace:
-    return DarshanReader().read(path)
+def back(path: Path) -> Trace:
+    return read(path)
 
 
 def calls(trace: Trace) -> pl.DataFrame:
@@ -97,27 +96,27 @@ def test_reads_and_writes_come_back_exactly(
     path = tmp_path / "job.darshan"
 
     write_trace(path, made.trace, version=version, byte_order=byte_order)
-    trace = DarshanReader().read(path)
+    trace = read(path)
 
     assert calls(trace).equals(calls(made.trace))
     assert trace.completeness.warnings == ()
 
 
-def test_job_hosts_and_stripes_come_back(made: SyntheticTrace, read: Trace) -> None:
-    assert read.job == made.trace.job
-    assert read.processes["host"].to_list() == made.trace.processes["host"].to_list()
+def test_job_hosts_and_stripes_come_back(made: SyntheticTrace, back: Trace) -> None:
+    assert back.job == made.trace.job
+    assert back.processes["host"].to_list() == made.trace.processes["host"].to_list()
     striped = [
         trace.files.drop_nulls("targets").select("path", "stripe_size", "targets").sort("path")
-        for trace in (read, made.trace)
+        for trace in (back, made.trace)
     ]
     assert striped[0].height == 4 + 1 + 8
     assert striped[0].equals(striped[1])
 
 
-def test_counters_add_up_to_the_truth(made: SyntheticTrace, read: Trace) -> None:
+def test_counters_add_up_to_the_truth(made: SyntheticTrace, back: Trace) -> None:
     truth = made.truth
     totals = {
-        name: read.counters[module].select(pl.exclude("file", "rank").sum()).row(0, named=True)
+        name: back.counters[module].select(pl.exclude("file", "rank").sum()).row(0, named=True)
         for name, module in (("posix", "POSIX"), ("mpiio", "MPI-IO"), ("stdio", "STDIO"))
     }
 
@@ -137,8 +136,8 @@ def test_counters_add_up_to_the_truth(made: SyntheticTrace, read: Trace) -> None
     assert totals["stdio"]["STDIO_BYTES_WRITTEN"] == 5 * 80
 
 
-def test_shared_files_name_the_straggler(read: Trace) -> None:
-    shared = read.counters["POSIX"].join(read.files.select("file", "path"), on="file")
+def test_shared_files_name_the_straggler(back: Trace) -> None:
+    shared = back.counters["POSIX"].join(back.files.select("file", "path"), on="file")
     checkpoints = shared.filter(pl.col("path").str.contains("checkpoint"))
 
     assert checkpoints.height == 4
@@ -146,8 +145,8 @@ def test_shared_files_name_the_straggler(read: Trace) -> None:
     assert set(checkpoints["POSIX_SLOWEST_RANK"]) == {5}
 
 
-def test_heat_maps_hold_every_byte(made: SyntheticTrace, read: Trace) -> None:
-    maps = read.counters["HEATMAP"].with_columns(pl.col("read", "write").list.sum())
+def test_heat_maps_hold_every_byte(made: SyntheticTrace, back: Trace) -> None:
+    maps = back.counters["HEATMAP"].with_columns(pl.col("read", "write").list.sum())
     sums = maps.group_by(pl.col("layer").cast(pl.String)).agg(pl.sum("read", "write")).rows()
 
     found = {(layer, way): n for layer, *both in sums for way, n in zip(DATA, both, strict=True)}
@@ -156,8 +155,8 @@ def test_heat_maps_hold_every_byte(made: SyntheticTrace, read: Trace) -> None:
     }
 
 
-def test_heat_maps_put_bytes_where_the_calls_were(read: Trace, made: SyntheticTrace) -> None:
-    row = read.counters["HEATMAP"].filter(layer="posix", rank=3).row(0, named=True)
+def test_heat_maps_put_bytes_where_the_calls_were(back: Trace, made: SyntheticTrace) -> None:
+    row = back.counters["HEATMAP"].filter(layer="posix", rank=3).row(0, named=True)
     own = made.trace.events().filter(layer="posix", rank=3, operation="write")
 
     used = [n * row["bin_width"] for n, moved in enumerate(row["write"]) if moved]
@@ -180,7 +179,7 @@ def test_an_empty_trace_makes_an_empty_log(tmp_path: Path) -> None:
     path = tmp_path / "job.darshan"
 
     write_trace(path, synthesise(Workload(ranks=3, runtime=2.0)).trace)
-    trace = DarshanReader().read(path)
+    trace = read(path)
 
     assert trace.job.ranks == 3
     assert trace.events().is_empty()

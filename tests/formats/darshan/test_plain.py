@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import LocalEngine, Thresholds, Trace, read
 from ioprism.analyses.evidence import evidence_of_log, evidence_of_trace
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.darshan.plain import is_log, read_plain
+from ioprism.formats.darshan.log import is_log
+from ioprism.formats.darshan.plain import read_plain
 from ioprism.formats.darshan.writer import VERSIONS, write_trace
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 from ioprism.model.usage import Usage
 from ioprism.rules.registry import judge
-from ioprism.settings import Thresholds
 from ioprism.synthetic import checkpointing_job, synthesise
 from tests.conftest import TEST_DATA
 
@@ -33,7 +31,7 @@ def counters_only(trace: Trace) -> Trace:
 
 def assert_same(log: Path) -> None:
     quick = evidence_of_log(read_plain(log), Thresholds())
-    slow = evidence_of_trace(counters_only(read_trace(log)), LocalEngine(), Thresholds())
+    slow = evidence_of_trace(counters_only(read(log)), LocalEngine(), Thresholds())
 
     assert _plain(quick.usages) == _plain(slow.usages)
     assert {k: dict(v.bytes) for k, v in quick.loads.items()} == {
@@ -74,7 +72,7 @@ def test_so_is_every_public_log(shared_data: Path) -> None:
 
 @pytest.mark.corpus
 def test_damaged_logs_are_judged_or_refused_but_never_crash(shared_data: Path) -> None:
-    from ioprism.errors import TraceError
+    from ioprism import TraceError
     from ioprism.pipeline.insights import judge_group
 
     judged = 0

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.formats.darshan.reader import DarshanReader
+from ioprism import EVENTS, read
 from ioprism.formats.darshan.records import FIXED
 from ioprism.formats.darshan.reduce import reduce_shared
 from ioprism.formats.darshan.tally import PREFIXES, tally
-from ioprism.model.schema import EVENTS, Operation
+from ioprism.model.schema import Operation
 from ioprism.model.sizes import SIZE_BINS
 
 MODULES = {"posix": "POSIX", "mpiio": "MPI-IO", "stdio": "STDIO"}
@@ -220,7 +220,7 @@ BEYOND_DXT = ("OPEN", "CLOSE", "META", "SEEK", "SYNC", "STAT", "MODE", "MMAPS", 
 def test_real_logs_have_the_counters_that_follow_from_their_traced_calls(
     shared_data: Path, name: str
 ) -> None:
-    trace = DarshanReader().read(shared_data / "darshan" / "made" / f"{name}.darshan")
+    trace = read(shared_data / "darshan" / "made" / f"{name}.darshan")
     for layer in ("posix", "mpiio"):
         if MODULES[layer] not in trace.counters:
             continue

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import OutputError, UsageError
+from ioprism import Job, Mount, OutputError, Trace, UsageError, read
 from ioprism.formats.darshan.content import (
     Counters,
     Dxt,
@@ -31,10 +31,8 @@ from ioprism.formats.darshan.content import (
     Segments,
 )
 from ioprism.formats.darshan.log import ByteOrder, read_log
-from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.records import FIXED, MODULES, PADDING
 from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
-from ioprism.model.trace import Job, Mount, Trace
 
 BYTE_ORDERS: tuple[ByteOrder, ...] = ("<", ">")
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
@@ -112,7 +110,7 @@ def room_for(module: str) -> list[Version]:
 
 
 def read_back(path: Path) -> Trace:
-    trace = DarshanReader().read(path)
+    trace = read(path)
     assert trace.files.height == len(NAMES)
     return trace
 
@@ -168,7 +166,7 @@ def test_job_and_names_come_back(
         byte_order=byte_order,
         compression=compression,
     )
-    trace = DarshanReader().read(path)
+    trace = read(path)
 
     assert dict(trace.files.select("id", "path").iter_rows()) == names
     assert trace.completeness.warnings == ()
@@ -186,7 +184,7 @@ def test_a_killed_job_has_no_end(tmp_path: Path) -> None:
 
     write_log(path, LogContent(Job(ranks=1, start_time=1.75e9)))
 
-    assert DarshanReader().read(path).job.end_time is None
+    assert read(path).job.end_time is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -302,7 +300,7 @@ def test_any_number_of_calls_comes_back(
     write_log(path, content, byte_order=byte_order, replace=True)
 
     expected = sorted(call for record in written for call in flat(record))
-    assert sorted(traced(DarshanReader().read(path))) == expected
+    assert sorted(traced(read(path))) == expected
 
 
 @every_byte_order
@@ -316,7 +314,7 @@ def test_heat_maps_come_back(
     content = LogContent(JOB, {IDS[0]: "heatmap:POSIX"}, [Heatmap(maps)])
 
     write_log(path, content, byte_order=byte_order, compression=compression)
-    found = DarshanReader().read(path).counters["HEATMAP"]
+    found = read(path).counters["HEATMAP"]
 
     assert found["layer"].unique().to_list() == ["posix"]
     assert found.select("rank", "bin_width", "write", "read").rows() == [

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import Job, Mount, read
 from ioprism.formats.darshan.content import (
     Counters,
     Dxt,
@@ -25,10 +26,8 @@ from ioprism.formats.darshan.content import (
     Segments,
 )
 from ioprism.formats.darshan.log import ByteOrder, read_log
-from ioprism.formats.darshan.reader import DarshanReader
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
 from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
-from ioprism.model.trace import Job, Mount
 
 IDS = (2**64 - 5, 17, 2**63 + 9)
 NAMES = {identifier: f"/data/{identifier}" for identifier in IDS}
@@ -137,7 +136,7 @@ def test_where_libdarshan_is_wrong_the_reader_is_right(
 
     write_log(path, LogContent(JOB, NAMES, [Counters("POSIX", table, version)]),
               byte_order=byte_order)  # fmt: skip
-    found = DarshanReader().read(path).counters["POSIX"]
+    found = read(path).counters["POSIX"]
 
     for name in UNSWAPPED | VARIANCES | LOST[2]:
         assert found[name].to_list() == table[name].to_list()
@@ -150,7 +149,7 @@ def test_the_reader_adds_up_opens_of_big_endian_logs(tmp_path: Path, version: in
 
     write_log(path, LogContent(JOB, NAMES, [Counters("PNETCDF_FILE", table, version)]),
               byte_order=">")  # fmt: skip
-    found = DarshanReader().read(path).counters["PNETCDF_FILE"]
+    found = read(path).counters["PNETCDF_FILE"]
 
     assert found["PNETCDF_FILE_OPENS"].to_list() == [opens(one) for one in table.to_dicts()]
 

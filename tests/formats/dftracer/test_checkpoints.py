@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from polars.testing import assert_frame_equal
 
+from ioprism import read
 from ioprism.formats.dftracer import checkpoints, ranges, reader
 from ioprism.formats.dftracer.checkpoints import index_of, inflated_from, make_index
-from ioprism.formats.registry import read_trace
 from ioprism.formats.surveys import surveyed_by
 from tests.formats.dftracer.test_reader import many_calls
 
@@ -55,9 +55,9 @@ def test_inflating_begins_at_every_checkpoint(single: Path) -> None:
 
 
 def test_workers_share_a_single_member(single: Path) -> None:
-    whole = read_trace(single)
+    whole = read(single)
     with surveyed_by(here):
-        cut = read_trace(single.parent)
+        cut = read(single.parent)
 
     assert len(whole.partitions) == 1
     assert len(cut.partitions) >= 4
@@ -69,7 +69,7 @@ def test_workers_share_a_single_member(single: Path) -> None:
 
 
 def test_the_tables_of_dftracer_utils_are_an_index_too(single: Path) -> None:
-    whole = read_trace(single)
+    whole = read(single)
     make_index(single)
     index = index_of(single)
     single.with_name("a.pfw.gz.gzidx").unlink()
@@ -85,7 +85,7 @@ def test_the_tables_of_dftracer_utils_are_an_index_too(single: Path) -> None:
                 "INSERT INTO checkpoints VALUES (NULL, 1, 0, ?, ?, ?, 0, ?, ?, 0)",
                 (*values, zlib.compress(point.before)),
             )
-    cut = read_trace(single)
+    cut = read(single)
 
     assert len(cut.partitions) >= 4
     assert_frame_equal(cut.events(), whole.events())
@@ -93,7 +93,7 @@ def test_the_tables_of_dftracer_utils_are_an_index_too(single: Path) -> None:
 
 @pytest.mark.parametrize("harm", ["older", "of another file", "damaged", "no index"])
 def test_an_index_that_is_of_no_use_changes_nothing(single: Path, harm: str) -> None:
-    whole = read_trace(single).events()
+    whole = read(single).events()
     make_index(single)
     kept = single.with_name("a.pfw.gz.gzidx")
     content = bytearray(kept.read_bytes())
@@ -109,7 +109,7 @@ def test_an_index_that_is_of_no_use_changes_nothing(single: Path, harm: str) -> 
     else:
         kept.write_bytes(b"no index")
 
-    assert_frame_equal(read_trace(single).events(), whole)
+    assert_frame_equal(read(single).events(), whole)
 
 
 def test_several_members_are_read_whatever_an_index_of_the_first_says(single: Path) -> None:
@@ -122,4 +122,4 @@ def test_several_members_are_read_whatever_an_index_of_the_first_says(single: Pa
     kept.write_bytes(content)
     text = gzip.decompress(whole)
 
-    assert read_trace(single).events().height == 2 * text.count(b'"ph":"X"')
+    assert read(single).events().height == 2 * text.count(b'"ph":"X"')

@@ -14,12 +14,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError, Trace, read
 from ioprism.formats.dftracer import events, lines, ranges, reader, survey
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.reader import DftracerReader
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 from ioprism.units import format_counted
 from tests.conftest import ROOT
 from tests.formats.dftracer.slow_parser import slow_totals
@@ -46,7 +44,7 @@ def check_against_slow_parser(trace: Trace, path: Path) -> None:
 
 @pytest.mark.parametrize("path", WITH_CALLS, ids=lambda p: p.name)
 def test_totals_are_those_of_a_slow_parser(path: Path) -> None:
-    check_against_slow_parser(read_trace(path), path)
+    check_against_slow_parser(read(path), path)
 
 
 @pytest.mark.corpus
@@ -56,13 +54,13 @@ def test_totals_are_those_of_a_slow_parser(path: Path) -> None:
 def test_totals_of_public_traces_are_those_of_a_slow_parser(shared_data: Path, name: str) -> None:
     path = shared_data / "dftracer" / name
 
-    check_against_slow_parser(read_trace(path), path)
+    check_against_slow_parser(read(path), path)
 
 
 @pytest.mark.corpus
 def test_two_million_events_add_up(shared_data: Path) -> None:
     truth = json.loads((shared_data / "dftracer/TRUTH.json").read_text())["gen-large-v22"]
-    trace = read_trace(shared_data / "dftracer/gen-large-v22")
+    trace = read(shared_data / "dftracer/gen-large-v22")
     sums = pl.concat(
         batch.group_by("operation").agg(pl.len(), pl.col("bytes").sum()).collect()
         for batch in trace.batches()
@@ -89,7 +87,7 @@ def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -
 
 
 def test_a_folder_is_one_workflow() -> None:
-    trace = read_trace(DATA)
+    trace = read(DATA)
 
     assert trace.format == "dftracer"
     assert trace.job.ranks == 6
@@ -100,14 +98,14 @@ def test_a_folder_is_one_workflow() -> None:
 
 
 def test_nanoseconds_and_microseconds_give_seconds() -> None:
-    slow, fast = (read_trace(DATA / f"v2.2.0-{kind}.pfw") for kind in ("md1-plain", "ns"))
+    slow, fast = (read(DATA / f"v2.2.0-{kind}.pfw") for kind in ("md1-plain", "ns"))
 
     assert slow.job.runtime == pytest.approx(0.1, abs=0.1)
     assert fast.job.runtime == pytest.approx(0.17, abs=0.1)
 
 
 def test_a_trace_without_arguments_says_what_to_record() -> None:
-    trace = read_trace(DATA / "v2.2.0-md0.pfw.gz")
+    trace = read(DATA / "v2.2.0-md0.pfw.gz")
     events = trace.events()
 
     assert events["bytes"].null_count() == events.height
@@ -115,7 +113,7 @@ def test_a_trace_without_arguments_says_what_to_record() -> None:
 
 
 def test_the_aggregated_mode_gives_counters() -> None:
-    trace = read_trace(DATA / "v2.2.0-agg.pfw")
+    trace = read(DATA / "v2.2.0-agg.pfw")
     counters = trace.counters["POSIX"]
 
     assert trace.detail == {"counters", "heatmap"}
@@ -127,12 +125,12 @@ def test_the_aggregated_mode_gives_counters() -> None:
 
 def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     path = DATA / "v2.2.0-agg.pfw"
-    whole = read_trace(path).counters["POSIX"]
+    whole = read(path).counters["POSIX"]
     monkeypatch.setattr(lines, "WINDOW", 2048)
     monkeypatch.setattr(lines, "PIECE", 1024)
     monkeypatch.setattr(lines, "PORTION", 2048)
 
-    assert_frame_equal(read_trace(path).counters["POSIX"], whole)
+    assert_frame_equal(read(path).counters["POSIX"], whole)
 
 
 def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
@@ -140,9 +138,9 @@ def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
     sums = (DATA / "v2.2.0-agg.pfw").read_text().splitlines()
     sums = [line for line in sums if "dft_cnt" in line]
     path.write_text("\n".join([(DATA / "v2.2.0-md1-plain.pfw").read_text(), *sums, ""]))
-    trace = read_trace(path)
+    trace = read(path)
 
-    assert trace.events().height == read_trace(DATA / "v2.2.0-md1-plain.pfw").events().height
+    assert trace.events().height == read(DATA / "v2.2.0-md1-plain.pfw").events().height
     assert f"a.pfw: {len(sums)} lines with sums" in " ".join(trace.completeness.warnings)
 
 
@@ -169,7 +167,7 @@ def test_a_hash_may_be_used_before_it_is_defined_even_elsewhere(tmp_path: Path) 
         tmp_path / "a.pfw", event("read", fhash="ab12", ret=5), metadata("FH", "/later", "ab12")
     )
     written(tmp_path / "b.pfw", event("read", fhash="ab12", ret=5))
-    trace = read_trace(tmp_path)
+    trace = read(tmp_path)
     named = trace.events().join(trace.files, on="file", how="left")
 
     assert named["path"].to_list() == ["/later", "/later"]
@@ -180,7 +178,7 @@ def test_a_hash_that_means_two_files_is_resolved_by_the_file_that_uses_it(tmp_pa
         written(
             tmp_path / f"{name}.pfw", metadata("FH", f"/{name}", 33084), event("read", fhash=33084)
         )
-    trace = read_trace(tmp_path)
+    trace = read(tmp_path)
     named = trace.events().join(trace.files, on="file", how="left")
 
     assert sorted(named["path"].to_list()) == ["/a", "/b"]
@@ -199,14 +197,14 @@ def test_offsets_follow_the_file_pointer(tmp_path: Path) -> None:
         event("open64", fhash="f", flags=0o2001, ret=4),
         event("write", fhash="f", ret=1),
     )
-    events = read_trace(path).events().filter(pl.col("operation").is_in(["read", "write"]))
+    events = read(path).events().filter(pl.col("operation").is_in(["read", "write"]))
 
     assert events["offset"].to_list() == [0, 100, 10, 50, None]
 
 
 def test_application_events_are_a_layer_of_their_own(tmp_path: Path) -> None:
     step = event("train") | {"cat": "ai_framework"}
-    events = read_trace(written(tmp_path / "a.pfw", step, event("close"))).events()
+    events = read(written(tmp_path / "a.pfw", step, event("close"))).events()
 
     assert events["layer"].to_list() == ["application", "posix"]
     assert events["operation"].to_list() == ["other", "close"]
@@ -218,7 +216,7 @@ def test_odd_lines_are_read_and_damaged_ones_counted(tmp_path: Path) -> None:
     nested = json.dumps(event("write", extra={"ret": 9}, ret=4), separators=(",", ":")) + "\n"
     plain = json.dumps(event("read", fname="/p", ret=1), separators=(",", ":")) + "\n"
     path.write_text(plain + odd + nested + '{"name":"read","cat":"POS\n' + "nonsense\n")
-    trace = read_trace(path)
+    trace = read(path)
     events = trace.events()
 
     assert events["bytes"].to_list() == [1, 3, 4]
@@ -232,7 +230,7 @@ def test_a_call_without_a_process_is_damage_even_if_there_is_only_one(
 ) -> None:
     whole = event("read", ret=1)
     path = written(tmp_path / "a.pfw", whole, {k: v for k, v in whole.items() if k != key}, whole)
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events()["bytes"].to_list() == [1, 1]
     assert trace.completeness.warnings == ("a.pfw: 1 damaged line left out",)
@@ -242,7 +240,7 @@ def test_what_a_cut_file_still_holds_is_read(tmp_path: Path) -> None:
     whole = (DATA / "v2.2.0-md1-plain.pfw").read_bytes()
     path = tmp_path / "cut.pfw.gz"
     path.write_bytes(gzip.compress(whole)[:-700])
-    trace = read_trace(path)
+    trace = read(path)
 
     assert 0 < trace.events().height < 105
     assert any("cut short" in warning for warning in trace.completeness.warnings)
@@ -252,7 +250,7 @@ def test_a_bomb_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "bomb.pfw.gz"
     start = json.dumps(event("read"), separators=(",", ":")).encode() + b"\n"
     path.write_bytes(gzip.compress(start + b"x" * (70 * 2**20), 9))
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events().height == 1
     assert any("implausibly long" in warning for warning in trace.completeness.warnings)
@@ -277,7 +275,7 @@ def test_lines_that_were_lost_are_noticed_by_their_numbers(
 ) -> None:
     gone = numbered[slice(*lost)]
     (tmp_path / "a.pfw").write_bytes(b"".join(line for line in numbered if line not in gone))
-    trace = read_trace(tmp_path / "a.pfw")
+    trace = read(tmp_path / "a.pfw")
     missing = sum(line.startswith(b'{"id"') for line in gone)
 
     assert f"a.pfw: {format_counted(missing, 'line')} missing by number" in (
@@ -288,14 +286,12 @@ def test_lines_that_were_lost_are_noticed_by_their_numbers(
 def test_a_trace_that_ends_early_is_noticed(tmp_path: Path, numbered: list[bytes]) -> None:
     (tmp_path / "a.pfw").write_bytes(b"".join(numbered[:-10]))
 
-    assert any(
-        "end mark is missing" in w for w in read_trace(tmp_path / "a.pfw").completeness.warnings
-    )
+    assert any("end mark is missing" in w for w in read(tmp_path / "a.pfw").completeness.warnings)
 
 
 def test_a_whole_trace_is_said_to_be_whole() -> None:
     for path in WITH_CALLS:
-        trace = read_trace(path)
+        trace = read(path)
         trace.events()
 
         assert not [w for w in trace.completeness.warnings if "missing" in w]
@@ -330,7 +326,7 @@ def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, 
     text = many_calls(2000)
     path = tmp_path / name
     path.write_bytes(compressed_in_members(text) if name.endswith("gz") else text)
-    trace = read_trace(path)
+    trace = read(path)
     in_order = trace.events().filter(pl.col("operation") == "read")["offset"]
     alone = [
         pl.concat(pl.collect_all(list(pickle.loads(pickle.dumps(one)).batches(print))))
@@ -354,7 +350,7 @@ def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, 
 
 @pytest.mark.parametrize(("name", "functions"), [("preload.pfw.gz", 0), ("python.pfw", 2)])
 def test_a_program_traced_by_the_package_is_read_to_the_byte(name: str, functions: int) -> None:
-    trace = read_trace(ROOT / "tests/data/dftracer-traced" / name)
+    trace = read(ROOT / "tests/data/dftracer-traced" / name)
     events = trace.events()
     posix = events.filter(layer="posix")
     moved = {
@@ -380,7 +376,7 @@ def test_all_programs_of_a_workflow_are_named(tmp_path: Path) -> None:
             event("end") | {"cat": "dftracer", "pid": number},
             event("close") | {"pid": number},
         )
-    trace = read_trace(tmp_path)
+    trace = read(tmp_path)
 
     assert trace.job.executable == (
         "simulate --part 0 + simulate --part 1 + simulate --part 2 + simulate --part 3 and 1 more"

@@ -7,12 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError, UnknownFormatError, UsageError
+from ioprism import BrokenTraceError, UnknownFormatError, UsageError
+from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.formats.jobs.pbs import PbsReader
-from ioprism.formats.jobs.registry import read_jobs
 from ioprism.formats.jobs.server_map import read_server_map, through_map
-from ioprism.model.counters import SECOND, ReadingOptions, Tally
+from ioprism.model.counters import SECOND
+from ioprism.servers import ReadingOptions, Tally
 
 SACCT = """JobIDRaw|JobID|User|Account|Partition|NodeList|Start|End|State|JobName
 1706861|1706861|ann|a1|short|None assigned|Unknown|Unknown|PENDING|fig5

@@ -10,10 +10,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ioprism import Trace, read
 from ioprism.formats.recorder.back_references import read_records
 from ioprism.formats.recorder.signatures import read_signatures
-from ioprism.formats.registry import read_trace
-from ioprism.model.trace import Trace
 from tests.conftest import TEST_DATA
 from tests.formats.recorder.test_parquet_reader import part
 
@@ -34,7 +33,7 @@ def sums(trace: Trace) -> tuple[int, int]:
 
 
 def test_a_sound_trace_says_nothing(copied: Path) -> None:
-    trace = read_trace(copied)
+    trace = read(copied)
 
     assert sums(trace) > (0, 0)
     assert trace.completeness.whole
@@ -42,9 +41,9 @@ def test_a_sound_trace_says_nothing(copied: Path) -> None:
 
 @pytest.mark.parametrize("name", ["1.cst", "1.cfg", "2.ts"])
 def test_a_missing_file_is_said(copied: Path, name: str) -> None:
-    whole = sums(read_trace(copied))
+    whole = sums(read(copied))
     (copied / name).unlink()
-    trace = read_trace(copied)
+    trace = read(copied)
 
     assert sums(trace) < whole
     assert not trace.completeness.whole
@@ -55,7 +54,7 @@ def test_bytes_that_are_inserted_into_the_times_are_said(copied: Path, inserted:
     path = copied / "2.ts"
     data = path.read_bytes()
     path.write_bytes(data[:16] + bytes(inserted) + data[16:])
-    trace = read_trace(copied)
+    trace = read(copied)
     trace.events()
 
     assert any("rank 2" in warning and "damaged" in warning for warning in _said(trace))
@@ -69,7 +68,7 @@ def _said(trace: Trace) -> tuple[str, ...]:
 def test_times_that_are_cut_off_are_said(copied: Path, cut: int) -> None:
     path = copied / "2.ts"
     path.write_bytes(path.read_bytes()[:-cut])
-    trace = read_trace(copied)
+    trace = read(copied)
     trace.events()
 
     assert any("rank 2" in warning for warning in _said(trace))
@@ -89,7 +88,7 @@ def test_times_or_grammars_of_all_ranks_that_are_cut_off_are_said(
     shutil.copytree(SAMPLES / "gotcha-hdf5", tmp_path / "trace")
     path = tmp_path / "trace" / name
     path.write_bytes(path.read_bytes()[:kept])
-    trace = read_trace(tmp_path / "trace")
+    trace = read(tmp_path / "trace")
     trace.events()
 
     assert any(message in warning for warning in _said(trace)), _said(trace)
@@ -122,7 +121,7 @@ def test_a_call_whose_signature_is_missing_is_said(copied: Path) -> None:
     data = bytearray(path.read_bytes())
     struct.pack_into("<i", data, 4, 60_000)  # the first signature's number
     path.write_bytes(data)
-    trace = read_trace(copied)
+    trace = read(copied)
     trace.events()
 
     assert any("damaged call" in warning for warning in _said(trace))
@@ -138,7 +137,7 @@ def test_a_part_that_the_metadata_names_and_that_is_missing_is_said(
     (tmp_path / "_metadata").write_bytes(b"PAR1" + names + b"PAR1")
     (tmp_path / f"part.{missing}.parquet").unlink()
 
-    assert _said(read_trace(tmp_path)) == (
+    assert _said(read(tmp_path)) == (
         f"part.{missing}.parquet is missing, and its calls with it",
         "part.3.parquet is missing, and its calls with it",
     )
@@ -148,8 +147,8 @@ def test_a_gap_in_the_numbers_of_parts_is_said_and_a_single_part_is_not(tmp_path
     for rank in (0, 2):
         part(rank).write_parquet(tmp_path / f"part.{rank}.parquet")
 
-    assert _said(read_trace(tmp_path)) == ("part.1.parquet is missing, and its calls with it",)
-    assert _said(read_trace(tmp_path / "part.2.parquet")) == ()
+    assert _said(read(tmp_path)) == ("part.1.parquet is missing, and its calls with it",)
+    assert _said(read(tmp_path / "part.2.parquet")) == ()
 
 
 def test_a_rank_without_its_text_is_said_and_the_others_keep_their_numbers(tmp_path: Path) -> None:
@@ -157,10 +156,10 @@ def test_a_rank_without_its_text_is_said_and_the_others_keep_their_numbers(tmp_p
         if len(list(source.glob("*.txt"))) > 2:
             break
     shutil.copytree(source, tmp_path / "text")
-    whole = read_trace(tmp_path / "text")
+    whole = read(tmp_path / "text")
     ranks = whole.events()["rank"].unique().to_list()
     (tmp_path / "text/1.txt").unlink()
-    trace = read_trace(tmp_path / "text")
+    trace = read(tmp_path / "text")
 
     assert sorted(trace.events()["rank"].unique().to_list()) == sorted(set(ranks) - {1})
     assert trace.job.ranks == whole.job.ranks
@@ -173,7 +172,7 @@ def test_impossible_times_in_parquet_are_counted(tmp_path: Path) -> None:
         size=pl.Series([0, 10, 7, 5, -9]),
     )
     table.write_parquet(tmp_path / "all.parquet")
-    trace = read_trace(tmp_path / "all.parquet")
+    trace = read(tmp_path / "all.parquet")
     trace.events()
 
     assert _said(trace) == (
@@ -211,7 +210,7 @@ def test_a_damaged_record_of_the_first_versions_is_said(
 def test_damaged_lines_of_text_are_counted(tmp_path: Path) -> None:
     text = (SAMPLES / "master-hdf5/_text/0.txt").read_text()
     (tmp_path / "0.txt").write_text(text + "nonsense\n\n0.1 and more\n")
-    trace = read_trace(tmp_path / "0.txt")
+    trace = read(tmp_path / "0.txt")
     trace.events()
 
     assert _said(trace) == ("0.txt: 2 damaged lines left out",)
@@ -221,7 +220,7 @@ def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "trace"
     shutil.copytree(SAMPLES / "master-ckpt", folder, ignore=shutil.ignore_patterns("_text"))
     (folder / "1.mt").write_bytes(b"")
-    trace = read_trace(folder)
+    trace = read(folder)
 
     assert "rank 1 does not say when it started" in _said(trace)
 
@@ -229,7 +228,7 @@ def test_a_rank_that_does_not_say_when_it_began_is_said(tmp_path: Path) -> None:
 def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:
     folder = tmp_path / "trace"
     shutil.copytree(SAMPLES / "master-ckpt", folder, ignore=shutil.ignore_patterns("_text"))
-    assert read_trace(folder).completeness.whole
+    assert read(folder).completeness.whole
     path = folder / "2.itf"
     data = path.read_bytes()
     records: list[str] = []
@@ -239,7 +238,7 @@ def test_records_that_are_cut_off_between_two_are_said(tmp_path: Path) -> None:
             break
         records.clear()
     path.write_bytes(data[:end])
-    trace = read_trace(folder)
+    trace = read(folder)
     trace.events()
 
     assert any("calls of rank 2 could be read" in warning for warning in _said(trace))

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.formats.registry import read_trace
+from ioprism import read
 
 
 def part(rank: int, app: str = "a") -> pl.DataFrame:
@@ -38,7 +38,7 @@ def part(rank: int, app: str = "a") -> pl.DataFrame:
 def test_parts_are_one_trace(tmp_path: Path) -> None:
     for rank in range(3):
         part(rank).write_parquet(tmp_path / f"part.{rank}.parquet")
-    trace = read_trace(tmp_path)
+    trace = read(tmp_path)
     events = trace.events()
 
     assert trace.format == "recorder-parquet"
@@ -50,7 +50,7 @@ def test_parts_are_one_trace(tmp_path: Path) -> None:
 
 def test_equal_ranks_of_two_applications_are_told_apart(tmp_path: Path) -> None:
     pl.concat([part(0, "a"), part(0, "b")]).write_parquet(tmp_path / "all.parquet")
-    trace = read_trace(tmp_path / "all.parquet")
+    trace = read(tmp_path / "all.parquet")
 
     assert trace.events()["rank"].n_unique() == 2
     assert trace.processes["application"].to_list() == ["a", "b"]
@@ -58,7 +58,7 @@ def test_equal_ranks_of_two_applications_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.corpus
 def test_the_public_trace_adds_up(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "wisio/recorder-parquet")
+    trace = read(shared_data / "wisio/recorder-parquet")
     sums = trace.events().group_by("operation").agg(pl.len(), pl.sum("bytes"))
     found = {operation: (n, b) for operation, n, b in sums.iter_rows()}
 
@@ -69,7 +69,7 @@ def test_the_public_trace_adds_up(shared_data: Path) -> None:
 
 @pytest.mark.corpus
 def test_a_folder_of_different_traces_is_a_workflow(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "wisio")
+    trace = read(shared_data / "wisio")
 
     assert set(trace.format.split("+")) == {"darshan", "recorder-parquet"}
     assert trace.job.ranks == 1288

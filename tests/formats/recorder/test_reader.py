@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError, read
 from ioprism.formats.recorder.back_references import read_records
 from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.layout import (
@@ -26,7 +26,6 @@ from ioprism.formats.recorder.layout import (
 )
 from ioprism.formats.recorder.signatures import Signature, read_signatures
 from ioprism.formats.recorder.streams import read_grammars, read_stream
-from ioprism.formats.registry import read_trace
 from tests.conftest import ROOT, SHARED_DATA
 
 DATA = ROOT / "tests/data/recorder"
@@ -122,7 +121,7 @@ def test_calls_lie_inside_the_calls_that_made_them() -> None:
 
 
 def bytes_by_layer(folder: Path) -> dict[str, int]:
-    events = read_trace(folder).events()
+    events = read(folder).events()
     sums = events.group_by(pl.col("layer").cast(pl.String)).agg(pl.sum("bytes"))
     return dict(sums.iter_rows())
 
@@ -135,14 +134,14 @@ def bytes_by_layer(folder: Path) -> dict[str, int]:
 def test_bytes_are_what_the_program_counted(truth: Path) -> None:
     counted = json.loads(truth.read_text())
     folder = truth.with_name(truth.name.removesuffix(".truth.json"))
-    trace = read_trace(folder)
+    trace = read(folder)
 
     assert trace.job.ranks == counted["nprocs"]
     assert sum(rank["bytes"] for rank in counted["ranks"]) in bytes_by_layer(folder).values()
 
 
 def test_mpi_calls_name_the_file_behind_their_handle() -> None:
-    trace = read_trace(DATA / "v2.4.0-mpiio_coll")
+    trace = read(DATA / "v2.4.0-mpiio_coll")
     calls = (
         trace.events().filter(pl.col("layer") == "mpiio").join(trace.files, on="file", how="left")
     )
@@ -154,7 +153,7 @@ def test_mpi_calls_name_the_file_behind_their_handle() -> None:
 
 
 def test_offsets_behind_a_file_view_are_not_guessed() -> None:
-    events = read_trace(DATA / "gotcha-hdf5").events()
+    events = read(DATA / "gotcha-hdf5").events()
     moves = events.filter(pl.col("operation").is_in(["read", "write"]))
 
     assert moves.filter(layer="mpiio")["offset"].null_count() > 0
@@ -162,7 +161,7 @@ def test_offsets_behind_a_file_view_are_not_guessed() -> None:
 
 
 def test_ranks_of_the_old_format_share_one_clock() -> None:
-    trace = read_trace(DATA / "master-ckpt")
+    trace = read(DATA / "master-ckpt")
 
     assert trace.job.start_time == pytest.approx(1.79e9, rel=0.01)
     assert (trace.events()["start"] >= 0).all()
@@ -235,7 +234,7 @@ def test_a_grammar_that_stands_for_too_many_calls_is_refused(tmp_path: Path) -> 
     rules = [5, -1, 1, -2, 2**30, -2, 1, -3, 2**30, -3, 1, -4, 2**30, -4, 1, -5, 2**30, -5, 1, 0, 1]
     (folder / "1.cfg").write_bytes(np.array(rules, "<i4").tobytes())
     (folder / "2.cfg").write_bytes(np.array([2, -1, 1, -2, 1, -2, 1, -1, 1], "<i4").tobytes())
-    trace = read_trace(folder)
+    trace = read(folder)
 
     assert set(trace.events()["rank"]) == {0, 3}
     assert any("more than" in warning for warning in trace.completeness.warnings)
@@ -246,7 +245,7 @@ def test_a_missing_rank_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "trace"
     shutil.copytree(DATA / "v2.4.0-mpiio_coll", folder)
     (folder / "2.ts").unlink()
-    trace = read_trace(folder)
+    trace = read(folder)
 
     assert set(trace.events()["rank"]) == {0, 1, 3}
     assert any("rank 2 cannot be read" in warning for warning in trace.completeness.warnings)
@@ -258,13 +257,13 @@ def test_a_header_that_makes_no_sense_is_an_error(tmp_path: Path) -> None:
     (folder / "recorder.mt").write_bytes(bytes(3000))
 
     with pytest.raises(BrokenTraceError, match="damaged"):
-        read_trace(folder)
+        read(folder)
 
 
 def test_the_text_alone_gives_the_same_calls() -> None:
     wanted = ["rank", "layer", "operation", "function", "offset", "bytes"]
     for name in ("gotcha-ckpt", "master-ckpt", "v2.4.0-mpiio_coll"):
-        binary, text = read_trace(DATA / name), read_trace(DATA / name / "_text")
+        binary, text = read(DATA / name), read(DATA / name / "_text")
         tables = [t.events().sort("rank", "start").select(wanted) for t in (binary, text)]
 
         assert text.format == "recorder-text"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism.errors import BrokenTraceError
+from ioprism import BrokenTraceError
 
 LISTS = """avg_thruput_mib: [100.0, 100.0, 100.0]
 start_t_micro: [0, 10000000, 20000000]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioprism.errors import BrokenTraceError, IoprismError, UsageError
-from ioprism.formats.registry import find_reader, read_trace
+from ioprism import BrokenTraceError, IoprismError, UsageError, read
+from ioprism.formats.registry import find_reader
 from ioprism.formats.signals.described_text import read_described_text
 
 BODY = {
@@ -43,7 +43,7 @@ GEKKO = {
 
 
 def rows(path: Path) -> list[tuple[Any, ...]]:
-    events = read_trace(path).events()
+    events = read(path).events()
     return events.select("start", "end", "bytes", "operation", "nonblocking").rows()
 
 
@@ -52,7 +52,7 @@ def test_tmio_json(tmp_path: Path) -> None:
     path.write_text(json.dumps({"write_sync": BODY, "read_async_t": BODY, "io_time": {}}))
 
     assert find_reader(path).name == "tmio"
-    assert read_trace(path).job.ranks == 2
+    assert read(path).job.ranks == 2
     assert rows(path) == [
         (0.0, 1.0, 1_000_000_000, "write", False),
         (0.0, 1.0, 1_000_000_000, "read", True),
@@ -76,14 +76,14 @@ def test_tmio_lines_of_several_flushes(tmp_path: Path) -> None:
     path.write_text("".join(f"\t{json.dumps(line)}\n" for line in lines))
 
     assert len(rows(path)) == 6
-    assert read_trace(path).completeness.whole
+    assert read(path).completeness.whole
 
 
 def test_a_line_that_is_cut_off_is_left_out_with_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "2.jsonl"
     line = json.dumps({"write_sync": BODY})
     path.write_text(f"{line}\n{line}\n{line[:60]}")
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events().height == 6
     assert trace.completeness.warnings == ("2.jsonl: the last line is cut off and left out",)
@@ -94,14 +94,14 @@ def test_tmio_msgpack_keeps_exact_bytes(tmp_path: Path) -> None:
     path.write_bytes(b"".join(msgpack.packb(part) for part in (MODE, IO_TIME, MODE)))
 
     assert rows(path) == [(0.5, 1.5, 2_000_000, "write", False)] * 2
-    assert read_trace(path).job.ranks == 4
+    assert read(path).job.ranks == 4
 
 
 def test_a_msgpack_file_that_is_cut_off_warns(tmp_path: Path) -> None:
     path = tmp_path / "4.msgpack"
     whole = msgpack.packb(MODE)
     path.write_bytes(whole + whole[:-5])
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events().height == 1
     assert "cut off after" in trace.completeness.warnings[0]
@@ -117,7 +117,7 @@ def test_a_msgpack_file_that_is_cut_off_warns(tmp_path: Path) -> None:
 def test_a_plain_step_function_has_no_direction(tmp_path: Path, document: dict[str, Any]) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps(document))
-    trace = read_trace(path)
+    trace = read(path)
     (series,) = trace.series.values()
 
     assert trace.detail == {"series"}
@@ -136,7 +136,7 @@ def test_plain_intervals(tmp_path: Path) -> None:
 def test_impossible_intervals_are_left_out_and_counted(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"b": [1, NaN, 1, 1e6], "ts": [5, 1, 1, 0], "te": [4, 2, Infinity, 1]}')
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events().height == 1
     assert "3 intervals left out" in trace.completeness.warnings[0]
@@ -153,13 +153,13 @@ def test_gekkofs_json_and_msgpack_tell_the_same(tmp_path: Path) -> None:
     assert find_reader(as_msgpack).name == "gekkofs"
     assert rows(as_json) == rows(as_msgpack)
     assert rows(as_json)[1] == (5.0, 6.0, 200, "write", None)
-    assert read_trace(as_json).processes["host"].to_list() == ["x0024"]
+    assert read(as_json).processes["host"].to_list() == ["x0024"]
 
 
 def test_clients_of_gekkofs_become_one_trace(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"write_{name}.json").write_text(json.dumps(GEKKO | {"hostname": name}))
-    trace = read_trace(tmp_path)
+    trace = read(tmp_path)
 
     assert trace.job.ranks == 3
     assert trace.job.runtime == 6.0
@@ -175,7 +175,7 @@ def test_metrics_are_rates_and_counters_become_rates(tmp_path: Path) -> None:
     }
     path = tmp_path / "metrics.json"
     path.write_text(json.dumps({"infos": False, "metrics": metrics}))
-    series = read_trace(path).series
+    series = read(path).series
 
     assert set(series) == {"total___strace___size___write", "cpu", "deriv__x"}
     assert series["total___strace___size___write"].steps.values.tolist() == [10, 0, 30]
@@ -263,7 +263,7 @@ def test_damaged_files_are_one_clear_error(tmp_path: Path, content: bytes) -> No
     path.write_bytes(content)
 
     with pytest.raises(IoprismError, match="Hint: "):
-        read_trace(path)
+        read(path)
 
 
 SAMPLES = [
@@ -292,7 +292,7 @@ def test_changed_bytes_never_crash_a_reader(
     path.write_bytes(data)
 
     try:
-        events = read_trace(path).events()
+        events = read(path).events()
     except IoprismError as error:
         assert "Hint: " in str(error)
     else:
@@ -304,10 +304,10 @@ def test_public_traces_hold_what_their_readme_says(shared_data: Path) -> None:
     folder = shared_data / "tmio"
     by_direction = pl.len().alias("calls")
 
-    assert read_trace(folder / "384.msgpack").events().height == 2 * 30_720
-    lines = read_trace(folder / "8.jsonl").events()
+    assert read(folder / "384.msgpack").events().height == 2 * 30_720
+    lines = read(folder / "8.jsonl").events()
     assert lines.group_by("operation").agg(by_direction)["calls"].to_list() == [1095, 1095]
-    assert read_trace(folder / "gekkofs").events().height == 820
-    assert read_trace(folder / "custom.json").events().height == 32
-    assert read_trace(folder / "custom_app.json").detail == {"series"}
-    assert read_trace(folder / "trace_export.msgpack").detail == {"series"}
+    assert read(folder / "gekkofs").events().height == 820
+    assert read(folder / "custom.json").events().height == 32
+    assert read(folder / "custom_app.json").detail == {"series"}
+    assert read(folder / "trace_export.msgpack").detail == {"series"}

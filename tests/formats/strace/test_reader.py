@@ -10,11 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError
-from ioprism.formats.registry import read_trace
-from ioprism.formats.strace import ranges
+from ioprism import BrokenTraceError, Trace, read
+from ioprism.formats.strace import reader as strace_reader
 from ioprism.formats.strace.reader import StraceReader
-from ioprism.model.trace import Trace
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data/strace"
@@ -23,7 +21,7 @@ DATA = ROOT / "tests/data/strace"
 def read_text(tmp_path: Path, text: str) -> Trace:
     path = tmp_path / "a.strace"
     path.write_text(text)
-    return read_trace(path)
+    return read(path)
 
 
 def moves(trace: Trace) -> list[tuple[str, int | None, int | None]]:
@@ -38,7 +36,7 @@ def test_each_rank_reads_what_the_program_counted(tmp_path: Path, packed: bool) 
     if packed:
         path = tmp_path / "a.gz"
         path.write_bytes(gzip.compress((DATA / "randread_np2.strace").read_bytes()))
-    trace = read_trace(path)
+    trace = read(path)
     counted = json.loads((DATA / "randread_np2.truth.json").read_text())["ranks"]
     named = trace.events().join(trace.files.select("file", "path"), on="file")
     reads = named.filter(pl.col("path").str.ends_with("shared_in.dat"), operation="read")
@@ -120,7 +118,7 @@ def test_a_text_without_calls_on_files_is_an_error(tmp_path: Path) -> None:
 
     assert StraceReader().recognises(path)
     with pytest.raises(BrokenTraceError, match="strace -f -ttt -T -yy"):
-        read_trace(path)
+        read(path)
 
 
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
@@ -162,16 +160,16 @@ def test_ranges_of_a_file_are_read_apart_and_say_the_same(
     lines += ["7 1700000091.0 read(3,  <unfinished ...>"]
     path = tmp_path / "a.strace"
     path.write_text("\n".join(lines) + "\n")
-    whole = read_trace(path)
+    whole = read(path)
     events = whole.events()
-    monkeypatch.setattr(ranges, "RANGE", 500)
-    cut = pickle.loads(pickle.dumps(read_trace(path).partitions))
+    monkeypatch.setattr(strace_reader, "RANGE", 500)
+    cut = pickle.loads(pickle.dumps(read(path).partitions))
     alone = [pl.concat([b.collect() for b in part.batches(print)]) for part in reversed(cut)]
 
     assert len(cut) > 5
     assert pl.concat(reversed(alone)).equals(events)
     assert events.filter(pl.col("process") == 1)["offset"].to_list() == [39 * 100]
-    again = read_trace(path)
+    again = read(path)
     again.events()
     assert again.completeness.warnings == whole.completeness.warnings
     assert len(whole.completeness.warnings) == 2

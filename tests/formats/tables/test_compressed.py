@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ioprism.api import read
+from ioprism import read
 from ioprism.cli import main
 from ioprism.formats.tables import compressed
 

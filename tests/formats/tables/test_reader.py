@@ -7,10 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.errors import BrokenTraceError
-from ioprism.formats.registry import read_trace
+from ioprism import BrokenTraceError, convert, read
 from ioprism.formats.tables import reader
-from ioprism.formats.tables.export import write_events
 from tests.conftest import ROOT
 
 SAMPLE = ROOT / "tests/data/recorder/v2.4.0-mpiio_coll"
@@ -28,12 +26,12 @@ def write_table(table: pl.DataFrame, path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_events_written_as_a_table_come_back(tmp_path: Path, suffix: str) -> None:
-    trace = read_trace(SAMPLE)
+    trace = read(SAMPLE)
     csv, path = tmp_path / "a.csv", tmp_path / f"b[1].{suffix}"
-    write_events(trace, csv)
+    convert(trace, csv)
     table = pl.read_csv(csv)
     write_table(table, path, suffix)
-    again = read_trace(path)
+    again = read(path)
 
     assert again.format == "table"
     assert again.events().select(KEPT).equals(trace.events().select(KEPT))
@@ -67,7 +65,7 @@ W = "write"
 
 
 def test_a_description_names_columns_units_and_words(tmp_path: Path) -> None:
-    trace = read_trace(described(tmp_path, GOOD))
+    trace = read(described(tmp_path, GOOD))
     events = trace.events()
 
     assert events["start"].to_list() == pytest.approx([0.001, 0.003])
@@ -91,13 +89,13 @@ def test_a_wrong_description_says_what_is_wrong(
     tmp_path: Path, old: str, new: str, why: str
 ) -> None:
     with pytest.raises(BrokenTraceError, match=why):
-        read_trace(described(tmp_path, GOOD.replace(old, new)))
+        read(described(tmp_path, GOOD.replace(old, new)))
 
 
 def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("start,end,function,bytes\n0,1,read,4\n5,2,read,4\nx,9,read,4\n1,2,write,-7\n")
-    trace = read_trace(path)
+    trace = read(path)
     events = trace.events()
 
     assert events["bytes"].to_list() == [4, None]
@@ -111,7 +109,7 @@ def test_rows_without_sound_times_are_left_out(tmp_path: Path) -> None:
 def test_times_since_1970_begin_at_zero(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("start,duration,operation,pid\n1700000000,1,read,5\n1700000002,1,write,6\n")
-    trace = read_trace(path)
+    trace = read(path)
 
     assert trace.events()["start"].to_list() == [0.0, 2.0]
     assert trace.job.ranks == 2
@@ -124,9 +122,9 @@ def test_parquet_is_read_in_parts_by_rows(tmp_path: Path, monkeypatch: pytest.Mo
     )
     path = tmp_path / "a.parquet"
     table.write_parquet(path, row_group_size=100)
-    whole = read_trace(path).events()
+    whole = read(path).events()
     monkeypatch.setattr(reader, "ROWS_PER_PARTITION", 300)
-    cut = read_trace(path)
+    cut = read(path)
 
     assert len(cut.partitions) == 4
     assert cut.events().equals(whole)

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from ioprism import Report, analyse, read
 from ioprism.analyses.compare import compare
-from ioprism.api import analyse
-from ioprism.formats.registry import read_trace
-from ioprism.reports.report import Report
 from ioprism.reports.to_html import compare as compare_form
 
 ROOT = Path(__file__).parents[3]
@@ -41,7 +39,7 @@ def axe() -> str:
 @pytest.fixture(scope="module")
 def reports() -> tuple[Report, Report]:
     first, second = (
-        analyse(read_trace(DATA / f"{name}.darshan"))
+        analyse(read(DATA / f"{name}.darshan"))
         for name in ("g_straggler_rank2", "e_mpiio_collective")
     )
     return first, second

@@ -6,11 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from ioprism import FILES, PROCESSES, Job, Trace, analyse, read
 from ioprism.analyses.compare import compare
-from ioprism.api import analyse
-from ioprism.formats.registry import read_trace
-from ioprism.model.schema import FILES, PROCESSES
-from ioprism.model.trace import Job, Trace
 from ioprism.reports.to_html.compare import page as compare_page
 from tests.conftest import TEST_DATA
 
@@ -21,7 +18,7 @@ DATA = TEST_DATA / "darshan"
 
 
 def opened(screen: Page, tmp_path: Path, *names: str) -> Page:
-    traces = [read_trace(DATA / name) for name in names]
+    traces = [read(DATA / name) for name in names]
     old, new = (analyse(trace).document for trace in (*traces, EMPTY)[:2])
     found = compare((old.characteristics, old.findings), (new.characteristics, new.findings))
     path = tmp_path / "compare.html"

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from ioprism.analyses.periodicity.results import Rhythm
+from ioprism import FILES, PROCESSES, Job, Rhythm, Signal, Trace
 from ioprism.analyses.periodicity.rhythm import rhythm
-from ioprism.model.schema import FILES, PROCESSES
-from ioprism.model.signal import Signal
-from ioprism.model.trace import Job, Trace
 from ioprism.pipeline.period import RhythmSettings
 from ioprism.reports.to_html.period import page
 

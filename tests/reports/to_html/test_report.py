@@ -12,17 +12,23 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page
 
+from ioprism import (
+    EVENTS,
+    FILES,
+    PROCESSES,
+    Job,
+    LocalEngine,
+    MemoryPartition,
+    Report,
+    Trace,
+    analyse,
+    characterise,
+    read,
+)
 from ioprism.analyses.breakdown import by_file, by_rank
-from ioprism.analyses.characterise import characterise
 from ioprism.analyses.storage_path import by_host, by_target
-from ioprism.api import analyse
-from ioprism.engine.local import LocalEngine
 from ioprism.formats.darshan.writer import write_trace
-from ioprism.formats.registry import read_trace
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
 from ioprism.pipeline.document import Document
-from ioprism.reports.report import Report
 from ioprism.reports.to_html import report as form
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.picture.timeline import timeline
@@ -37,7 +43,7 @@ HIGHEST_PAGE = 15_000_000
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Report:
     log = tmp_path_factory.mktemp("log") / "checkpointing-job.darshan"
     write_trace(log, synthesise(checkpointing_job()).trace)
-    return analyse(read_trace(log))
+    return analyse(read(log))
 
 
 @pytest.fixture(scope="module")
@@ -299,7 +305,7 @@ def test_a_log_without_io_says_so(screen: Page, tmp_path: Path) -> None:
 
 
 def test_a_log_without_calls_says_how_to_record_them(screen: Page, tmp_path: Path) -> None:
-    report = analyse(read_trace(DATA / "l_killed_job_merged.darshan"))
+    report = analyse(read(DATA / "l_killed_job_merged.darshan"))
 
     page = opened(screen, written(report, tmp_path))
 
@@ -309,7 +315,7 @@ def test_a_log_without_calls_says_how_to_record_them(screen: Page, tmp_path: Pat
 
 @pytest.mark.parametrize("log", ["hostile-xss.darshan", "rich-markup-path.darshan"])
 def test_hostile_names_are_text(screen: Page, tmp_path: Path, log: str) -> None:
-    page = opened(screen, written(analyse(read_trace(DATA / log)), tmp_path))
+    page = opened(screen, written(analyse(read(DATA / log)), tmp_path))
     page.locator("#tables").scroll_into_view_if_needed()
 
     assert page.title() == "The I/O of a job"
@@ -360,7 +366,7 @@ def million() -> Document:
                   load_processes=PROCESSES.empty)  # fmt: skip
     engine = LocalEngine()
     return Document(
-        trace=trace, characteristics=characterise(trace, engine), findings=(), not_checked=(),
+        trace=trace, characteristics=characterise(trace), findings=(), not_checked=(),
         phases=None, bottlenecks=None, rhythm=None, rhythm_of="both",
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
         by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
@@ -405,7 +411,7 @@ def test_a_page_of_too_many_calls_says_that_it_is_coarser(
 
 
 def test_what_the_page_embeds_is_as_agreed(golden: Callable[[str, str], None]) -> None:
-    report = analyse(read_trace(DATA / "a_ckpt_fpp_period5s.darshan"))
+    report = analyse(read(DATA / "a_ckpt_fpp_period5s.darshan"))
     content = form.data(report.document)
     packed = content["timeline"].pop("data")
 

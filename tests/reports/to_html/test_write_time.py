@@ -9,10 +9,11 @@ from html.parser import HTMLParser
 
 from ioprism.analyses.write_time.evaluation import evaluate
 from ioprism.analyses.write_time.preparation import TrainingSettings
-from ioprism.analyses.write_time.system import bundled_system, parse_system
+from ioprism.analyses.write_time.system import parse_system
 from ioprism.analyses.write_time.training import train
 from ioprism.reports.to_html.write_time import page
-from ioprism.reports.to_terminal.error_plot import plot
+from ioprism.reports.to_terminal.plot import error_plot
+from ioprism.write_time import load_system
 from tests.analyses.write_time.machines import SCALES, titan_samples
 
 FAST = TrainingSettings(kind="stages")
@@ -32,7 +33,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_draws_every_sample_and_allows_no_script() -> None:
-    hostile = bundled_system("titan").text.replace(
+    hostile = load_system("titan").text.replace(
         'title = "Titan', 'title = "<script>alert(1)</script>\\u202E'
     )
     system = parse_system(hostile, source="x")
@@ -56,7 +57,7 @@ def test_the_page_draws_every_sample_and_allows_no_script() -> None:
 def test_errors_are_plotted_by_level_and_order() -> None:
     import numpy as np
 
-    lines = plot(np.array([0.0, 0.21, -0.19, 9.0]))
+    lines = error_plot(np.array([0.0, 0.21, -0.19, 9.0]))
 
     assert lines[0] == " +50% │   ·"
     assert lines[3] == " +20% │ ·"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.errors import RuleError
+from ioprism import RuleError
 from ioprism.rules.bottlenecks.load import bundled_rules, read_rules, rules
 from ioprism.views.perspectives.fields import FIELDS
 

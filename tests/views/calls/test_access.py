@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from ioprism.engine.local import LocalEngine
-from ioprism.model.schema import EVENTS
+from ioprism import EVENTS, LocalEngine
 from ioprism.synthetic import (
     Burst,
     Requests,

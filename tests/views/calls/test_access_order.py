@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.engine.local import LocalEngine
+from ioprism import LocalEngine
 from ioprism.views.perspectives.main_view import MainView
 from tests.call_tables import calls, trace_of
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from ioprism.model.schema import EVENTS
+from ioprism import EVENTS
 from ioprism.model.sizes import SIZE_BINS
 from ioprism.views.calls.totals import RequestSizes, Totals, size_bin
 

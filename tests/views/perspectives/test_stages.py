@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import LocalEngine, NoSuchTraceError
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NoSuchTraceError
 from ioprism.pipeline.bottlenecks import PreparedView, Source
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.views.perspectives.main_view import MainView

@@ -8,10 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism import EVENTS, FILES, PROCESSES, Job, LocalEngine, MemoryPartition, Trace, read
 from ioprism.views.picture.packed import EXACT, RUNS, pack, tick_of
 from ioprism.views.picture.tiles import tiles_of
 from ioprism.views.picture.timeline import MARKS, Calls, Runs, Window, finished, timeline
@@ -104,7 +101,7 @@ def test_a_window_keeps_what_touches_it() -> None:
 
 
 def test_a_heat_map_stands_in_for_calls() -> None:
-    trace = read_trace(DATA / "l_killed_job_merged.darshan")
+    trace = read(DATA / "l_killed_job_merged.darshan")
     table = pl.DataFrame(
         {"layer": ["posix"], "rank": [1], "bin_width": [0.5], "read": [[0, 4]], "write": [[8, 0]]}
     )

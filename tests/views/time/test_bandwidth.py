@@ -8,13 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.engine.local import LocalEngine
-from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.signal import StepFunction
-from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism import (
+    EVENTS,
+    PROCESSES,
+    Job,
+    LocalEngine,
+    MemoryPartition,
+    NotEnoughDetailError,
+    StepFunction,
+    Trace,
+    UsageError,
+    file_table,
+    read,
+)
 from ioprism.views.time import bandwidth_changes as view
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by
 from tests.conftest import TEST_DATA
@@ -121,7 +127,7 @@ def test_bins_hold_the_integral_of_the_exact_function(monkeypatch: pytest.Monkey
 
 
 def test_requests_are_counted_at_the_deepest_layer_once() -> None:
-    trace = read_trace(DATA / "e_mpiio_collective.darshan")
+    trace = read(DATA / "e_mpiio_collective.darshan")
     posix = trace.events().filter(layer="posix", operation="write")["bytes"].sum()
     upper = trace.events().filter(layer="mpiio", operation="write")["bytes"].sum()
 
@@ -131,7 +137,7 @@ def test_requests_are_counted_at_the_deepest_layer_once() -> None:
 
 
 def test_heat_maps_answer_where_there_are_no_calls() -> None:
-    trace = read_trace(DATA / "l_killed_job_merged.darshan")
+    trace = read(DATA / "l_killed_job_merged.darshan")
     steps = bandwidth(trace, ENGINE)
 
     assert trace.partitions == ()

@@ -8,10 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism.formats.registry import read_trace
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.trace import Job, Trace, Warn
+from ioprism import EVENTS, PROCESSES, Job, Trace, file_table, read
+from ioprism.model.trace import Warn
 from ioprism.views.time.write_intervals import write_intervals
 
 
@@ -70,7 +68,7 @@ def test_a_trace_without_writes_has_no_intervals() -> None:
 
 @pytest.mark.corpus
 def test_twelve_checkpoints_of_a_real_job_are_found(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "darshan/made/a_ckpt_fpp_period5s.darshan")
+    trace = read(shared_data / "darshan/made/a_ckpt_fpp_period5s.darshan")
 
     found = write_intervals(trace, gap=1.0)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import click
 
 from ioprism.cli.write_time.estimate import estimate
-from ioprism.cli.write_time.evaluate import evaluate
-from ioprism.cli.write_time.importing import import_
-from ioprism.cli.write_time.sample import sample
+from ioprism.cli.write_time.sample import import_, sample
 from ioprism.cli.write_time.system import system
-from ioprism.cli.write_time.train import train
+from ioprism.cli.write_time.train import evaluate, train
 from ioprism.cli.write_time.tune import tune
 
 

@@ -8,37 +8,37 @@ import click
 
 from ioprism.analyses.write_time.measured_phases import Comparison
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.samples import parse_node_list
 from ioprism.model.trace import Trace
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
 
 
 @click.command()
 @inputs.model
-@click.option("--nodes", type=click.IntRange(1), help="Number of nodes that write.")
-@click.option("--cores", type=click.IntRange(1), help="Number of cores that write on each node.")
-@click.option(
+@option("--nodes", type=click.IntRange(1), help="Number of nodes that write.")
+@option("--cores", type=click.IntRange(1), help="Number of cores that write on each node.")
+@option(
     "--burst", type=inputs.Size(), metavar="SIZE", help="Bytes each core writes, such as 512MB."
 )
-@click.option("--stripe-count", type=click.IntRange(1), help="Stripe count of each file (Lustre).")
-@click.option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
-@click.option(
+@option("--stripe-count", type=click.IntRange(1), help="Stripe count of each file (Lustre).")
+@option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
+@option(
     "--trace",
     "trace_path",
     metavar="TRACE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Take nodes, cores and bursts from the write phases of a trace, and compare.",
 )
-@click.option(
+@option(
     "--gap",
     default=1.0,
-    show_default=True,
     type=NumberRange(0, min_open=True),
     help="Seconds without writes that end a phase of the trace.",
 )
@@ -89,10 +89,10 @@ def estimate(
         node_list=placed,
     )
     if as_json:
-        click.echo(json_form.document(result.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(to_json.document_of(result.to_dict(), paths=[model_path], format_name="model"))
         return
     terminal_form.show_estimate(result, output.console())
-    inputs.show_warnings(result.warnings)
+    output.show_warnings(result.warnings)
 
 
 def _show(trace: Trace, comparisons: tuple[Comparison, ...], *, as_json: bool) -> None:
@@ -101,9 +101,9 @@ def _show(trace: Trace, comparisons: tuple[Comparison, ...], *, as_json: bool) -
         body = json_form.comparisons(comparisons)
         every = [*trace.completeness.warnings, *warnings]
         click.echo(
-            json_form.document(body, paths=trace.paths, format_name=trace.format, warnings=every)
+            to_json.document_of(body, paths=trace.paths, format_name=trace.format, warnings=every)
         )
         return
     terminal_form.show_comparisons(comparisons, output.console())
     output.show_warnings(trace)
-    inputs.show_warnings(tuple(warnings))
+    output.show_warnings(tuple(warnings))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
-
 import click
-from rich.console import Console
 
-from ioprism.reports import to_terminal
+from ioprism.cli.options import PATH, Decorator, option
 from ioprism.units import parse_bytes
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Size(click.ParamType[int]):
@@ -28,25 +21,19 @@ class Size(click.ParamType[int]):
         return value if isinstance(value, int) else parse_bytes(str(value))
 
 
-store: Decorator = click.option(
+store: Decorator = option(
     "--store",
     "store_path",
     metavar="S.db",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Database file of the runs.",
 )
-model: Decorator = click.option(
+model: Decorator = option(
     "--model",
     "model_path",
     metavar="MODEL.json",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The trained model, or cetus or titan for the models of the paper.",
 )
-
-
-def show_warnings(messages: Sequence[str]) -> None:
-    """Print on standard error what a person should know beside the answer."""
-    stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
-    to_terminal.warnings(stderr, messages)

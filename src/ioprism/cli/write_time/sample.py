@@ -1,4 +1,4 @@
-"""``ioprism write-time sample``: measure writes for a model to learn from."""
+"""``ioprism write-time sample`` and ``import``: runs for a model to learn from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from ioprism.campaign.job_script import SCHEDULERS, Job, job_script
 from ioprism.campaign.launchers import LAUNCHERS
 from ioprism.campaign.sampler import Announce, Limits
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 
 @click.group()
@@ -30,39 +31,33 @@ def sample() -> None:
 
 
 @sample.command("plan")
-@click.option(
+@option(
     "--system",
     "system_name",
     metavar="NAME|FILE.toml",
     help="System to sample; needed for a new store.",
 )
 @inputs.store
-@click.option(
-    "--scales", default=",".join(map(str, SCALES)), show_default=True, help="Node counts."
+@option("--scales", default=",".join(map(str, SCALES)), help="Node counts.")
+@option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst of a process.")
+@option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of a run.")
+@option(
+    "--rounds", default=1, type=click.IntRange(1, 100), help="Times to go through the templates."
 )
-@click.option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Largest burst of a process.")
-@click.option("--max-bytes", type=inputs.Size(), metavar="SIZE", help="Most bytes of a run.")
-@click.option(
-    "--rounds",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1, 100),
-    help="Times to go through the templates.",
-)
-@click.option(
+@option(
     "--rate",
     type=inputs.Size(),
     metavar="SIZE",
     help="Expected write rate of a node, in bytes per second.",
 )
-@click.option(
+@option(
     "--placements",
     is_flag=True,
     help="Choose the nodes of each run; by default the scheduler does.",
 )
 @options.seed
-@click.option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
-@click.option("--dry-run", is_flag=True, help="Only show the cost.")
+@option("--skip-short", is_flag=True, help="Leave out writes that are too short to count.")
+@option("--dry-run", is_flag=True, help="Only show the cost.")
 @options.as_json
 def plan_(
     system_name: str | None,
@@ -91,22 +86,17 @@ def plan_(
         seed=seed,
     )
     planned = write_time.plan(
-        store_path,
-        settings,
-        system=system_name,
-        rate=rate,
-        skip_short=skip_short,
-        dry_run=dry_run,
+        store_path, settings, system=system_name, rate=rate, skip_short=skip_short, dry_run=dry_run
     )
     warnings = terminal_form.plan_warnings(planned)
     if as_json:
         body = json_form.plan(planned)
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="plan", warnings=warnings)
+            to_json.document_of(body, paths=[store_path], format_name="plan", warnings=warnings)
         )
         return
     terminal_form.show_plan(planned, output.console())
-    inputs.show_warnings(warnings)
+    output.show_warnings(warnings)
 
 
 def _scales(text: str) -> tuple[int, ...]:
@@ -121,41 +111,39 @@ def _scales(text: str) -> tuple[int, ...]:
 
 @sample.command()
 @inputs.store
-@click.option(
+@option(
     "--directory",
     required=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder to write to, on the file system to measure.",
 )
-@click.option(
+@option(
     "--launcher",
     default="auto",
-    show_default=True,
     type=click.Choice(LAUNCHERS),
     help="How to start IOR; builtin writes from the cores of this node, without IOR.",
 )
-@click.option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
-@click.option(
+@option("--max-runs", type=click.IntRange(1), help="Stop after this many runs.")
+@option(
     "--time-limit",
     type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Start no run after this many seconds.",
 )
-@click.option(
+@option(
     "--timeout",
     type=NumberRange(0, min_open=True),
     metavar="SECONDS",
     help="Stop a run that takes longer; default: 20 times what is expected, at least 600.",
 )
-@click.option(
+@option(
     "--pause",
     default=60.0,
-    show_default=True,
     type=NumberRange(0),
     metavar="SECONDS",
     help="Seconds to wait after a round in which every run failed.",
 )
-@click.option(
+@option(
     "--fail-on",
     type=click.Choice(["waiting"]),
     help="Exit with code 3 if another session would make progress; for job scripts.",
@@ -194,49 +182,43 @@ def run(
     if as_json:
         body = json_form.progress(done)
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="store", warnings=warnings)
+            to_json.document_of(body, paths=[store_path], format_name="store", warnings=warnings)
         )
     else:
         terminal_form.show_progress(done, output.console())
-        inputs.show_warnings(warnings)
+        output.show_warnings(warnings)
     if fail_on and done.worth_another:
         context.exit(3)
 
 
 @sample.command()
 @inputs.store
-@click.option(
+@option(
     "--directory",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write to, on the file system to measure.",
 )
-@click.option(
+@option(
     "--scheduler",
     required=True,
     type=click.Choice(list(SCHEDULERS)),
     help="Batch system of the script.",
 )
-@click.option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes of each job.")
-@click.option(
-    "--minutes",
-    default=60,
-    show_default=True,
-    type=click.IntRange(10),
-    help="Time limit of each job.",
-)
-@click.option("--account", help="Account, project or bank.")
-@click.option("--queue", help="Queue or partition.")
-@click.option(
+@option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes of each job.")
+@option("--minutes", default=60, type=click.IntRange(10), help="Time limit of each job.")
+@option("--account", help="Account, project or bank.")
+@option("--queue", help="Queue or partition.")
+@option(
     "-o",
     "--output",
     "target",
     metavar="JOB.sh",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the script to.",
 )
-@click.option("--force", is_flag=True, help="Replace the script if it exists.")
+@option("--force", is_flag=True, help="Replace the script if it exists.")
 def script(
     store_path: Path,
     directory: Path,
@@ -254,8 +236,7 @@ def script(
     --scheduler slurm --nodes 128 -o sample.sh
     """
     job = Job(store_path, directory, target, nodes, minutes, account, queue)
-    with atomic_write(target, replace=force) as aside:
-        aside.write_text(job_script(scheduler, job), "utf-8")
+    atomic_write_text(target, job_script(scheduler, job), replace=force)
     output.say(f"wrote {target}")
 
 
@@ -263,3 +244,43 @@ def _announce(quiet: bool) -> Announce:
     if quiet or not sys.stderr.isatty():
         return lambda _: None
     return output.say
+
+
+@click.command("import")
+@click.argument("path", metavar="RUNS", type=PATH)
+@option("--system", "system_name", metavar="NAME|FILE.toml", help="System the runs are from.")
+@inputs.store
+@option("--skip-bad", is_flag=True, help="Skip bad rows instead of rejecting the file.")
+@options.as_json
+@options.quiet
+def import_(
+    path: Path,
+    system_name: str | None,
+    store_path: Path,
+    skip_bad: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Add runs from a CSV table, or from IOR results as JSON or text.
+
+    Either all runs of the file are added or none. A new store needs --system.
+
+    Example: ioprism write-time import runs.csv --system titan --store runs.db
+    """
+    imported = write_time.import_runs(path, store_path, system=system_name, skip_bad=skip_bad)
+    runs, samples, warnings = (
+        len(imported.file.runs),
+        imported.samples_in_store,
+        imported.file.warnings,
+    )
+    if as_json:
+        body = {"imported": {"runs": runs, "samples_in_store": samples}}
+        click.echo(
+            to_json.document_of(
+                body, paths=[path], format_name=imported.file.format, warnings=warnings
+            )
+        )
+        return
+    output.show_warnings(warnings)
+    if not quiet:
+        output.say(f"{runs} runs added; the store has {samples} samples")

@@ -10,10 +10,11 @@ from ioprism.analyses.write_time.features import features
 from ioprism.analyses.write_time.system import bundled_systems, parse_system
 from ioprism.campaign.machine import draft, look_around
 from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
 from ioprism.pipeline import write_time
-from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports import to_json
 from ioprism.reports.to_terminal import heading, table
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import harmless, printable
 
 
@@ -35,7 +36,7 @@ def list_systems(as_json: bool) -> None:
     known = [write_time.load_system(name) for name in bundled_systems()]
     if as_json:
         body = {"systems": [{"name": s.name, "title": s.title, "nodes": s.nodes} for s in known]}
-        click.echo(json_form.document(body, paths=(), format_name="system"))
+        click.echo(to_json.document_of(body, paths=(), format_name="system"))
         return
     for system in known:
         click.echo(printable(f"{system.name}: {system.title}, {system.nodes} nodes"))
@@ -43,10 +44,8 @@ def list_systems(as_json: bool) -> None:
 
 @system.command()
 @click.argument("name", metavar="NAME|FILE.toml")
-@click.option("--features", "with_features", is_flag=True, help="List the features instead.")
-@click.option(
-    "--variant", default="full", show_default=True, help="Feature set: full, paper or strict41."
-)
+@option("--features", "with_features", is_flag=True, help="List the features instead.")
+@option("--variant", default="full", help="Feature set: full, paper or strict41.")
 @options.as_json
 def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
     """Print a description, or the features that a model of it may use.
@@ -66,7 +65,7 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
                 {"name": f.name, "stage": f.stage, "unit": f.unit, "kind": f.kind} for f in chosen
             ],
         }
-        click.echo(json_form.document(body, paths=(), format_name="system"))
+        click.echo(to_json.document_of(body, paths=(), format_name="system"))
     elif with_features:
         console = output.console()
         heading(console, f"{len(chosen)} features of {description.title}, set {variant}")
@@ -77,21 +76,21 @@ def show(name: str, with_features: bool, variant: str, as_json: bool) -> None:
 
 
 @system.command()
-@click.option(
+@option(
     "-o",
     "--output",
     "target",
     metavar="FILE.toml",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write; by default standard output.",
 )
-@click.option(
+@option(
     "--directory",
     default=".",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Folder on the file system to describe.",
 )
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(target: Path | None, directory: Path, force: bool) -> None:
     """Draft a description of this machine, using Slurm, Lustre and GPFS tools if present.
 
@@ -102,6 +101,5 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
     if target is None:
         click.echo(harmless(text), nl=False)
         return
-    with atomic_write(target, replace=force) as aside:
-        aside.write_text(text, "utf-8")
+    atomic_write_text(target, text, replace=force)
     output.say(f"wrote {target}: check the lines marked `check`")

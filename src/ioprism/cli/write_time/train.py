@@ -1,4 +1,4 @@
-"""``ioprism write-time train``: learn from runs."""
+"""``ioprism write-time train`` and ``evaluate``: learn from runs; is the model any good?"""
 
 from __future__ import annotations
 
@@ -9,67 +9,54 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
+from ioprism.reports import to_json
+from ioprism.reports.to_html import write_time as html_form
 from ioprism.reports.to_json import write_time as json_form
 from ioprism.reports.to_terminal import write_time as terminal_form
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write, atomic_write_text
 
 
 @click.command()
 @inputs.store
-@click.option(
-    "--max-nodes",
-    default=128,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Largest node count to train on.",
-)
-@click.option(
+@option("--max-nodes", default=128, type=click.IntRange(1), help="Largest node count to train on.")
+@option(
     "-o",
     "--output",
     "target",
     metavar="MODEL.json",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write the model to.",
 )
-@click.option(
+@option(
     "--model",
     "kind",
     default="auto",
-    show_default=True,
     type=click.Choice(["auto", STAGES, *KINDS, BOOSTING]),
     help="auto takes the one that best predicts larger training scales from smaller ones.",
 )
-@click.option(
+@option(
     "--validation",
     default=HONEST,
-    show_default=True,
     type=click.Choice([HONEST, LEAKING]),
     help=f"{LEAKING} is the rule of the 2019 paper, whose scores are too good (leakage).",
 )
-@click.option(
+@option(
     "--features",
     "variant",
     default="full",
-    show_default=True,
     type=click.Choice(["full", "paper", "strict41"]),
     help="Feature set.",
 )
-@click.option(
-    "--level",
-    default=0.9,
-    show_default=True,
-    type=NumberRange(0.5, 0.99),
-    help="Confidence level of the intervals.",
+@option(
+    "--level", default=0.9, type=NumberRange(0.5, 0.99), help="Confidence level of the intervals."
 )
 @options.seed
-@click.option(
-    "--one-scale", is_flag=True, help="Allow training runs that all have the same node count."
-)
-@click.option("--force", is_flag=True, help="Replace the model's file if it exists.")
+@option("--one-scale", is_flag=True, help="Allow training runs that all have the same node count.")
+@option("--force", is_flag=True, help="Replace the model's file if it exists.")
 @options.as_json
 def train(
     store_path: Path,
@@ -99,15 +86,45 @@ def train(
         seed=seed,
         one_scale=one_scale,
     )
-    with atomic_write(target, replace=force) as aside:
+    with atomic_write(target, replace=force) as temporary:
         model = write_time.train(store_path, settings)
-        aside.write_text(write_time.model_text(model), encoding="utf-8")
+        temporary.write_text(write_time.model_text(model), encoding="utf-8")
     if as_json:
         body = json_form.model(model)
         notes = model.facts.notes
         click.echo(
-            json_form.document(body, paths=[store_path], format_name="store", warnings=notes)
+            to_json.document_of(body, paths=[store_path], format_name="store", warnings=notes)
         )
         return
     terminal_form.show_model(model, output.console())
-    inputs.show_warnings(model.facts.notes)
+    output.show_warnings(model.facts.notes)
+
+
+@click.command()
+@inputs.store
+@inputs.model
+@option(
+    "-o",
+    "--output",
+    "target",
+    metavar="OUT.html",
+    type=PATH,
+    help="Also write a page with the error plots.",
+)
+@option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.as_json
+def evaluate(
+    store_path: Path, model_path: Path, target: Path | None, force: bool, as_json: bool
+) -> None:
+    """Compare predicted with measured times: small (200-256 nodes), medium (400-512), unconverged.
+
+    Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
+    """
+    evaluation = write_time.evaluate(store_path, write_time.load_model(model_path))
+    if target is not None:
+        atomic_write_text(target, html_form.page(evaluation), replace=force)
+    if as_json:
+        paths = [store_path, model_path]
+        click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
+    else:
+        terminal_form.show_evaluation(evaluation, output.console())

@@ -9,58 +9,44 @@ import click
 
 from ioprism.analyses.write_time.tuning import Limits
 from ioprism.cli import options, output
-from ioprism.cli.numbers import NumberRange
+from ioprism.cli.options import NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.errors import UsageError
 from ioprism.model.samples import parse_node_list
 from ioprism.pipeline import write_time
-from ioprism.reports.to_json import write_time as json_form
+from ioprism.reports import to_json
 from ioprism.reports.to_terminal import write_time as terminal_form
 
 
 @click.command()
 @inputs.model
-@click.option(
-    "--nodes", required=True, type=click.IntRange(1), help="Number of nodes that write now."
-)
-@click.option(
+@option("--nodes", required=True, type=click.IntRange(1), help="Number of nodes that write now.")
+@option(
     "--cores",
     required=True,
     type=click.IntRange(1),
     help="Number of cores that write on each node.",
 )
-@click.option(
+@option(
     "--burst",
     required=True,
     type=inputs.Size(),
     metavar="SIZE",
     help="Bytes each core writes, such as 512MB.",
 )
-@click.option(
+@option(
     "--stripe-count", type=click.IntRange(1), help="Present stripe count of each file (Lustre)."
 )
-@click.option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
-@click.option(
-    "--vary-cores", metavar="LOW-HIGH", help="Range of writing cores per node; default: all."
+@option("--node-list", metavar="LIST", help="Node numbers, such as 0-63,128.")
+@option("--vary-cores", metavar="LOW-HIGH", help="Range of writing cores per node; default: all.")
+@option("--vary-nodes", metavar="LOW-HIGH", help="Range of writing nodes; default: as now.")
+@option("--vary-stripes", metavar="LOW-HIGH", help="Range of stripe counts; default: as now.")
+@option("--max-burst", type=inputs.Size(), metavar="SIZE", help="Most bytes a process can hold.")
+@option("--top", default=10, type=click.IntRange(1), help="Number of configurations to show.")
+@option(
+    "--mtbf", type=NumberRange(0, min_open=True), help="Mean time between failures, in seconds."
 )
-@click.option("--vary-nodes", metavar="LOW-HIGH", help="Range of writing nodes; default: as now.")
-@click.option("--vary-stripes", metavar="LOW-HIGH", help="Range of stripe counts; default: as now.")
-@click.option(
-    "--max-burst", type=inputs.Size(), metavar="SIZE", help="Most bytes a process can hold."
-)
-@click.option(
-    "--top",
-    default=10,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Number of configurations to show.",
-)
-@click.option(
-    "--mtbf",
-    type=NumberRange(0, min_open=True),
-    help="Mean time between failures, in seconds.",
-)
-@click.option(
+@option(
     "--io-share",
     type=NumberRange(0, 1, min_open=True, max_open=True),
     help="Largest share of the time that I/O may take.",
@@ -108,10 +94,10 @@ def tune(
     )
     tuning = replace(tuning, choices=tuning.choices[:top])
     if as_json:
-        click.echo(json_form.document(tuning.to_dict(), paths=[model_path], format_name="model"))
+        click.echo(to_json.document_of(tuning.to_dict(), paths=[model_path], format_name="model"))
         return
     terminal_form.show_tuning(tuning, output.console())
-    inputs.show_warnings(tuning.now.warnings)
+    output.show_warnings(tuning.now.warnings)
 
 
 def _limits(text: str | None, most: int) -> tuple[int, int] | None:

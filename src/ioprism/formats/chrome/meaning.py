@@ -115,8 +115,8 @@ def _float(value: object, default: float) -> float:
 
 
 def _arguments(read: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = read.get("args")
-    return found if isinstance(found, dict) else {}
+    arguments = read.get("args")
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _merged(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,9 +131,9 @@ def _understood(name: str, read: Mapping[str, Any]) -> Understood:
     arguments = _arguments(read)
     listed = arguments.get("args")
     if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
-        found = meaning(Signature(name, tuple(listed)))  # as Recorder's converter writes it
-        offset = None if found.offset is None else found.offset.base
-        return found.call, name, found.path, offset, found.bytes
+        recorded = meaning(Signature(name, tuple(listed)))  # as Recorder's converter writes it
+        offset = None if recorded.offset is None else recorded.offset.base
+        return recorded.call, name, recorded.path, offset, recorded.bytes
     call = _own_call(str(read.get("cat", "")), arguments) or _call(name, str(read.get("cat", "")))
     function = None if arguments.get("unnamed") is True else name
     path = next((p for key in _PATHS if isinstance(p := arguments.get(key), str)), None)

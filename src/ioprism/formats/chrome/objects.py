@@ -29,11 +29,11 @@ class Damage:
 def header(path: Path) -> dict[str, Any]:
     """Return what stands before the array, as far as it is JSON; empty if nothing does."""
     text = _start(path)
-    found = _BEGIN.search(text)
-    if found is None or not text.lstrip().startswith("{"):
+    match = _BEGIN.search(text)
+    if match is None or not text.lstrip().startswith("{"):
         return {}
     try:
-        read = json.loads(text[: found.start()].rstrip().rstrip(",") + "}")
+        read = json.loads(text[: match.start()].rstrip().rstrip(",") + "}")
     except (ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
@@ -78,9 +78,9 @@ def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
 
 def _array(text: str) -> tuple[str, int, bool]:
     """Where the array's first object may stand."""
-    found = _BEGIN.search(text)
-    if found is not None:
-        return text, found.end(), True
+    match = _BEGIN.search(text)
+    if match is not None:
+        return text, match.end(), True
     stripped = text.lstrip()
     if stripped.startswith("["):
         return text, text.index("[") + 1, True
@@ -88,8 +88,8 @@ def _array(text: str) -> tuple[str, int, bool]:
 
 
 def _skipped(text: str, at: int) -> int:
-    found = _BETWEEN.match(text, at)
-    return at if found is None else found.end()
+    match = _BETWEEN.match(text, at)
+    return at if match is None else match.end()
 
 
 def _more(file: Any) -> str:  # noqa: ANN401 - any binary file

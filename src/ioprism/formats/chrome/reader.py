@@ -42,8 +42,8 @@ class ChromeReader:
         text = head(source, 2**16)
         if '"otherData"' in text[:HEAD] and f'"{OURS}"' in text[:HEAD]:
             return True
-        found = _ARRAY.match(text[:HEAD])
-        return found is not None and _EVENT.search(text[:HEAD]) is not None and _is_array(text)
+        match = _ARRAY.match(text[:HEAD])
+        return match is not None and _EVENT.search(text[:HEAD]) is not None and _is_array(text)
 
     def read(self, source: Path) -> Trace:
         """Go through the events once to learn files and processes."""
@@ -104,8 +104,8 @@ class ChromeFile:
 def _own(source: Path) -> Mapping[str, Any]:
     """What ioprism wrote beside the events; empty for other programs' traces."""
     other = header(source).get("otherData")
-    found = other.get(OURS) if isinstance(other, dict) else None
-    return found if isinstance(found, dict) else {}
+    ours = other.get(OURS) if isinstance(other, dict) else None
+    return ours if isinstance(ours, dict) else {}
 
 
 def _completeness(own: Mapping[str, Any]) -> Completeness:
@@ -149,10 +149,10 @@ def _known_processes(events: Events) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, strict=False).unique("process", maintain_order=True)
 
 
-def _facts(told: Mapping[str, Any]) -> dict[str, str | int | None]:
+def _facts(facts: Mapping[str, Any]) -> dict[str, str | int | None]:
     """What ioprism wrote about a process, if it is of the right kind."""
-    words = {key: told.get(key) for key in ("application", "host")}
-    numbers = {key: told.get(key) for key in ("pid", "tid")}
+    words = {key: facts.get(key) for key in ("application", "host")}
+    numbers = {key: facts.get(key) for key in ("pid", "tid")}
     return {
         **{key: value if isinstance(value, str) else None for key, value in words.items()},
         **{key: plausible(value) for key, value in numbers.items()},

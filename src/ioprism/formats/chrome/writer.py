@@ -30,9 +30,9 @@ def write_chrome(
     trace: Trace, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> None:
     """Write `.json`, or `.json.gz`, which Perfetto opens as well."""
-    with atomic_write(path, replace=replace) as aside:
+    with atomic_write(path, replace=replace) as temporary:
         packed = path.name.endswith(".gz")
-        with _opened(aside, packed=packed) as file:
+        with _opened(temporary, packed=packed) as file:
             _write(trace, file, progress)
 
 
@@ -167,7 +167,7 @@ class _Bandwidth:
     bytes: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(BINS))
 
     def add(self, calls: pl.DataFrame) -> None:
-        """Count the calls' bytes where their middle lies."""
+        """Count the calls' bytes at the time of their middle."""
         calls = calls.filter(pl.col("bytes") > 0)
         if calls.is_empty():
             return

@@ -96,8 +96,8 @@ def _samples(
             if time_us is None or not isinstance(first, int) or not isinstance(second, int):
                 tally.leave_out(DAMAGED)
                 continue
-            found = dict(zip(values, (first, second), strict=True))
+            sample = dict(zip(values, (first, second), strict=True))
             collected.add(
-                tally, server=str(server), part="", source=TARGET, time_us=time_us, **found
+                tally, server=str(server), part="", source=TARGET, time_us=time_us, **sample
             )
         yield checked(collected.table(Tally()), tally)

@@ -116,7 +116,7 @@ class Scrapes:
         self.blocks.add(block)
 
     def note(self, time_us: int) -> None:
-        """Hear of a time that lies before the end of this scrape."""
+        """Hear of a time before the end of this scrape."""
         if time_us <= self.latest:
             return
         self.latest = time_us
@@ -250,12 +250,12 @@ def _total(value: re.Match[str], *, per_job: bool) -> int | None:
 
 def _complete(values: dict[str, int], *, metadata: bool) -> dict[str, int]:
     """A line that is absent is a counter that is still 0; other targets count other things."""
-    told = ("oc", "cc") if metadata else ("br", "bw", "rdc", "wc")
-    return dict.fromkeys(told, 0) | values
+    names = ("oc", "cc") if metadata else ("br", "bw", "rdc", "wc")
+    return dict.fromkeys(names, 0) | values
 
 
 def _target_of(source: Path) -> str:
-    """The target a file under /proc or /sys belongs to is the folder it lies in."""
+    """The target a file under /proc or /sys belongs to is the folder it is in."""
     if source.name in ("stats", "md_stats", "job_stats"):
         return source.parent.name or source.name
     return source.stem

@@ -121,9 +121,9 @@ def _pair_by_pair(tokens: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 def _add_pairs(words: list[str], rows: Rows, tally: Tally) -> None:
     kind = words[0]
-    found = dict(zip(words[1::2], words[2::2], strict=False))
+    fields = dict(zip(words[1::2], words[2::2], strict=False))
     try:
-        given = {key: found[f"_{key}_"] for key in KEYS[kind] if key != "d"}
+        given = {key: fields[f"_{key}_"] for key in KEYS[kind] if key != "d"}
         numbers = {key: _number(given[key]) for key in ("rc", "t", "tu", *TAIL)}
     except (KeyError, ValueError):
         tally.leave_out(DAMAGED)

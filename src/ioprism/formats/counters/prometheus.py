@@ -109,5 +109,5 @@ def _number(text: str) -> int | None:
     return round(value) if math.isfinite(value) and 0 <= value < 2**63 else None
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return "\n" if found[1] == "n" else found[1]
+def _unescaped(escaped: re.Match[str]) -> str:
+    return "\n" if escaped[1] == "n" else escaped[1]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.darshan.integrity import contradictions
 from ioprism.formats.darshan.log import ByteOrder, Log, Region, pieces
+from ioprism.formats.darshan.meaning import MODULES
 from ioprism.formats.darshan.records import FIXED, PADDING, Layout
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 
@@ -184,3 +186,28 @@ def _finite(table: pl.DataFrame, log: Log, region: Region, warn: Warn) -> pl.Dat
     records = format_counted(broken, f"{region.name} record")
     warn(f"{log.path.name}: {records} with times that are not numbers")
     return table.with_columns(pl.when(TIMES.is_finite()).then(TIMES).name.keep())
+
+
+def contradictions(table: pl.DataFrame, module: str) -> int:
+    """Count the records that contradict themselves or hold impossible numbers."""
+    wrong = _wrong(tuple(table.columns), module)
+    return 0 if wrong is None else int(table.select(wrong).item())
+
+
+@lru_cache(maxsize=32)  # thousands of small logs have the same modules
+def _wrong(columns: tuple[str, ...], module: str) -> pl.Expr | None:
+    counts = [
+        name
+        for name in columns
+        if name.endswith(("_READS", "_WRITES", "OPENS", "_BYTES_READ", "_BYTES_WRITTEN"))
+    ]
+    if not counts:
+        return None
+    wrong = [pl.col(counts).is_between(-1, LARGEST_PLAUSIBLE).not_().fill_null(False)]
+    meaning = MODULES.get(module)
+    if meaning is not None and meaning.sizes_add_up:
+        for direction, calls in meaning.calls.items():
+            bins = (meaning.size_counter(direction, size.counter) for size in SIZE_BINS)
+            counted = pl.sum_horizontal(meaning.named(name) for name in calls)
+            wrong.append(pl.sum_horizontal(bins) != counted)
+    return pl.any_horizontal(wrong).sum()

@@ -47,13 +47,13 @@ def log_content(trace: Trace, *, file_alignment: int, modules: Collection[str]) 
     Only the named modules are filled: older logs have no room for the others.
     """
     source = _Source.of(trace)
-    found = [
+    filled = [
         *(_counters(source, layer, file_alignment=file_alignment) for layer in COUNTED),
         _lustre(source),
         *(_segments(source, layer) for layer in TRACED),
         _heatmap(source),
     ]
-    kept = [module for module in found if module is not None and module.name in modules]
+    kept = [module for module in filled if module is not None and module.name in modules]
     maps = {record_id(name): name for name in HEATMAP_NAMES.values()}
     has_maps = any(module.name == "HEATMAP" for module in kept)
     return LogContent(trace.job, {**source.names, **(maps if has_maps else {})}, kept)

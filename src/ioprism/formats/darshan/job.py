@@ -89,45 +89,45 @@ def read_names(log: Log, warn: Warn) -> Names:
     """Read the name table into arrays."""
     import numpy as np
 
-    found = name_table(log, warn)
-    return Names(np.fromiter(found.keys(), np.uint64, len(found)), list(found.values()))
+    names = name_table(log, warn)
+    return Names(np.fromiter(names.keys(), np.uint64, len(names)), list(names.values()))
 
 
 def name_table(log: Log, warn: Warn) -> dict[int, str]:
     """Read the names by identifier; a name that is cut off is dropped with a warning."""
     data = whole(log, log.names, warn, limit=NAME_BYTES)
     counted = log.version < (3, 10)
-    found, consumed = (_counted_names if counted else _terminated_names)(data, log.byte_order)
+    names, consumed = (_counted_names if counted else _terminated_names)(data, log.byte_order)
     if consumed < len(data):
         warn(f"{log.path.name}: the table of file names is cut off; some files have no name")
-    return found
+    return names
 
 
 def _terminated_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
     identifier = struct.Struct(f"{order}Q").unpack_from
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     position = 0
     while (end := data.find(b"\0", position + 8)) >= 0:
-        _remember(found, identifier(data, position)[0], data[position + 8 : end])
+        _remember(names, identifier(data, position)[0], data[position + 8 : end])
         position = end + 1
-    return found, position
+    return names, position
 
 
 def _counted_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
     head = struct.Struct(f"{order}QI")
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     position = 0
     while position + head.size <= len(data):
         identifier, length = head.unpack_from(data, position)
         end = position + head.size + length
         if end > len(data):
             break
-        _remember(found, identifier, data[position + head.size : end])
+        _remember(names, identifier, data[position + head.size : end])
         position = end
-    return found, position
+    return names, position
 
 
-def _remember(found: dict[int, str], identifier: int, name: bytes) -> None:
+def _remember(names: dict[int, str], identifier: int, name: bytes) -> None:
     """Keep the first name that is not empty, as Darshan does."""
-    if not found.get(identifier):
-        found[identifier] = name.decode("utf-8", "backslashreplace")
+    if not names.get(identifier):
+        names[identifier] = name.decode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Where everything lies in a Darshan log, and how to inflate it piece by piece.
+"""Where everything is in a Darshan log, and how to inflate it piece by piece.
 
 A log is a header and regions: job, names, and one per module. Each region is a
 concatenation of compressed streams, one per rank that contributed. Nothing here trusts a
@@ -18,7 +18,7 @@ from typing import BinaryIO, Literal, Protocol
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.darshan.records import ADDED_IN, MODULES
+from ioprism.formats.darshan.records import ADDED_IN, DXT_LAYERS, DXT_VERSIONS, FIXED, MODULES
 from ioprism.model.trace import Warn
 
 MAGIC = 6567223
@@ -67,6 +67,16 @@ class _Decompressor(Protocol):
     @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def is_log(source: Path) -> bool:
+    """Whether the content starts like a Darshan log. Never raises."""
+    try:
+        with source.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return VERSION.match(head) is not None and byte_order_of(head) is not None
 
 
 def read_log(path: Path) -> Log:
@@ -263,3 +273,29 @@ def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
             )
             break
     return bytes(held[:limit])
+
+
+READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}
+
+
+def notes(log: Log) -> Iterator[str]:
+    """Yield a warning for everything that is partial, unknown or cut off."""
+    for region in log.modules.values():
+        yield from _about(region, log.path.name)
+    if log.compression != "none" and (amount := uncovered(log)):
+        yield (
+            f"{log.path.name}: the header and the file disagree about {amount} bytes; "
+            "the log is cut short or damaged, and records may be missing"
+        )
+
+
+def _about(region: Region, name: str) -> Iterator[str]:
+    if region.partial and region.name != "NULL":  # merging logs sets that bit for no reason
+        yield (
+            f"{name}: the {region.name} data are partial: Darshan ran out of memory for "
+            "records while the job ran"
+        )
+    if region.length and region.name not in READ:
+        yield f"{name}: the {region.name} module is not read"
+    if region.length and region.version not in DXT_VERSIONS.get(region.name, [region.version]):
+        yield f"{name}: {region.name} has the unknown version {region.version} and is not read"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
-from ioprism.formats.darshan.log import VERSION, Log, Region, byte_order_of, read_log, whole
-from ioprism.formats.darshan.notes import notes
+from ioprism.formats.darshan.log import Log, Region, notes, read_log, whole
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
     FIXED,
@@ -84,7 +83,7 @@ class PlainLog:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Where it lies."""
+        """Where it is."""
         return (self.log.path,)
 
     @property
@@ -172,7 +171,7 @@ class PlainLog:
         if region is None or not region.length:
             return {}
         data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
-        found: dict[str, dict[int, dict[str, int]]] = {}
+        loads: dict[str, dict[int, dict[str, int]]] = {}
         for record in heat_records(data, self.log.byte_order):
             if record is None:
                 self._warn("a HEATMAP record is damaged; bins from there on are missing")
@@ -180,8 +179,8 @@ class PlainLog:
             layer = HEATMAP_LAYERS.get(self.names.get(record.id, ""))
             if layer is not None:
                 moved = {"read": sum(record.read), "write": sum(record.write)}
-                found.setdefault(layer, {})[record.rank] = moved
-        return {layer: RankLoad(ranks) for layer, ranks in found.items()}
+                loads.setdefault(layer, {})[record.rank] = moved
+        return {layer: RankLoad(ranks) for layer, ranks in loads.items()}
 
 
 def _signed(identifier: object) -> int:
@@ -197,16 +196,6 @@ def _native(data: bytes, order: str) -> memoryview:
     words = array("Q", data)
     words.byteswap()
     return memoryview(words.tobytes())
-
-
-def is_log(source: Path) -> bool:
-    """Whether the content starts like a Darshan log. Never raises."""
-    try:
-        with source.open("rb") as file:
-            head = file.read(16)
-    except OSError:
-        return False
-    return VERSION.match(head) is not None and byte_order_of(head) is not None
 
 
 def read_plain(source: Path) -> PlainLog:

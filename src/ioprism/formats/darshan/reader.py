@@ -11,17 +11,14 @@ import polars as pl
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
-from ioprism.formats.darshan.heatmap import read_heatmap
 from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
 from ioprism.formats.darshan.log import (
-    VERSION,
     Log,
     Region,
-    byte_order_of,
+    is_log,
+    notes,
     read_log,
 )
-from ioprism.formats.darshan.lustre import layouts, read_lustre
-from ioprism.formats.darshan.notes import notes
 from ioprism.formats.darshan.records import (
     DXT_VERSIONS,
     FIXED,
@@ -29,6 +26,7 @@ from ioprism.formats.darshan.records import (
     NOT_FILES,
     dxt_segment_words,
 )
+from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_lustre
 from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
@@ -49,12 +47,7 @@ class DarshanReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
-        try:
-            with source.open("rb") as file:
-                head = file.read(16)
-        except OSError:
-            return False
-        return VERSION.match(head) is not None and byte_order_of(head) is not None
+        return is_log(source)
 
     def read(self, source: Path) -> Trace:
         """Read the job's facts and the names now, everything else when it is asked for."""
@@ -155,7 +148,7 @@ class _Content:
         return FILES.conform(table)
 
     def _with_datasets(self, files: pl.DataFrame) -> pl.DataFrame:
-        """Mark data sets, and the file each lies in."""
+        """Mark data sets, and the file each is in."""
         datasets = [self.tables[name] for name in DATASETS if name in self.tables]
         if not datasets:
             return files
@@ -175,11 +168,11 @@ class _Content:
         )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        found = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
-        for _, messages in found:
+        scanned = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
+        for _, messages in scanned:
             for message in messages:
                 self.completeness.warn(message)
-        seen = pl.concat([table for table, _ in found])
+        seen = pl.concat([table for table, _ in scanned])
         seen = seen.unique(["rank", "tid"], keep="first", maintain_order=True)
         everyone = ranks.join(seen, on="rank", how="full", coalesce=True).sort("rank", "tid")
         return PROCESSES.conform(self._numbered(everyone))
@@ -198,7 +191,7 @@ def _scanned(log: Log, region: Region, *, ranks: int) -> tuple[pl.DataFrame, tup
 
 
 def _named_parents(files: pl.DataFrame) -> pl.DataFrame:
-    """Old logs do not say which file a data set lies in, but its name does: `file:data set`."""
+    """Old logs do not say which file a data set is in, but its name does: `file:data set`."""
     orphans = (
         files.filter((pl.col("kind") == "dataset") & pl.col("parent").is_null())
         .select("file", parent_path=pl.col("path").str.extract(r"^(.*):[^:]*$", 1))

@@ -45,7 +45,7 @@ class _Uncompressed:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a region lies in the file."""
+    """Where a region is in the file."""
 
     offset: int = 0
     length: int = 0
@@ -79,7 +79,7 @@ def write_log(
     slots = _slots(version)
     names = [module.name for module in content.modules]
     _check_modules([*names, *partial], slots, version)
-    with _aside(path, replace=replace) as file:
+    with _atomic_file(path, replace=replace) as file:
         file.write(bytes(_header_size(version)))
         _write_region(file, [[_job_bytes(content.job, version, byte_order)]], compression)
         name_streams = _name_streams(content.names, version, byte_order)
@@ -144,7 +144,7 @@ def _check_modules(names: Iterable[str], slots: tuple[str, ...], version: Versio
 
 
 @contextmanager
-def _aside(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
+def _atomic_file(path: Path, *, replace: bool) -> Iterator[BinaryIO]:
     """Write beside the file, so that no half-written log is ever seen."""
     try:
         with atomic_write(path, replace=replace) as beside, beside.open("w+b") as file:

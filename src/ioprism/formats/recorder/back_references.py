@@ -82,9 +82,12 @@ def read_old_rank(layout: Layout, rank: int, warn: Warn) -> tuple[Stream, dict[i
     """Return one rank's calls, with paths in place of file numbers."""
     folder = layout.folder
     records = read_records(read_section(Section(folder / f"{rank}.itf")), layout.functions, warn)
-    told = _told_records(layout, rank)
-    if told is not None and len(records) < told:
-        warn(f"{len(records)} of {told} calls of rank {rank} could be read; the others are missing")
+    expected = _expected_records(layout, rank)
+    if expected is not None and len(records) < expected:
+        warn(
+            f"{len(records)} of {expected} calls of rank {rank} could be read; "
+            "the others are missing"
+        )
     numbers: dict[Signature, int] = {}
     paths = dict(STREAMS)
     terminals = [numbers.setdefault(resolved(record, paths), len(numbers)) for record in records]
@@ -94,7 +97,7 @@ def read_old_rank(layout: Layout, rank: int, warn: Warn) -> tuple[Stream, dict[i
     return stream, {number: signature for signature, number in numbers.items()}
 
 
-def _told_records(layout: Layout, rank: int) -> int | None:
+def _expected_records(layout: Layout, rank: int) -> int | None:
     """How many calls a rank says it made; None if it does not say."""
     try:
         head = read_section(Section(layout.folder / f"{rank}.mt", 0, _LOCAL_COUNTS.size))

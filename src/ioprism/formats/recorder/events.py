@@ -69,12 +69,12 @@ def _vocabulary(
     meanings = [meaning(signature) for signature in kinds]
     handles: dict[str, int] = {}
 
-    def spread(values: list[int], default: int, told: Integers | None = None) -> Integers:
+    def spread(values: list[int], default: int, given: Integers | None = None) -> Integers:
         """By number: what the kind says, or what is told of the signature itself."""
         column = np.full(size, default, np.int64)
         each = np.array(values, np.int64)[kind_of] if values else np.zeros(0, np.int64)
-        if told is not None:
-            each = np.where(told == AS_FIRST, each, told)
+        if given is not None:
+            each = np.where(given == AS_FIRST, each, given)
         column[rows] = each[kept]
         return column
 

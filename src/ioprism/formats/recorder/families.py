@@ -70,11 +70,11 @@ def families(table: SignatureTable) -> Families:
         places = places_of(name) if len(rows) >= MANY else None
         if places is None:
             continue
-        found = _of_function(table.texts.gather(rows), places, len(firsts))
-        chosen = rows[found.rows]
-        of_row[chosen] = found.family
-        firsts += rows[found.first].tolist()
-        numbers[:, chosen] = found.numbers
+        parsed = _of_function(table.texts.gather(rows), places, len(firsts))
+        chosen = rows[parsed.rows]
+        of_row[chosen] = parsed.family
+        firsts += rows[parsed.first].tolist()
+        numbers[:, chosen] = parsed.numbers
     alone = np.flatnonzero(of_row < 0)
     of_row[alone] = np.arange(len(firsts), len(firsts) + len(alone))
     first = np.concatenate([np.array(firsts, np.int64), alone])

@@ -47,16 +47,16 @@ class Layout:
     wide_functions: bool = False  # function numbers have four bytes, not one
     packed_times: bool = False
     shared: bool = False  # one table of signatures for all ranks
-    relative_offsets: bool = False  # offsets are told from a function's first one
+    relative_offsets: bool = False  # offsets are relative to a function's first one
     sections: dict[tuple[int, int], Section] = field(default_factory=dict)
 
     def section(self, kind: int, rank: int = -1) -> Section:
         """Where some data lie, in this generation's files."""
         if self.sections:
-            found = self.sections.get((kind, rank))
-            if found is None:
+            section = self.sections.get((kind, rank))
+            if section is None:
                 raise OSError(f"it has no section {kind} of rank {rank}")
-            return found
+            return section
         return Section(self.folder / self._file(kind, rank))
 
     def _file(self, kind: int, rank: int) -> str:
@@ -86,14 +86,15 @@ def read_layout(folder: Path) -> Layout:
         BrokenTraceError: the header makes no sense.
     """
     try:
-        found = _read(folder)
+        layout = _read(folder)
     except (struct.error, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise broken(folder, f"its header cannot be read ({error})") from error
-    if not 0 < found.ranks <= MOST_RANKS or not 0 < found.resolution < 1:
+    if not 0 < layout.ranks <= MOST_RANKS or not 0 < layout.resolution < 1:
         raise broken(
-            folder, f"its header names {found.ranks} ranks and a resolution of {found.resolution} s"
+            folder,
+            f"its header names {layout.ranks} ranks and a resolution of {layout.resolution} s",
         )
-    return found
+    return layout
 
 
 def _read(folder: Path) -> Layout:

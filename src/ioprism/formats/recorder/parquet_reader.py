@@ -53,8 +53,8 @@ class RecorderParquetReader:
     def recognises(self, source: Path) -> bool:
         """Whether these are Parquet files with Recorder's columns. Never raises."""
         try:
-            found = _parts(source)
-            return bool(found) and set(*columns_of(found[:1])) >= NEEDED
+            parts = _parts(source)
+            return bool(parts) and set(*columns_of(parts[:1])) >= NEEDED
         except UNREADABLE:
             return False
 
@@ -79,11 +79,13 @@ def _missing_parts(source: Path, parts: Sequence[Path]) -> list[str]:
         return []
     present = {part.name for part in parts}
     numbers = [int(part.stem[5:]) for part in parts if PART.fullmatch(part.name.encode())]
-    told = {f"part.{number}.parquet" for number in range(min(max(numbers, default=-1), MOST_PARTS))}
+    named = {
+        f"part.{number}.parquet" for number in range(min(max(numbers, default=-1), MOST_PARTS))
+    }
     if (source / METADATA).is_file():
         with (source / METADATA).open("rb") as file:
-            told |= {name.decode() for name in PART.findall(file.read(METADATA_BYTES))}
-    return sorted(told - present, key=lambda name: (len(name), name)) if numbers else []
+            named |= {name.decode() for name in PART.findall(file.read(METADATA_BYTES))}
+    return sorted(named - present, key=lambda name: (len(name), name)) if numbers else []
 
 
 def _broken(source: Path, why: str) -> BrokenTraceError:
@@ -131,8 +133,8 @@ class _Content:
     @cached_property
     def files(self) -> pl.DataFrame:
         names = self._rows().select("file_name").unique().collect(engine="streaming")
-        found = names["file_name"].drop_nulls().sort()
-        return file_table(found.filter(found != ""))
+        sorted_names = names["file_name"].drop_nulls().sort()
+        return file_table(sorted_names.filter(sorted_names != ""))
 
     @cached_property
     def keys(self) -> pl.DataFrame:

@@ -96,7 +96,7 @@ class _Content:
 
     def _spans(self, shifts: dict[int, float]) -> dict[str, tuple[float, float]]:
         """First and last time of every rank, in seconds since the trace's start."""
-        found = {}
+        spans = {}
         for rank in range(self.layout.ranks):
             try:
                 begin, end = self._span(rank)
@@ -104,8 +104,8 @@ class _Content:
                 continue  # what is missing is reported when events are read
             if end > 0:
                 shift = shifts.get(rank, 0.0)
-                found[f"rank{rank}"] = shift + begin, shift + end
-        return found
+                spans[f"rank{rank}"] = shift + begin, shift + end
+        return spans
 
     def _span(self, rank: int) -> tuple[float, float]:
         if self.layout.generation == "A":
@@ -118,7 +118,7 @@ class _Content:
     def _vocabularies(self) -> dict[int, Vocabulary]:
         if self.layout.shared:
             return {-1: vocabulary(self.signatures(-1), self.paths)}
-        found = {}
+        vocabularies = {}
         for rank in range(self.layout.ranks):
             try:
                 signatures = self.signatures(rank)
@@ -127,8 +127,8 @@ class _Content:
                     f"rank {rank} cannot be read ({error.strerror or error}); its calls are missing"
                 )
                 continue
-            found[rank] = vocabulary(signatures, self.paths)
-        return found
+            vocabularies[rank] = vocabulary(signatures, self.paths)
+        return vocabularies
 
     def signatures(self, rank: int) -> Mapping[int, Signature]:
         """Return the signatures of a rank, or of all ranks (-1)."""
@@ -141,7 +141,7 @@ class _Content:
         return read_signatures(data, layout.functions, wide=layout.wide_functions, warn=warn)
 
     def _shifts(self) -> dict[int, float]:
-        found = {}
+        starts = {}
         for rank in range(self.layout.ranks):
             try:
                 start = read_old_start(self.layout, rank)
@@ -149,8 +149,8 @@ class _Content:
                 self.completeness.warn(f"rank {rank} does not say when it started")
                 continue
             if 0 < start < 2**40:
-                found[rank] = start
-        return found
+                starts[rank] = start
+        return starts
 
     def _partitions(
         self, grammars: Grammars | None, words: dict[int, Vocabulary], shifts: dict[int, float]

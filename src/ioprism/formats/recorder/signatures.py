@@ -91,12 +91,12 @@ def read_signatures(
     stops = starts[1:]
     complete = stops - keys >= head.itemsize
     fields = _gathered(raw, keys[complete], head.itemsize).view(head)[:, 0]
-    found, known = _table(data, starts[:-1][complete], keys[complete], stops[complete], fields,
+    signatures, known = _table(data, starts[:-1][complete], keys[complete], stops[complete], fields,
                           functions)  # fmt: skip
     damaged = len(keys) - int(known.sum())
     if damaged:
         warn(f"{format_counted(damaged, 'damaged call signature')} left out")
-    return found
+    return signatures
 
 
 def _table(

@@ -97,13 +97,13 @@ def read_text(path: Path, warn: Warn) -> tuple[Stream, dict[int, Signature]]:
     rows = []
     damaged = 0
     for line in lines(path, warn):
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             damaged += bool(line.strip())
             continue
-        signature = _signature(found, opened)
+        signature = _signature(match, opened)
         number = numbers.setdefault(signature, len(numbers))
-        rows.append((number, float(found[1]), float(found[2])))
+        rows.append((number, float(match[1]), float(match[2])))
     if damaged:
         warn(f"{path.name}: {format_counted(damaged, 'damaged line')} left out")
     table = np.array(rows, np.float64).reshape(-1, 3)
@@ -111,11 +111,11 @@ def read_text(path: Path, warn: Warn) -> tuple[Stream, dict[int, Signature]]:
     return stream, {number: signature for signature, number in numbers.items()}
 
 
-def _signature(found: re.Match[str], opened: dict[str, str]) -> Signature:
-    arguments = tuple(found[5].strip(" ").split(" "))
-    if found[3] is None:
-        return Signature(found[4], arguments)
-    return resolved(Record(0, 0, int(found[3]), found[4], arguments), opened)
+def _signature(match: re.Match[str], opened: dict[str, str]) -> Signature:
+    arguments = tuple(match[5].strip(" ").split(" "))
+    if match[3] is None:
+        return Signature(match[4], arguments)
+    return resolved(Record(0, 0, int(match[3]), match[4], arguments), opened)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

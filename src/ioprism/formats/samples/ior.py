@@ -71,8 +71,8 @@ def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
                 continue
             # The row ends with the total time and the iteration in every version.
             runs += _timed(pattern, [_number(columns[-2])], source, skip_bad, warnings)
-        elif found := _OPTION.match(line):
-            options[found[1].lower()] = found[2]
+        elif option := _OPTION.match(line):
+            options[option[1].lower()] = option[2]
     return runs, list(dict.fromkeys(warnings))
 
 

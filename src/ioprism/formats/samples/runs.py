@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from ioprism.errors import BrokenTraceError, TraceError
+from ioprism.errors import BrokenTraceError, TraceError, UsageError
 from ioprism.formats.samples.ior import read_ior_json, read_ior_text
-from ioprism.formats.samples.table import read_table
-from ioprism.model.samples import Run
+from ioprism.model.samples import Run, WritePattern, parse_node_list
+from ioprism.text import printable
 
 GZIP = b"\x1f\x8b"
 LARGEST_TEXT = 256 * 2**20  # bytes
@@ -43,15 +45,15 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
         raise TraceError("this is a folder.\nHint: name one file of runs.", source=source)
     content = source.read_bytes()
     text = _text(content, source)
-    found = _reader(text)
-    if found is None:
+    recognised = _reader(text)
+    if recognised is None:
         raise TraceError(
             "this is neither a table of runs nor IOR's results.\n"
             "Hint: a table starts with the line pattern,nodes,cores_per_node,burst_bytes,"
             "stripe_bytes,stripe_count,node_list,seconds.",
             source=source,
         )
-    name, read = found
+    name, read = recognised
     runs, warnings = read(text, source, skip_bad)
     if not runs:
         raise TraceError(
@@ -96,3 +98,82 @@ def _reader(text: str) -> tuple[str, Read] | None:
     if "IOR" in start[:2000] and "xfer" in start:
         return "ior-text", read_ior_text
     return None
+
+
+NEEDED = ("nodes", "cores_per_node", "burst_bytes", "seconds")
+SHOWN = 3  # bad rows named in a message
+
+
+def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list[str]]:
+    """Read every row; refuse the table if one is bad, unless bad rows are to be skipped."""
+    rows = csv.DictReader(text.splitlines(), restval=None)
+    missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
+    if missing:
+        raise BrokenTraceError(
+            f"the columns {', '.join(missing)} are missing.\n"
+            "Hint: the first line must name nodes, cores_per_node, burst_bytes and seconds.",
+            source=source,
+        )
+    runs: list[Run] = []
+    bad: list[str] = []
+    lists: dict[str, tuple[int, ...]] = {}
+    try:
+        for row in rows:
+            try:
+                runs.append(_run(row, lists))
+            except (ValueError, UsageError) as error:
+                reason = str(error).partition("\n")[0]
+                bad.append(f"line {rows.line_num}: {printable(reason)}")
+    except csv.Error as error:
+        bad.append(f"line {rows.line_num}: {error}")
+    if bad and not skip_bad:
+        raise BrokenTraceError(
+            f"{len(bad)} of {len(runs) + len(bad)} rows are bad; nothing was imported "
+            f"({'; '.join(bad[:SHOWN])}{'; …' if len(bad) > SHOWN else ''}).\n"
+            "Hint: correct them, or use --skip-bad to import the others.",
+            source=source,
+        )
+    return runs, [f"skipped {entry}" for entry in bad]
+
+
+def _run(row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]]) -> Run:
+    text = row.get("node_list") or ""
+    if text and text not in lists:
+        lists[text] = parse_node_list(text)
+    pattern = WritePattern(
+        nodes=_count(row, "nodes"),
+        cores_per_node=_count(row, "cores_per_node"),
+        burst_bytes=_count(row, "burst_bytes"),
+        stripe_bytes=_count(row, "stripe_bytes") if row.get("stripe_bytes") else None,
+        stripe_count=_count(row, "stripe_count") if row.get("stripe_count") else None,
+        node_list=lists[text] if text else None,
+        label=row.get("pattern") or "",
+    )
+    if pattern.node_list is not None and len(pattern.node_list) != pattern.nodes:
+        raise ValueError(f"{len(pattern.node_list)} nodes listed, but nodes is {pattern.nodes}")
+    return Run(pattern, _seconds(row.get("seconds")))
+
+
+def _count(row: Mapping[str, str | None], name: str) -> int:
+    text = (row.get(name) or "").strip()
+    if not text:
+        raise ValueError(f"{name} is missing")
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(f"{name} is {text[:40]!r}, not a whole number") from None
+    if not 1 <= value <= 10**18:
+        raise ValueError(f"{name} is {value}, not a positive number in range")
+    return value
+
+
+def _seconds(text: str | None) -> float:
+    if not (text or "").strip():
+        raise ValueError("seconds is missing")
+    try:
+        value = float(text or "")
+    except ValueError:
+        raise ValueError(f"seconds is {(text or '')[:40]!r}, not a number") from None
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"seconds is {value:g}, not positive")
+    return value

@@ -57,16 +57,18 @@ def read_described_text(source: Path, description: Path) -> Trace:
             "the text is larger than 1 GiB.\nHint: split it into several files.", source=source
         )
     text = source.read_text(encoding="utf-8", errors="replace")
-    found = {name: _numbers(text, name, field, source) for name, field in fields.items()}
-    start, end = found["start"], found["end"]
-    lengths = {name: len(column) for name, column in found.items()}
+    columns = {name: _numbers(text, name, field, source) for name, field in fields.items()}
+    start, end = columns["start"], columns["end"]
+    lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise BrokenTraceError(
             f"the columns are not equally long ({lengths}).\n"
             f"Hint: check the patterns in {description.name}.",
             source=source,
         )
-    moved = found["bytes"] if "bytes" in found else interval_bytes(found["bandwidth"], start, end)
+    moved = (
+        columns["bytes"] if "bytes" in columns else interval_bytes(columns["bandwidth"], start, end)
+    )
     content = Content([Intervals(start, end, moved, operation)])
     return build_trace(source, content, Completeness(), name="text")
 

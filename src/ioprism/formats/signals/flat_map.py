@@ -57,23 +57,23 @@ def unpack_plain(raws: Sequence[bytes]) -> Mapping[str, Any] | None:
     Returns:
         None if they differ in anything else, or are not of the plain form.
     """
-    found = _entries(raws[0])
-    if found is None or (len(raws) > 1 and not _are_alike(raws, found)):
+    entries = _entries(raws[0])
+    if entries is None or (len(raws) > 1 and not _are_alike(raws, entries)):
         return None
     buffer = b"".join(raws)
     return {
         key.decode(): value.read(buffer, messages=len(raws)) if key in ARRAYS else value
-        for key, value in found.items()
+        for key, value in entries.items()
     }
 
 
-def _are_alike(raws: Sequence[bytes], found: Mapping[bytes, Any]) -> bool:
+def _are_alike(raws: Sequence[bytes], entries: Mapping[bytes, Any]) -> bool:
     length = len(raws[0])
     if any(len(raw) != length for raw in raws):
         return False
     fixed = np.ones(length, dtype=bool)
     for key in ARRAYS:
-        part = found[key]
+        part = entries[key]
         fixed[part.first : part.end].reshape(part.count, STRIDE)[:, 1:] = False
     block = np.frombuffer(b"".join(raws), np.uint8).reshape(len(raws), length)
     kept = block[:, np.flatnonzero(fixed)]
@@ -84,7 +84,7 @@ def _entries(raw: bytes) -> Mapping[bytes, Any] | None:
     """What a plain message holds, arrays as `Doubles`; None if it is any other."""
     if not raw or not MAP <= raw[0] < MAP_END:
         return None
-    found: dict[bytes, Any] = {}
+    entries: dict[bytes, Any] = {}
     place = 1
     try:
         for _ in range(raw[0] - MAP):
@@ -92,25 +92,28 @@ def _entries(raw: bytes) -> Mapping[bytes, Any] | None:
                 return None
             value = place + 1 + raw[place] - TEXT
             key = raw[place + 1 : value]
-            if key in found:
+            if key in entries:
                 return None
-            found[key], place = READERS[key](raw, value)
+            entries[key], place = READERS[key](raw, value)
     except (KeyError, IndexError, UnusualError, UnicodeDecodeError):
         return None
-    return found if place == len(raw) and all(key in found for key in ARRAYS) else None
+    return entries if place == len(raw) and all(key in entries for key in ARRAYS) else None
 
 
 def _doubles(raw: bytes, place: int) -> tuple[Doubles, int]:
     mark = raw[place]
     if mark == ARRAY_16:
-        found = Doubles(place + 3, int.from_bytes(_within(raw, place + 1, place + 3)))
+        doubles = Doubles(place + 3, int.from_bytes(_within(raw, place + 1, place + 3)))
     elif ARRAY <= mark < ARRAY_END:
-        found = Doubles(place + 1, mark - ARRAY)
+        doubles = Doubles(place + 1, mark - ARRAY)
     else:
         raise UnusualError
-    if found.end > len(raw) or raw[found.first : found.end : STRIDE] != DOUBLE * found.count:
+    if (
+        doubles.end > len(raw)
+        or raw[doubles.first : doubles.end : STRIDE] != DOUBLE * doubles.count
+    ):
         raise UnusualError
-    return found, found.end
+    return doubles, doubles.end
 
 
 def _number(raw: bytes, place: int) -> tuple[int, int]:

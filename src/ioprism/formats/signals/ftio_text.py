@@ -78,8 +78,8 @@ def _header(text: str) -> list[str]:
 
 
 def _lists(text: str) -> dict[str, FloatArray]:
-    found = {name: numbers for name, numbers in LIST.findall(text) if name in NAMES}
-    return {name: _floats(SEPARATORS.split(numbers.strip())) for name, numbers in found.items()}
+    lists = {name: numbers for name, numbers in LIST.findall(text) if name in NAMES}
+    return {name: _floats(SEPARATORS.split(numbers.strip())) for name, numbers in lists.items()}
 
 
 def _table(text: str) -> dict[str, FloatArray]:

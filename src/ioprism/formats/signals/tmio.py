@@ -114,9 +114,9 @@ def parse_document(document: object) -> Content:
 
 
 def _mode(name: str, body: Body) -> Content:
-    found = _body(body.get("bandwidth", body), name.partition("_")[0], nonblocking="async" in name)
+    signal = _body(body.get("bandwidth", body), name.partition("_")[0], nonblocking="async" in name)
     ranks = body.get("number_of_ranks")
-    return Content(found.intervals, found.series, int(ranks) if ranks else None)
+    return Content(signal.intervals, signal.series, int(ranks) if ranks else None)
 
 
 def _body(body: Body, operation: str, *, nonblocking: bool | None = None) -> Content:

@@ -44,8 +44,8 @@ def looks_like_strace(head: str) -> bool:
 
 def has_date(head: str) -> bool:
     """Whether the times count from 1970, rather than from midnight."""
-    found = (_HEAD.match(line) for line in head.splitlines())
-    return any(match is not None and match[3] is not None for match in found)
+    heads = (_HEAD.match(line) for line in head.splitlines())
+    return any(match is not None and match[3] is not None for match in heads)
 
 
 class Calls:

@@ -123,10 +123,10 @@ class Replay:
         if kind.operation == "open":
             path, offset, size = self._open(process, call), None, None
         elif kind.operation in ("read", "write", "seek", "close"):
-            found = self._on_file(process, call, kind)
-            if found is None:
+            event = self._on_file(process, call, kind)
+            if event is None:
                 return None
-            path, offset, size = found
+            path, offset, size = event
         else:
             path, offset, size = self._path(process, call), None, None
             if (path is None and _is_number(call.arguments)) or call.name == "munmap":

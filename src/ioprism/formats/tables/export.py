@@ -29,11 +29,11 @@ def write_table(table: pl.DataFrame, target: Path, *, replace: bool = False) -> 
             f"{printable(target.name)}: tables are written as .csv or .parquet.\n"
             "Hint: give the file one of these endings."
         )
-    with atomic_write(target, replace=replace) as aside:
+    with atomic_write(target, replace=replace) as temporary:
         if target.suffix == ".csv":
-            harmless(table).write_csv(aside)
+            harmless(table).write_csv(temporary)
         else:
-            table.write_parquet(aside)
+            table.write_parquet(temporary)
 
 
 def write_events(
@@ -41,7 +41,7 @@ def write_events(
 ) -> None:
     """Write one row per event: the columns of the event table, with paths instead of numbers."""
     paths = trace.files.select("file", "path").lazy()
-    with atomic_write(path, replace=replace) as aside, aside.open("wb") as file:
+    with atomic_write(path, replace=replace) as temporary, temporary.open("wb") as file:
         for number, batch in enumerate(trace.batches()):
             named = batch.join(paths, on="file", how="left", maintain_order="left")
             rows = named.with_columns(file=pl.col("path")).drop("path").collect()

@@ -126,8 +126,8 @@ class Table:
 
     def every(self, step: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """What a step finds in all rows; it is applied to pieces, and to what it found in them."""
-        found = [step(piece).collect(engine="streaming") for piece in self.pieces()]
-        return step(pl.concat(found).lazy()).collect()
+        collected = [step(piece).collect(engine="streaming") for piece in self.pieces()]
+        return step(pl.concat(collected).lazy()).collect()
 
     def _scan(self, kind: str) -> pl.LazyFrame:
         if kind == "parquet":
@@ -150,12 +150,12 @@ class Table:
         """The known columns; those it lacks are null."""
         present = set(frame.collect_schema().names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
-        found = [name for name, own in wanted.items() if own in present]
-        if not _sufficient(found):
+        matching = [name for name, own in wanted.items() if own in present]
+        if not _sufficient(matching):
             raise ValueError(f"it has only the columns {', '.join(sorted(present))[:200]}")
         return frame.select(
             [pl.col(own).alias(name) for name, own in wanted.items() if own in present]
-        ).select([_typed(name, name in found) for name in KNOWN])
+        ).select([_typed(name, name in matching) for name in KNOWN])
 
 
 def _typed(name: str, present: bool) -> pl.Expr:
@@ -210,8 +210,8 @@ class _Content:
 
     @cached_property
     def files(self) -> pl.DataFrame:
-        found = self.table.every(lambda piece: piece.select("file").unique())
-        return found.drop_nulls().filter(pl.col("file") != "").sort("file").with_row_index("row")
+        named = self.table.every(lambda piece: piece.select("file").unique())
+        return named.drop_nulls().filter(pl.col("file") != "").sort("file").with_row_index("row")
 
     @cached_property
     def keys(self) -> pl.DataFrame:

@@ -19,20 +19,20 @@ from ioprism.units import format_seconds
 SCRIPTS = (*(f"{part}.js" for part in PARTS), "compare.js")
 
 
-def page(found: Comparison, before: Document, after: Document) -> str:
+def page(comparison: Comparison, before: Document, after: Document) -> str:
     """Return the page."""
     return frame(
         title="What a change did to a job's I/O",
         body=asset("compare.html"),
         styles=STYLES,
         scripts=SCRIPTS,
-        data=_data(found, before, after),
+        data=_data(comparison, before, after),
     )
 
 
-def _data(found: Comparison, before: Document, after: Document) -> dict[str, Any]:
+def _data(comparison: Comparison, before: Document, after: Document) -> dict[str, Any]:
     return {
-        "verdict": verdict(found),
+        "verdict": verdict(comparison),
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,
@@ -40,10 +40,10 @@ def _data(found: Comparison, before: Document, after: Document) -> dict[str, Any
         "files": {},
         "stripes": {},
         "timeline": {"source": "calls"},
-        "metrics": [[*metric_row(m), _judgement(m.better)] for m in telling(found)],
-        "gone": [_line(finding) for finding in found.gone],
-        "new": [_line(finding) for finding in found.new],
-        "kept": [_line(pair.after, pair.before) for pair in found.kept],
+        "metrics": [[*metric_row(m), _judgement(m.better)] for m in telling(comparison)],
+        "gone": [_line(finding) for finding in comparison.gone],
+        "new": [_line(finding) for finding in comparison.new],
+        "kept": [_line(pair.after, pair.before) for pair in comparison.kept],
         "runs": [_run("before", before), _run("after", after)],
     }
 

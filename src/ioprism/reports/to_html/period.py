@@ -29,38 +29,40 @@ FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
 
 
-def page(found: Rhythm, trace: Trace, settings: RhythmSettings) -> str:
+def page(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> str:
     """Return the page."""
     return frame(
         title="The rhythm of a job's I/O",
         body=asset("period.html"),
         styles=("plots.css",),
         scripts=("charts.js", "plots.js", "period.js"),
-        data=_data(found, trace, settings),
+        data=_data(rhythm, trace, settings),
     )
 
 
-def _data(found: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
-    signal = found.signal
+def _data(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
+    signal = rhythm.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
         "direction": settings.direction,
         "signal": curve(signal),
-        "period": period_body(found.period),
-        "candidates": [asdict(candidate) for candidate in found.candidates],
-        "waves": [asdict(wave) for wave in (found.fit or found).components],
+        "period": period_body(rhythm.period),
+        "candidates": [asdict(candidate) for candidate in rhythm.candidates],
+        "waves": [asdict(wave) for wave in (rhythm.fit or rhythm).components],
         "fit": None
-        if found.fit is None
-        else {"before": short(found.fit.mse_before), "after": short(found.fit.mse_after)},
-        "burst": None if found.burst is None else asdict(found.burst),
-        "next": None if found.next_phase is None else asdict(found.next_phase),
-        "rhythms": [named_body(one) for one in found.rhythms],
-        "turns": found.takes_turns,
-        "phases": [] if found.period is None else list(found.period.phases[:MOST_PHASES]),
+        if rhythm.fit is None
+        else {"before": short(rhythm.fit.mse_before), "after": short(rhythm.fit.mse_after)},
+        "burst": None if rhythm.burst is None else asdict(rhythm.burst),
+        "next": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
+        "rhythms": [named_body(one) for one in rhythm.rhythms],
+        "turns": rhythm.takes_turns,
+        "phases": [] if rhythm.period is None else list(rhythm.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, found.period),
-        "spectrogram": picture_of_periods(_spectrogram(signal, found.period), signal, found.period),
+        "scalogram": picture_of_periods(scalogram(signal), signal, rhythm.period),
+        "spectrogram": picture_of_periods(
+            _spectrogram(signal, rhythm.period), signal, rhythm.period
+        ),
         "hybrid": _hybrid(signal, settings.options),
     }
 
@@ -130,16 +132,16 @@ def _as_bytes(power: FloatArray) -> str:
 
 
 def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
-    found = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
-    if found is None:
+    detected = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
+    if detected is None:
         return None
-    correlation = Signal(signal.start, signal.interval, found.correlation())
+    correlation = Signal(signal.start, signal.interval, detected.correlation())
     return {
-        "level": found.level,
-        "frequency": found.frequency,
-        "amplitude": found.amplitude,
-        "phase": found.phase,
-        "approximation": curve(found.approximation),
+        "level": detected.level,
+        "frequency": detected.frequency,
+        "amplitude": detected.amplitude,
+        "phase": detected.phase,
+        "approximation": curve(detected.approximation),
         "correlation": curve(correlation),
-        "ranges": [list(pair) for pair in found.valid_ranges],
+        "ranges": [list(pair) for pair in detected.valid_ranges],
     }

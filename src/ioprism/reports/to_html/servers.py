@@ -19,7 +19,7 @@ from ioprism.pipeline.servers import MachineReport
 from ioprism.reports import machine_wording as wording
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.storage.atomic import atomic_write
+from ioprism.storage.atomic import atomic_write_text
 
 MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
 AMOUNTS = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate")
@@ -33,8 +33,7 @@ def write_page(
 ) -> None:
     """Write the self-contained page; it takes its place only when it is whole."""
     text = page(report, peaks=peaks)
-    with atomic_write(path, replace=force) as aside:
-        aside.write_text(text, encoding="utf-8")
+    atomic_write_text(path, text, replace=force)
 
 
 def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:
@@ -78,7 +77,7 @@ def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str,
     }  # fmt: skip
 
 
-def _machine(found: Fleet) -> dict[str, Any]:
+def _machine(fleet: Fleet) -> dict[str, Any]:
     def movers(rows: Sequence[Mover]) -> list[list[Any]]:
         return [
             [row.name or "unknown", row.jobs, *(_digits(row.bytes[d]) for d in DIRECTIONS),
@@ -87,11 +86,11 @@ def _machine(found: Fleet) -> dict[str, Any]:
         ]  # fmt: skip
 
     return {
-        "dominance": wording.dominance(found),
-        "attribution": wording.attribution(found.attributions, found.split),
-        "listed": found.listed,
-        "users": movers(found.users),
-        "accounts": movers(found.accounts),
+        "dominance": wording.dominance(fleet),
+        "attribution": wording.attribution(fleet.attributions, fleet.split),
+        "listed": fleet.listed,
+        "users": movers(fleet.users),
+        "accounts": movers(fleet.accounts),
         **{
             direction: {
                 "bytes": totals.bytes,
@@ -103,31 +102,31 @@ def _machine(found: Fleet) -> dict[str, Any]:
                     for size in totals.sizes
                 ],
             }
-            for direction, totals in found.totals.items()
+            for direction, totals in fleet.totals.items()
         },
     }
 
 
-def _profile(found: Profile) -> dict[str, Any]:
+def _profile(profile: Profile) -> dict[str, Any]:
     rates = {
         direction: [[_digits(rate) for rate in day] for day in table.tolist()]
-        for direction, table in zip(DIRECTIONS, found.rates, strict=True)
+        for direction, table in zip(DIRECTIONS, profile.rates, strict=True)
     }
-    return {"timezone": found.timezone, **rates}
+    return {"timezone": profile.timezone, **rates}
 
 
-def _trend(found: Trend) -> dict[str, Any]:
+def _trend(trend: Trend) -> dict[str, Any]:
     return {
-        "sentence": wording.change(found),
-        "compared": found.compared,
+        "sentence": wording.change(trend),
+        "compared": trend.compared,
         "months": [
             [month.month, _digits(month.days), *(_digits(month.bytes[d]) for d in DIRECTIONS),
              *(month.change[d] for d in DIRECTIONS)]
-            for month in found.months
+            for month in trend.months
         ],
         "accounts": [
             [row.name or "unknown", _digits(row.before), _digits(row.after)]
-            for row in found.accounts
+            for row in trend.accounts
         ],
     }  # fmt: skip
 

@@ -37,9 +37,9 @@ svg { width: 100%; height: auto; }
 """
 
 
-def page(found: Evaluation) -> str:
+def page(evaluation: Evaluation) -> str:
     """Return the whole page; it loads nothing and runs nothing."""
-    heading = f"Write time: predicted against measured, {printable(found.model.system.title)}"
+    heading = f"Write time: predicted against measured, {printable(evaluation.model.system.title)}"
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return "".join(
@@ -49,31 +49,31 @@ def page(found: Evaluation) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{escape(heading)}</title><style>{STYLE}</style></head><body>",
             f"<h1>{escape(heading)}</h1>",
-            f"<p>Model: {escape(title(found.model.fit.kind))}, trained on "
-            f"{found.model.facts.samples} samples of up to {found.model.facts.scales[-1][0]} nodes."
-            "</p>",
-            *_caution(found),
-            *_scores(found),
-            *(part for sample_set in found.sets for part in _figure(sample_set)),
-            *_variability(found.variability),
+            f"<p>Model: {escape(title(evaluation.model.fit.kind))}, trained on "
+            f"{evaluation.model.facts.samples} samples of up to "
+            f"{evaluation.model.facts.scales[-1][0]} nodes.</p>",
+            *_caution(evaluation),
+            *_scores(evaluation),
+            *(part for sample_set in evaluation.sets for part in _figure(sample_set)),
+            *_variability(evaluation.variability),
             f"<p>Made by ioprism {escape(__version__)}.</p></body></html>\n",
         ]
     )
 
 
-def _caution(found: Evaluation) -> Iterator[str]:
-    if found.model.facts.validation == LEAKING:
+def _caution(evaluation: Evaluation) -> Iterator[str]:
+    if evaluation.model.facts.validation == LEAKING:
         yield f'<p class="caution">{escape(LEAK_NOTE)}</p>'
 
 
-def _scores(found: Evaluation) -> Iterator[str]:
-    kinds = [fit.kind for fit in found.model.beside]
-    level = f"in {found.model.calibration.level:.0%} interval"
+def _scores(evaluation: Evaluation) -> Iterator[str]:
+    kinds = [fit.kind for fit in evaluation.model.beside]
+    level = f"in {evaluation.model.calibration.level:.0%} interval"
     yield "<table><thead><tr>"
     for column in ("set", "samples", "within 20 %", "within 30 %", level, *kinds):
         yield f'<th scope="col">{escape(column)}</th>'
     yield "</tr></thead><tbody>"
-    for found_set in found.sets:
+    for found_set in evaluation.sets:
         shares = (found_set.within(0.2), found_set.within(0.3), found_set.coverage)
         yield f"<tr><td>{escape(found_set.name)}</td><td>{len(found_set.measured)}</td>"
         yield from (f"<td>{_percent(share)}</td>" for share in shares)
@@ -84,12 +84,12 @@ def _scores(found: Evaluation) -> Iterator[str]:
     yield "</tbody></table><p>Other models: within 20 % / within 30 %.</p>"
 
 
-def _figure(found: SampleSet) -> Iterator[str]:
-    if not len(found.measured):
+def _figure(sample_set: SampleSet) -> Iterator[str]:
+    if not len(sample_set.measured):
         return
-    caption = f"Relative errors of the set {found.name}, shortest writes left"
+    caption = f"Relative errors of the set {sample_set.name}, shortest writes left"
     yield f"<h2>{escape(caption)}</h2>"
-    if text := underestimated(found.underestimated):
+    if text := underestimated(sample_set.underestimated):
         yield f"<p>{escape(text)}.</p>"
     yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
     top, bottom = _height(0.3), _height(-0.3)
@@ -97,18 +97,18 @@ def _figure(found: SampleSet) -> Iterator[str]:
     yield f'height="{bottom - top:.1f}"/>'
     for level in (LIMIT, 0.3, 0.2, 0.0, -0.2, -0.3, -LIMIT):
         yield from _level(level)
-    for number, error in enumerate(found.errors):
-        across = LEFT + (number + 0.5) * (WIDTH - LEFT) / len(found.errors)
+    for number, error in enumerate(sample_set.errors):
+        across = LEFT + (number + 0.5) * (WIDTH - LEFT) / len(sample_set.errors)
         yield f'<circle class="dot" cx="{across:.1f}" cy="{_height(float(error)):.1f}" r="2.5"/>'
-    shortest, longest = (format_seconds(float(t)) for t in found.measured[[0, -1]])
+    shortest, longest = (format_seconds(float(t)) for t in sample_set.measured[[0, -1]])
     yield f'<text class="label" x="{LEFT}" y="{HEIGHT - 8}">{escape(shortest)}</text>'
     yield f'<text class="label" text-anchor="end" x="{WIDTH}" y="{HEIGHT - 8}">'
     yield f"{escape(longest)}</text></svg>"
 
 
-def _variability(found: Variability) -> Iterator[str]:
+def _variability(variability: Variability) -> Iterator[str]:
     """Draw the cumulative distribution of slowest over fastest run."""
-    points = found.distribution(points=200)
+    points = variability.distribution(points=200)
     if not points:
         return
     caption = "How much the same write varies: slowest over fastest run, share of patterns up to it"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ioprism.model.trace import Trace
@@ -18,13 +19,29 @@ def document(trace: Trace, body: Mapping[str, Any]) -> str:
     return plain_document({"source": source(trace), **body})
 
 
+def document_of(
+    body: Mapping[str, Any],
+    *,
+    paths: Iterable[Path],
+    format_name: str,
+    warnings: Iterable[str] = (),
+) -> str:
+    """Return one JSON document of what was read from files that are no single trace."""
+    return plain_document({"source": _source(paths, format_name, warnings), **body})
+
+
 def source(trace: Trace) -> dict[str, Any]:
     """Return where an answer comes from, and what is missing there."""
-    return {
-        "paths": [str(path) for path in trace.paths],
-        "format": trace.format,
-        "warnings": list(trace.completeness.warnings),
-    }
+    return _source(trace.paths, trace.format, trace.completeness.warnings)
+
+
+def between(before: Trace, after: Trace) -> dict[str, Any]:
+    """Return where the two sides of a comparison come from."""
+    return {"before": source(before), "after": source(after)}
+
+
+def _source(paths: Iterable[Path], format_name: str, warnings: Iterable[str]) -> dict[str, Any]:
+    return {"paths": [*map(str, paths)], "format": format_name, "warnings": [*warnings]}
 
 
 def plain_document(body: Mapping[str, Any]) -> str:

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ioprism.model.trace import Job
-from ioprism.reports import to_json
 from ioprism.rules.registry import Insights
-from ioprism.version import __version__
-
-
-def document(
-    body: Mapping[str, Any], *, paths: Sequence[Path], format_name: str, warnings: Sequence[str]
-) -> str:
-    """Return one JSON document: the version, the source, and the result."""
-    source = {
-        "paths": [str(path) for path in paths],
-        "format": format_name,
-        "warnings": list(warnings),
-    }
-    head = {"ioprism": __version__, "schema": to_json.SCHEMA, "source": source}
-    return to_json.dump({**head, **body})
 
 
 def body(insights: Insights, job: Job) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def line(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
     values = body(job, prediction, messages=messages, ranks=ranks)
     try:
         return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
-    except ValueError:  # a number that JSON does not know; rare, and dear to look for
+    except ValueError:  # a number that JSON does not know; rare, and expensive to look for
         return to_json.line(values)
 
 

@@ -27,13 +27,7 @@ PLAIN = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_
 
 
 def _document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str, Any]) -> str:
-    """Return one JSON document: the version, the source, and the result."""
-    source = {
-        "paths": [str(path) for path in paths],
-        "format": "server counters",
-        "warnings": list(warnings),
-    }
-    return to_json.plain_document({"source": source, **body})
+    return to_json.document_of(body, paths=paths, format_name="server counters", warnings=warnings)
 
 
 def ingested(paths: Iterable[Path], outcomes: Sequence[Outcome]) -> str:

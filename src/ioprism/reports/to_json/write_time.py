@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from ioprism.analyses.write_time.boosting import Trees
@@ -16,8 +15,6 @@ from ioprism.analyses.write_time.stage_loads import LOADS
 from ioprism.analyses.write_time.stage_model import StageFit
 from ioprism.campaign.sampler import Progress
 from ioprism.pipeline.write_time import Planned
-from ioprism.reports import to_json
-from ioprism.version import __version__
 
 # What the contract promises of every model, where a kind has none of it.
 NO_COEFFICIENTS: dict[str, Any] = {
@@ -26,19 +23,6 @@ NO_COEFFICIENTS: dict[str, Any] = {
     "intercept": None,
     "features": [],
 }
-
-
-def document(
-    body: dict[str, Any], *, paths: Sequence[Path], format_name: str, warnings: Sequence[str] = ()
-) -> str:
-    """Return one JSON document: the version, the source, and the result."""
-    source = {
-        "paths": [str(path) for path in paths],
-        "format": format_name,
-        "warnings": list(warnings),
-    }
-    head = {"ioprism": __version__, "schema": to_json.SCHEMA, "source": source}
-    return to_json.dump({**head, **body})
 
 
 def model(trained: WriteTimeModel) -> dict[str, Any]:
@@ -123,7 +107,7 @@ def _stage_fit(fit: StageFit, trained: WriteTimeModel) -> dict[str, Any]:
     }
 
 
-def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
+def comparisons(compared: Sequence[Comparison]) -> dict[str, Any]:
     """Return measured and predicted times of a trace's write phases."""
     return {
         "phases": [
@@ -134,7 +118,7 @@ def comparisons(found: Sequence[Comparison]) -> dict[str, Any]:
                 "ratio": c.ratio,
                 **c.estimate.to_dict(),
             }
-            for c in found
+            for c in compared
         ]
     }
 
@@ -167,6 +151,6 @@ def progress(done: Progress) -> dict[str, Any]:
             "waiting": done.waiting,
             "discarded": done.discarded,
             "failed": done.failed,
-            "left_aside": sum(done.aside.values()),
+            "left_aside": sum(done.given_up.values()),
         }
     }

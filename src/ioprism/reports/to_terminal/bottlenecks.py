@@ -33,10 +33,10 @@ def show(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | No
         _one_list(bottlenecks, console, page=page, top=top)
         return
     for view in bottlenecks.views:
-        told = [b for b in bottlenecks.bottlenecks if b.view == view.view]
+        listed = [b for b in bottlenecks.bottlenecks if b.view == view.view]
         if view.bottlenecks:
             heading(console, _view_title(view))
-            console.print(_tree(view, told, page=page, top=top))
+            console.print(_tree(view, listed, page=page, top=top))
     heading(console, "In all")
     facts(console, _summary(bottlenecks))
 
@@ -86,7 +86,7 @@ def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
         yield "access", f"{share:.1%} sequential, {1 - share:.1%} random"
     if totals["calls_without_io"]:
         yield (
-            "set aside",
+            "left out",
             f"{format_counted(int(totals['calls_without_io']), 'call')} that are not I/O",
         )
 
@@ -122,16 +122,16 @@ def _view_title(view: ViewSummary) -> str:
     return f"{' → '.join(view.view)}: {format_counted(view.records, 'record')}"
 
 
-def _tree(view: ViewSummary, told: list[Bottleneck], *, page: int, top: int | None) -> Tree:
+def _tree(view: ViewSummary, listed: list[Bottleneck], *, page: int, top: int | None) -> Tree:
     above = view.bottlenecks - view.below_floor
     labels = ", ".join(f"{count:,} {label}" for label, count in view.labels.items())
     title = f"  {format_counted(view.bottlenecks, 'bottleneck')} ({labels})"
     if view.below_floor:
         title += f", {view.below_floor:,} too small to matter"
     tree = Tree(Text(title), guide_style="dim")
-    for bottleneck in sorted(told, key=lambda b: -b.fields.get("excess_time", 0.0)):
+    for bottleneck in sorted(listed, key=lambda b: -b.fields.get("excess_time", 0.0)):
         _add(tree, bottleneck)
-    shown = (page - 1) * (top or above) + len(told)
+    shown = (page - 1) * (top or above) + len(listed)
     if shown < above:
         tree.add(Text(f"{above - shown:,} more: --page {page + 1}, or a larger --top", "dim"))
     return tree

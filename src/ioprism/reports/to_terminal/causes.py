@@ -47,7 +47,7 @@ def headline(finding: Finding) -> Text:
 
 
 def show_causes(
-    found: Diagnosis | None,
+    diagnosis: Diagnosis | None,
     findings: Iterable[Finding],
     console: Console,
     *,
@@ -56,13 +56,13 @@ def show_causes(
     """Print each cause, what it explains and what to do; return the findings that are left.
 
     Args:
-        found: the diagnosis, if there is one.
+        diagnosis: the diagnosis, if there is one.
         findings: all of them; each names its cause.
         console: where to print.
         details: prints more of a finding that is folded below its cause.
     """
     left = list(findings)
-    for number, cause in enumerate(found.causes if found is not None else (), start=1):
+    for number, cause in enumerate(diagnosis.causes if diagnosis is not None else (), start=1):
         symptoms = [finding for finding in left if finding.cause == cause.code]
         left = [finding for finding in left if finding.cause != cause.code]
         _show_cause(cause, number, symptoms, console, details)

@@ -92,18 +92,18 @@ def answer(diagnosis: Diagnosis, *, spent: str = "") -> str:
     return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
 
 
-def _without_cause(found: Diagnosis, spent: str) -> str:
+def _without_cause(diagnosis: Diagnosis, spent: str) -> str:
     """Say that there is nothing to change, and where the time is spent if not at storage."""
-    if found.held_up.share < LITTLE:
+    if diagnosis.held_up.share < LITTLE:
         return "Nothing is worth changing."
-    parts = {line.what: line.seconds for line in found.ledger}
-    if is_mostly(found, "first-reads"):
+    parts = {line.what: line.seconds for line in diagnosis.ledger}
+    if is_mostly(diagnosis, "first-reads"):
         return (
             f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "
             "from storage: reading the same again is far faster."
         )
     inside = parts.get("library", 0.0)
-    if not is_mostly(found, "library"):
+    if not is_mostly(diagnosis, "library"):
         return f"No cause was found; {spent}." if spent else "No cause was found."
     return (
         f"For {format_seconds(inside)} of it ranks are inside MPI-IO or a library and nothing "
@@ -111,16 +111,16 @@ def _without_cause(found: Diagnosis, spent: str) -> str:
     )
 
 
-def is_mostly(found: Diagnosis, what: str) -> bool:
+def is_mostly(diagnosis: Diagnosis, what: str) -> bool:
     """Whether one line of the ledger, which is no cause, is most of the held-up time."""
-    seconds = sum(line.seconds for line in found.ledger if line.what == what)
-    return seconds >= MOSTLY * found.held_up.seconds > 0
+    seconds = sum(line.seconds for line in diagnosis.ledger if line.what == what)
+    return seconds >= MOSTLY * diagnosis.held_up.seconds > 0
 
 
-def held_up_line(found: Diagnosis) -> str:
+def held_up_line(diagnosis: Diagnosis) -> str:
     """Return how long I/O holds the job up."""
-    of_run = f" of {format_seconds(found.runtime)}" if found.runtime > 0 else ""
-    return f"I/O holds the job up for {format_seconds(found.held_up.seconds)}{of_run}."
+    of_run = f" of {format_seconds(diagnosis.runtime)}" if diagnosis.runtime > 0 else ""
+    return f"I/O holds the job up for {format_seconds(diagnosis.held_up.seconds)}{of_run}."
 
 
 def span(cause: Cause) -> str:

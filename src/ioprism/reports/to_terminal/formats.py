@@ -18,10 +18,11 @@ def show(known: Sequence[Reader | Unavailable], console: Console) -> None:
             facts(console, [("not usable", f"the package {reader.missing} is not installed")])
         else:
             heading(console, f"{reader.name}: {reader.title}")
-            told = [fact for fact in FACTS if fact in reader.tells]
+            recorded = [fact for fact in FACTS if fact in reader.tells]
             missing = [fact for fact in FACTS if fact not in reader.tells]
             facts(
-                console, [("tells", ", ".join(told)), ("not recorded", ", ".join(missing) or "-")]
+                console,
+                [("recorded", ", ".join(recorded)), ("not recorded", ", ".join(missing) or "-")],
             )
     heading(console, "What these terms mean")
     facts(console, FACTS.items())

@@ -45,11 +45,11 @@ def show(insights: Insights, job: Job, console: Console, *, everything: bool) ->
     _show_unchecked(insights.not_checked, console, everything=everything)
 
 
-def _opening(found: Insights, job: Job) -> str | None:
+def _opening(insights: Insights, job: Job) -> str | None:
     """How long I/O holds the job up, and the first cause; the slowest rank where none is known."""
-    if found.diagnosis is not None and found.diagnosis.held_up.how != "nothing":
-        return opening_line(found.diagnosis, found.at_least(Severity.WARN))
-    line = held_up(found.slowest, job.runtime)
+    if insights.diagnosis is not None and insights.diagnosis.held_up.how != "nothing":
+        return opening_line(insights.diagnosis, insights.at_least(Severity.WARN))
+    line = held_up(insights.slowest, job.runtime)
     return None if line is None else f"{line}."
 
 

@@ -12,7 +12,7 @@ from ioprism.analyses.bottlenecks.inspection import Inspection
 from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.model.finding import Finding
 from ioprism.model.quantities import label, quantity
-from ioprism.pipeline.finding_inspection import FindingInspection
+from ioprism.pipeline.inspect import FindingInspection
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
 from ioprism.reports.to_terminal.insights import detail

@@ -45,10 +45,10 @@ def _findings(document: Document, console: Console) -> None:
     if not document.findings:
         return
     left = show_causes(document.diagnosis, document.findings, console)
-    told = len(document.findings) - len(left)
+    explained = len(document.findings) - len(left)
     serious = [finding for finding in left if finding.severity in SERIOUS]
     if serious:
-        heading(console, "Findings that no cause above explains" if told else "Findings")
+        heading(console, "Findings that no cause above explains" if explained else "Findings")
     elif not (document.diagnosis and document.diagnosis.causes):
         heading(console, "Nothing costs noticeable time")
     for finding in serious[:MOST_FINDINGS]:
@@ -62,8 +62,8 @@ def _findings(document: Document, console: Console) -> None:
 def _finding(finding: Finding, console: Console) -> None:
     console.print()
     console.print(Padding(headline(finding), (0, 0, 0, 2)))
-    told = ((key, value) for key, value in finding.evidence.items() if key != "estimated")
-    numbers = list(told)[:EVIDENCE]
+    values = ((key, value) for key, value in finding.evidence.items() if key != "estimated")
+    numbers = list(values)[:EVIDENCE]
     line = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)
     if line:
         console.print(Padding(Text(line, style="dim", overflow="fold"), (0, 0, 0, 7)))

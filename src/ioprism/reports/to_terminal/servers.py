@@ -104,22 +104,22 @@ def _share(value: float | None) -> str:
 
 def show_machine(report: MachineReport, console: Console) -> None:
     """Print the machine."""
-    found, metrics = report.fleet, report.metrics
+    fleet, metrics = report.fleet, report.metrics
     heading(console, "Machine")
-    console.print(f"  {wording.dominance(found)}")
-    facts(console, _machine_facts(found, metrics))
-    facts(console, [("", said) for said in wording.attribution(found.attributions, found.split)])
+    console.print(f"  {wording.dominance(fleet)}")
+    facts(console, _machine_facts(fleet, metrics))
+    facts(console, [("", said) for said in wording.attribution(fleet.attributions, fleet.split)])
     heading(console, "80 % of jobs stay at or below (read / write)")
     table(console, ("", *(f"c = {format_bytes(c)}" for c in metrics.settings.thresholds)),
-          _eighty_rows(found, metrics.settings.thresholds))  # fmt: skip
-    for title, movers in (("Users", found.users), ("Accounts", found.accounts)):
-        shared = f" (shared bytes split {found.split})" if found.flags["shared"] else ""
+          _eighty_rows(fleet, metrics.settings.thresholds))  # fmt: skip
+    for title, movers in (("Users", fleet.users), ("Accounts", fleet.accounts)):
+        shared = f" (shared bytes split {fleet.split})" if fleet.flags["shared"] else ""
         heading(console, f"{title} that move most{shared}")
         table(console, ("", "jobs", "read", "written", "run time"), [_mover(m) for m in movers[:8]])
     _show_questions(report, console)
-    flagged = [(flag, count) for flag, count in found.flags.items() if count]
+    flagged = [(flag, count) for flag, count in fleet.flags.items() if count]
     if flagged:
-        heading(console, f"Flagged jobs ({format_count(found.flagged.height)})")
+        heading(console, f"Flagged jobs ({format_count(fleet.flagged.height)})")
         facts(console, [(f"{format_count(n)} {flag}", FLAG_MEANINGS[flag]) for flag, n in flagged])
 
 

@@ -21,7 +21,7 @@ from ioprism.campaign.sampler import Progress
 from ioprism.model.samples import WritePattern
 from ioprism.pipeline.write_time import Planned, Tuning
 from ioprism.reports.to_terminal import facts, heading, name, table
-from ioprism.reports.to_terminal.error_plot import plot
+from ioprism.reports.to_terminal.plot import error_plot
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 TITLES = {kind: found.title for kind, found in KINDS.items()} | {
@@ -157,7 +157,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     for sample_set in evaluation.sets:
         if len(sample_set.measured) and sample_set.name != "training scales":
             heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
-            for line in plot(sample_set.errors):
+            for line in error_plot(sample_set.errors):
                 console.print(f"  {line}")
 
 
@@ -328,11 +328,11 @@ def sampling_warnings(done: Progress) -> list[str]:
         f"{format_counted(count, 'pattern')} cannot run here: {why}"
         for why, count in done.obstacles.items()
     ]
-    aside = [
+    given_up = [
         f"{format_counted(count, 'pattern')} failed repeatedly, to be retried next session: {why}"
-        for why, count in done.aside.items()
+        for why, count in done.given_up.items()
     ]
-    return cannot + aside
+    return cannot + given_up
 
 
 def show_progress(done: Progress, console: Console) -> None:

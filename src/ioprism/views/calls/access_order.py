@@ -39,10 +39,10 @@ class Walk:
 
     def gaps(self, wanted: Flags) -> pl.Series:
         """Return the gaps of some requests, in the calls' order; null where unknown."""
-        told = wanted[self.rows] & self.known
+        chosen = wanted[self.rows] & self.known
         known, gap = np.zeros(len(wanted), bool), np.zeros(len(wanted), np.int64)
-        rows = self.rows[told]
-        known[rows], gap[rows] = True, self.gap[told]
+        rows = self.rows[chosen]
+        known[rows], gap[rows] = True, self.gap[chosen]
         return pl.Series(gap[wanted]).set(pl.Series(~known[wanted], dtype=pl.Boolean), None)
 
 
@@ -76,9 +76,9 @@ def _gaps(calls: pl.DataFrame, rows: Whole, follows: Flags) -> tuple[Whole, Flag
     gap[1:] = reach[1:] - size[1:] - reach[:-1]
     if "gap" not in calls.columns:
         return gap, follows
-    told = calls["gap"].is_not_null().to_numpy()[rows]
+    known = calls["gap"].is_not_null().to_numpy()[rows]
     earlier = calls["gap"].fill_null(0).to_numpy()[rows]
-    return np.where(told, earlier, gap), follows | told
+    return np.where(known, earlier, gap), follows | known
 
 
 def _stream_after_stream(calls: pl.DataFrame, requests: Whole) -> tuple[Numbers, Whole]:

@@ -116,8 +116,8 @@ class _Columns:
         return total
 
     def opened(self) -> Counts:
-        opens, aside = self.sum(self.module.opens), self.sum(self.module.not_opens)
-        return _less(opens, aside) if any(aside) else opens
+        opens, others = self.sum(self.module.opens), self.sum(self.module.not_opens)
+        return _less(opens, others) if any(others) else opens
 
 
 def _less(values: Counts, others: Counts) -> Counts:
@@ -154,8 +154,8 @@ def _moves(
         nonblocking=kind(module.nonblocking),
         begin=columns.known(f"F_{name}_START_TIMESTAMP"),
     )
-    told = module.sequences and columns.tells(f"SEQ_{name}S")
-    return _with_sequences(moves, columns, direction, first) if told else moves
+    counted = module.sequences and columns.tells(f"SEQ_{name}S")
+    return _with_sequences(moves, columns, direction, first) if counted else moves
 
 
 def _past(direction: str) -> str:
@@ -182,12 +182,12 @@ def _bin_column(columns: _Columns, direction: str, number: int) -> str:
 
 def _common_sizes(columns: _Columns) -> list[tuple[Counts, Counts]]:
     """The request sizes that came up most, and how often each did."""
-    found = []
+    moves = []
     for place in _MOST_COMMON:
         sizes = columns.known(f"ACCESS{place}_ACCESS")
         if sizes is not None:
-            found.append((sizes, columns.sum((f"ACCESS{place}_COUNT",))))
-    return found
+            moves.append((sizes, columns.sum((f"ACCESS{place}_COUNT",))))
+    return moves
 
 
 def _exactly(columns: _Columns, size: float) -> Counts:

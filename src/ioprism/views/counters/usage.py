@@ -66,7 +66,7 @@ def file_facts(trace: Trace) -> FileFacts:
 def event_usages(
     stitched: pl.DataFrame, touched: pl.DataFrame, *, without: Sequence[int]
 ) -> Iterator[Usage]:
-    """Turn what single calls tell into columns: one usage per layer, console streams aside."""
+    """Turn what single calls tell into columns: one usage per layer, without console streams."""
     known = stitched.with_columns(
         pl.col("file").cast(pl.Int64).fill_null(NAMELESS), pl.col("rank").fill_null(EVERYONE)
     )

@@ -61,10 +61,10 @@ class StageStore:
         }
         tables = {"main": stage.main, "files": trace.files, "processes": trace.processes}
         try:
-            with atomic_folder(self.folder / key, marker=FACTS, replace=True) as aside:
+            with atomic_folder(self.folder / key, marker=FACTS, replace=True) as temporary:
                 for name, table in tables.items():
-                    table.write_parquet(aside / f"{name}.parquet", compression="zstd")
-                (aside / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+                    table.write_parquet(temporary / f"{name}.parquet", compression="zstd")
+                (temporary / FACTS).write_text(json.dumps(facts), encoding="utf-8")
         except OSError as error:
             raise OutputError(
                 f"{self.folder}: the stage cannot be kept ({error.strerror}).\n"

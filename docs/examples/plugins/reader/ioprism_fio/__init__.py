@@ -11,10 +11,15 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.errors import BrokenTraceError
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES
-from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism import (
+    EVENTS,
+    PROCESSES,
+    BrokenTraceError,
+    Job,
+    MemoryPartition,
+    Trace,
+    file_table,
+)
 
 _LINE = re.compile(rb"\d+, \d+, [012], \d+, \d+(, \d+)*\r?\n")
 _DIRECTIONS = {0: "read", 1: "write"}

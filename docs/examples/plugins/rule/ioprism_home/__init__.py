@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ioprism import Severity
 from ioprism.analyses.evidence import Evidence
-from ioprism.model.finding import Severity
 from ioprism.rules.rule import Answer, Hit, Rule, by_file, file_details, share
 
 HOME = "/home/"

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ioprism.errors import UsageError
+from ioprism import UsageError
 from ioprism.service.intake import Intake, Message
-from ioprism.service.journal import Journal
+from ioprism.service.state import Journal
 
 AT_ONCE = 1000  # messages taken before an answer is given
 LARGEST = 2**16  # bytes

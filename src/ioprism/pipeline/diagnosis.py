@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioprism.analyses.background_load import background_load
-from ioprism.analyses.characterise import characterise
 from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.analyses.slowest_rank import slowest_rank
-from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
-from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
@@ -28,8 +25,9 @@ from ioprism.plugins import declared, load
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
-from ioprism.storage.counter_store import open_store
-from ioprism.views.time.write_intervals import write_intervals
+
+if TYPE_CHECKING:  # what only some sites know is loaded where it is said
+    from ioprism.analyses.write_time.model import WriteTimeModel
 
 GROUP = "ioprism.causes"
 
@@ -138,6 +136,8 @@ def _ceiling_seconds(trace: Trace, engine: Engine, ceilings: Sequence[Ceiling]) 
     """Seconds that the job's bytes need at the best rates that were measured."""
     if not ceilings:
         return 0.0
+    from ioprism.analyses.characterise import characterise
+
     moved = characterise(trace, engine).by_operation
     seconds = 0.0
     for direction in ("read", "write"):
@@ -150,6 +150,9 @@ def _model_seconds(trace: Trace, model: WriteTimeModel | None) -> float:
     """Seconds that the write phases need according to a write-time model."""
     if model is None or not trace.partitions:
         return 0.0
+    from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
+    from ioprism.views.time.write_intervals import write_intervals
+
     intervals = write_intervals(trace, gap=1.0).to_dicts()
     phases = phases_of(intervals, cores_per_node=model.system.cores_per_node, nodes=None)
     compared = compare_phases(phases, model=model, node_list=None, stripe_count=None)
@@ -161,6 +164,9 @@ def _server_loads(diagnosis: Diagnosis, trace: Trace, store: Path) -> dict[int, 
     start, runtime = trace.job.start_time, diagnosis.runtime
     if start is None or runtime <= 0:
         return {}
+    from ioprism.analyses.background_load import background_load
+    from ioprism.storage.counter_store import open_store
+
     source = open_store(store)
     whole = background_load(source, start=start, end=start + runtime)
     loads = {}

@@ -18,7 +18,8 @@ from ioprism.errors import (
     TraceError,
     UnknownFormatError,
 )
-from ioprism.formats.darshan.plain import PlainLog, is_log, read_plain
+from ioprism.formats.darshan.log import is_log
+from ioprism.formats.darshan.plain import PlainLog, read_plain
 from ioprism.formats.files import files_below
 from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
@@ -78,12 +79,15 @@ def judge_group(
         log = read_plain(group[0])
         if not log.has_calls:
             return _judged_log(log, thresholds, servers)
+    from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
+    from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name)
-    held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
+    held = in_memory(trace, progress=progress)
+    engine = LookingAhead(LocalEngine(progress), held, FIRST_LOOK if held.partitions else ())
     evidence = evidence_of_trace(held, engine, thresholds)
     known = with_background_load(evidence, servers)
     insights = (explained_trace if causes else judged_trace)(known, held, engine)

@@ -10,7 +10,8 @@ import pytest
 
 from ioprism.analyses.evidence import evidence_of_log, evidence_of_trace
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.darshan.plain import is_log, read_plain
+from ioprism.formats.darshan.log import is_log
+from ioprism.formats.darshan.plain import read_plain
 from ioprism.formats.darshan.writer import VERSIONS, write_trace
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace

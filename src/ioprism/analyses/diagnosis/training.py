@@ -15,6 +15,7 @@ from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.sampling import NOT_IO
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.views.time.cover import Cover
 
@@ -41,11 +42,11 @@ class Training:
         )
 
 
-def training(trace: Trace) -> Training | None:
+def training(trace: Trace, engine: Engine) -> Training | None:
     """Return when a training run computes; None for other programs."""
     if "counters" in trace.detail:  # Darshan's calls are all I/O
         return None
-    stages = stage_events(trace)
+    stages = stage_events(trace, engine)
     if not stages.trains:
         return None
     events = stages.of("compute")

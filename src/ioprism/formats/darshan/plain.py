@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
-from ioprism.formats.darshan.log import VERSION, Log, Region, byte_order_of, read_log, whole
+from ioprism.formats.darshan.log import Log, Region, read_log, whole
 from ioprism.formats.darshan.notes import notes
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
@@ -197,16 +197,6 @@ def _native(data: bytes, order: str) -> memoryview:
     words = array("Q", data)
     words.byteswap()
     return memoryview(words.tobytes())
-
-
-def is_log(source: Path) -> bool:
-    """Whether the content starts like a Darshan log. Never raises."""
-    try:
-        with source.open("rb") as file:
-            head = file.read(16)
-    except OSError:
-        return False
-    return VERSION.match(head) is not None and byte_order_of(head) is not None
 
 
 def read_plain(source: Path) -> PlainLog:

@@ -14,10 +14,9 @@ from ioprism.formats.darshan.dxt_ranges import Cutter
 from ioprism.formats.darshan.heatmap import read_heatmap
 from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
 from ioprism.formats.darshan.log import (
-    VERSION,
     Log,
     Region,
-    byte_order_of,
+    is_log,
     read_log,
 )
 from ioprism.formats.darshan.lustre import layouts, read_lustre
@@ -49,12 +48,7 @@ class DarshanReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
-        try:
-            with source.open("rb") as file:
-                head = file.read(16)
-        except OSError:
-            return False
-        return VERSION.match(head) is not None and byte_order_of(head) is not None
+        return is_log(source)
 
     def read(self, source: Path) -> Trace:
         """Read the job's facts and the names now, everything else when it is asked for."""

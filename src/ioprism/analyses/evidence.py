@@ -224,7 +224,6 @@ def evidence_of_trace(
     trace: Trace, engine: Engine, thresholds: Thresholds, *, counters_only: bool = False
 ) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
-    from ioprism.analyses.evidence_of_calls import CallEvidence
     from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
@@ -243,6 +242,8 @@ def evidence_of_trace(
     )
     if not trace.partitions or counters_only:
         return counted
+    from ioprism.analyses.evidence_of_calls import CallEvidence
+
     calls = CallEvidence.of(trace, engine, thresholds)
     seen = {u.layer: u for u in calls.usages(files.not_data)}
     return replace(

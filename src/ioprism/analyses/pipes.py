@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from statistics import median
 
 from ioprism.model.usage import EVERYONE, Usage
 
@@ -26,6 +25,8 @@ def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage
         return usage
     opened = zip(usage.metadata_seconds, usage.opens, strict=True)
     each = [seconds / max(1, opens) for seconds, opens in opened]
+    from statistics import median  # loads much, for what few logs need
+
     streams = _streams(usage)
     others = [time for time, stream in zip(each, streams, strict=True) if not stream]
     beyond = max(LONG, BEYOND * median(others)) if others else ENDLESS

@@ -12,10 +12,12 @@ import polars as pl
 from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
+from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.analyses.slowest_rank import slowest_rank
-from ioprism.engine.base import Engine
+from ioprism.engine.ahead import LookingAhead
+from ioprism.engine.base import Engine, View
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
 from ioprism.model.ceiling import Ceiling
@@ -49,7 +51,14 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return diagnosed(held, engine or LocalEngine(), options=chosen)
+    # Symptoms are looked for with what the search for causes has found out already.
+    ahead = LookingAhead(engine or LocalEngine(), held, asked_first(held))
+    return diagnosed(held, ahead, options=chosen)
+
+
+def asked_first(trace: Trace) -> tuple[View, ...]:
+    """What both rules and diagnosis ask of single calls, with nothing known before."""
+    return FIRST_LOOK if trace.partitions else ()
 
 
 def diagnosed(

@@ -9,7 +9,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
-from ioprism.engine.base import Engine
+from ioprism.engine.base import Engine, View
 from ioprism.model.trace import Trace
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow, NumberOfCalls
@@ -23,7 +23,7 @@ COLUMNS = (
     "collective",
 )  # fmt: skip
 NOT_IO = ("application", "other")
-FIRST_LOOK = (BusyIntervals(), NumberOfCalls())  # what is asked with nothing known before
+FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), NumberOfCalls())  # nothing is known before
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
 from ioprism.analyses.diagnosis.observations import BELOW
+from ioprism.analyses.diagnosis.process_control import has_only_io
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.sampling import NOT_IO
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
@@ -44,7 +45,7 @@ class Training:
 
 def training(trace: Trace, engine: Engine) -> Training | None:
     """Return when a training run computes; None for other programs."""
-    if "counters" in trace.detail:  # Darshan's calls are all I/O
+    if has_only_io(trace):
         return None
     stages = stage_events(trace, engine)
     if not stages.trains:

@@ -10,18 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.cli import main
+from ioprism.engine.base import View
 from ioprism.engine.dask import DaskEngine
+from ioprism.engine.local import LocalEngine
 from ioprism.errors import PluginError
+from ioprism.formats.registry import read_trace
 from ioprism.model.counters import ReadingOptions
 from ioprism.model.trace import Trace
 from ioprism.pipeline import diagnosis
 from ioprism.pipeline.ingest import ingest
+from ioprism.pipeline.insights import judge_group
+from ioprism.settings import Thresholds
 from ioprism.synthetic.machine.cases import make
 from ioprism.synthetic.machine.logs import write_case
 from ioprism.synthetic.machine.scenario import Case
@@ -167,3 +173,22 @@ def _in_parts(whole: Trace) -> Trace:
     events = whole.events().sort("start", maintain_order=True)
     parts = trace_of(*events.iter_slices(-(-events.height // 3)))
     return replace(whole, partitions=parts.partitions)
+
+
+def test_calls_are_looked_at_once_before_those_of_phases_are_collected(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    run = LocalEngine.run
+
+    def counted(engine: LocalEngine, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        asked.append([type(view).__name__ for view in views])
+        return run(engine, trace, *views)
+
+    monkeypatch.setattr(LocalEngine, "run", counted)
+    diagnosis.diagnose(read_trace(log), options=diagnosis.DiagnosisOptions(symptoms=False))
+
+    assert asked == [["BusyIntervals", "NumberOfCalls"], ["CallsInWindows"]]
+    asked.clear()
+    judge_group((log,), thresholds=Thresholds())
+    assert sum("BusyIntervals" in views for views in asked) == 1

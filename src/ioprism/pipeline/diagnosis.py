@@ -69,7 +69,8 @@ def diagnosed(
     options: DiagnosisOptions | None = None,
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    diagnosis = _with_untraced(find_causes(trace, engine, more=plugged_in()), trace, engine)
+    causes = find_causes(trace, engine, more=plugged_in())
+    diagnosis = _with_untraced(causes, trace, engine, insights)
     if options is not None:
         diagnosis = _sharpened(diagnosis, trace, engine, options)
     if not diagnosis.causes:
@@ -80,7 +81,9 @@ def diagnosed(
     return worded(diagnosis, trace, [finding.code for finding in findings])
 
 
-def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
+def _with_untraced(
+    found: Diagnosis, trace: Trace, engine: Engine, insights: Insights | None
+) -> Diagnosis:
     """Hold the job up for as long as its slowest rank is in I/O, by the counters, at least.
 
     Extended tracing has reads and writes only, and counters of MPI-IO leave out what the rank
@@ -88,7 +91,10 @@ def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
     """
     if not trace.counters or found.held_up.how in ("uncovered", "nothing"):
         return found
-    slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
+    if insights is not None and not trace.partitions:
+        slowest = insights.slowest
+    else:
+        slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
     seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)
     beyond = seconds - found.held_up.seconds
     if beyond <= 0:

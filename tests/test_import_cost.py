@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.conftest import TEST_DATA
+
 HEAVY = {"numpy", "polars", "scipy", "pandas", "rich", "isal", "dask", "zmq", "pywt", "sklearn"}
 
 
@@ -27,6 +29,21 @@ def loaded_by(code: str) -> set[str]:
 )
 def test_nothing_heavy_is_loaded(code: str) -> None:
     assert not loaded_by(code) & HEAVY
+
+
+OTHERS = ("write_time", "periodicity", "bottlenecks", "tmio", "dftracer", "atomic")
+
+
+@pytest.mark.parametrize("command", ["insights", "diagnose"])
+def test_a_small_log_loads_nothing_of_other_questions_and_formats(command: str) -> None:
+    words = [command, str(TEST_DATA / "darshan" / "n_hdf5_collective_write.darshan"), "--json"]
+    code = f"import ioprism.cli\nioprism.cli.main({words}, standalone_mode=False)"
+    show = f"{code}\nimport sys; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    loaded = [name for name in done.stderr.split() if name.startswith("ioprism.")]
+
+    assert "ioprism.formats.darshan.reader" in loaded
+    assert not [name for name in loaded for other in OTHERS if other in name]
 
 
 def test_loading_is_noticed_when_it_happens() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -30,5 +31,28 @@ def main() -> None:
     commands()
 
 
+def command() -> None:
+    """Run the command line in a process that is there for nothing else."""
+    codes: list[object] = []
+    atexit.register(_leave, codes)  # the first to register is the last to be called
+    try:
+        main()
+    except SystemExit as end:
+        codes.append(end.code)
+        raise
+
+
+def _leave(codes: list[object]) -> None:
+    """End the process once all else that must be done at its end is done.
+
+    Python would then take every module apart, object by object, which costs a short command more
+    than reading a small log.
+    """
+    if codes and isinstance(codes[0], int):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(codes[0])
+
+
 if __name__ == "__main__":
-    main()
+    command()

@@ -10,15 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from benchmarks.simulated_storage.cases import make, write_case
 from benchmarks.simulated_storage.scenario import Case
-from ioprism import CallGroup, Contrast, DaskEngine, PluginError, Trace, servers
+from ioprism import (
+    CallGroup,
+    Contrast,
+    DaskEngine,
+    LocalEngine,
+    PluginError,
+    Thresholds,
+    Trace,
+    read,
+    servers,
+)
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.cli import main
+from ioprism.engine.base import View
 from ioprism.pipeline import diagnosis
+from ioprism.pipeline.insights import judge_group
 from tests.call_tables import trace_of
 
 MIB = 2**20
@@ -161,3 +174,22 @@ def _in_parts(whole: Trace) -> Trace:
     events = whole.events().sort("start", maintain_order=True)
     parts = trace_of(*events.iter_slices(-(-events.height // 3)))
     return replace(whole, partitions=parts.partitions)
+
+
+def test_calls_are_looked_at_once_before_those_of_phases_are_collected(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    run = LocalEngine.run
+
+    def counted(engine: LocalEngine, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        asked.append([type(view).__name__ for view in views])
+        return run(engine, trace, *views)
+
+    monkeypatch.setattr(LocalEngine, "run", counted)
+    diagnosis.diagnose(read(log), options=diagnosis.DiagnosisOptions(symptoms=False))
+
+    assert asked == [["BusyIntervals", "NumberOfCalls"], ["CallsInWindows"]]
+    asked.clear()
+    judge_group((log,), thresholds=Thresholds())
+    assert sum("BusyIntervals" in views for views in asked) == 1

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median
 from typing import TYPE_CHECKING
 
 from ioprism.analyses.alignment import by_stripes
@@ -226,7 +225,6 @@ def evidence_of_trace(
     trace: Trace, engine: Engine, thresholds: Thresholds, *, counters_only: bool = False
 ) -> Evidence:
     """Gather what counters tell, and what single calls tell beyond them."""
-    from ioprism.analyses.evidence_of_calls import CallEvidence
     from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
 
     files = file_facts(trace)
@@ -245,6 +243,8 @@ def evidence_of_trace(
     )
     if not trace.partitions or counters_only:
         return counted
+    from ioprism.analyses.evidence_of_calls import CallEvidence
+
     calls = CallEvidence.of(trace, engine, thresholds)
     seen = {u.layer: u for u in calls.usages(files.not_data)}
     return replace(
@@ -280,6 +280,8 @@ def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage
         return usage
     opened = zip(usage.metadata_seconds, usage.opens, strict=True)
     each = [seconds / max(1, opens) for seconds, opens in opened]
+    from statistics import median  # loads much, for what few logs need
+
     streams = _streams(usage)
     others = [time for time, stream in zip(each, streams, strict=True) if not stream]
     beyond = max(LONG, BEYOND * median(others)) if others else ENDLESS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +13,11 @@ from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.diagnosis import DiagnosisOptions
 from ioprism.pipeline.diagnosis import diagnose as find_causes
-from ioprism.pipeline.write_time import load_model
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import diagnose as terminal_form
+
+if TYPE_CHECKING:
+    from ioprism.analyses.write_time.model import WriteTimeModel
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -81,7 +84,7 @@ def diagnose(
     chosen = DiagnosisOptions(
         layout={} if layout_file is None else read_layout(layout_file),
         ceilings=[read_ceiling(path) for path in ceilings],
-        model=None if model_file is None else load_model(model_file),
+        model=_model(model_file),
         servers=servers,
     )
     trace = options.read_job(paths, format_name)
@@ -95,3 +98,11 @@ def diagnose(
         output.show_warnings(trace)
     if fail_on is not None and diagnosis.share >= fail_on:
         click.get_current_context().exit(FAILED)
+
+
+def _model(file: Path | None) -> WriteTimeModel | None:
+    if file is None:
+        return None
+    from ioprism.pipeline.write_time import load_model
+
+    return load_model(file)

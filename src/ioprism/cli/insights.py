@@ -15,8 +15,6 @@ from ioprism.errors import BrokenTraceError
 from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
 from ioprism.pipeline.insights import Failed, Judged, groups, judge_group, judge_many
-from ioprism.reports import to_json
-from ioprism.reports.to_json import insights as json_form
 from ioprism.rules.registry import LEVELS, Insights
 from ioprism.settings import Thresholds, read_thresholds
 
@@ -137,6 +135,9 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
     shown = _filtered(judged.insights, level)
     if as_json:
+        from ioprism.reports import to_json
+        from ioprism.reports.to_json import insights as json_form
+
         text = to_json.document_of(
             json_form.body(shown, judged.job),
             paths=judged.paths,
@@ -168,6 +169,9 @@ def _show_many(
             source=paths[0],
         )
     if as_json:
+        from ioprism.reports import to_json
+        from ioprism.reports.to_json import insights as json_form
+
         rows = [(j.paths, j.warnings, j.job, _filtered(j.insights, level)) for j in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
         text = to_json.document_of(

@@ -19,6 +19,7 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.clocks import said_offsets
+from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
@@ -104,6 +105,12 @@ def readers() -> Iterator[Reader | Unavailable]:
         yield _loaded(plugin.name, plugin.load)
 
 
+def _named(format_name: str | None) -> list[Reader | Unavailable]:
+    """The built-in reader of a format, alone; nothing for other names."""
+    path = BUILT_IN.get(format_name or "")
+    return [] if path is None else [_loaded(format_name or "", partial(resolve_name, path))]
+
+
 def _loaded(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
     try:
         reader: Reader = load()()
@@ -125,8 +132,10 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
     if not exists(source):
         raise NoSuchTraceError(source)
     check_readable(source)
+    if format_name is None and is_log(source):  # without loading the readers before it
+        format_name = "darshan"
     tried = []
-    for reader in readers():
+    for reader in _named(format_name) or readers():
         tried.append(reader.name)
         if isinstance(reader, Unavailable):
             if reader.name == format_name:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -23,6 +22,8 @@ THREADS = max(1, min(8, os.cpu_count() or 1))
 def _in_threads(look: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     if THREADS == 1 or len(items) == 1:
         return [look(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(THREADS, thread_name_prefix="survey") as pool:
         return list(pool.map(look, items))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # a small log is judged without a table library
@@ -31,6 +30,8 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         return f"<p>{escape(self.summary())}</p>{self.to_frame()._repr_html_()}"
 
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioprism.analyses.background_load import background_load
-from ioprism.analyses.characterise import characterise
 from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
 from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
+from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.analyses.slowest_rank import slowest_rank
-from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
-from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.engine.base import Engine
+from ioprism.engine.ahead import LookingAhead
+from ioprism.engine.base import Engine, View
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
 from ioprism.model.ceiling import Ceiling
@@ -28,8 +27,9 @@ from ioprism.plugins import declared, load
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
-from ioprism.storage.counter_store import open_store
-from ioprism.views.time.write_intervals import write_intervals
+
+if TYPE_CHECKING:  # what only some sites know is loaded where it is said
+    from ioprism.analyses.write_time.model import WriteTimeModel
 
 GROUP = "ioprism.causes"
 
@@ -51,7 +51,14 @@ def diagnose(
     """Return what holds the job up, with titles and advice."""
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    return diagnosed(held, engine or LocalEngine(), options=chosen)
+    # Symptoms are looked for with what the search for causes has found out already.
+    ahead = LookingAhead(engine or LocalEngine(), held, asked_first(held))
+    return diagnosed(held, ahead, options=chosen)
+
+
+def asked_first(trace: Trace) -> tuple[View, ...]:
+    """What both rules and diagnosis ask of single calls, with nothing known before."""
+    return FIRST_LOOK if trace.partitions else ()
 
 
 def diagnosed(
@@ -62,7 +69,8 @@ def diagnosed(
     options: DiagnosisOptions | None = None,
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    diagnosis = _with_untraced(find_causes(trace, engine, more=plugged_in()), trace, engine)
+    causes = find_causes(trace, engine, more=plugged_in())
+    diagnosis = _with_untraced(causes, trace, engine, insights)
     if options is not None:
         diagnosis = _sharpened(diagnosis, trace, engine, options)
     if not diagnosis.causes:
@@ -73,7 +81,9 @@ def diagnosed(
     return worded(diagnosis, trace, [finding.code for finding in findings])
 
 
-def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
+def _with_untraced(
+    found: Diagnosis, trace: Trace, engine: Engine, insights: Insights | None
+) -> Diagnosis:
     """Hold the job up for as long as its slowest rank is in I/O, by the counters, at least.
 
     Extended tracing has reads and writes only, and counters of MPI-IO leave out what the rank
@@ -81,7 +91,10 @@ def _with_untraced(found: Diagnosis, trace: Trace, engine: Engine) -> Diagnosis:
     """
     if not trace.counters or found.held_up.how in ("uncovered", "nothing"):
         return found
-    slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
+    if insights is not None and not trace.partitions:
+        slowest = insights.slowest
+    else:
+        slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
     seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)
     beyond = seconds - found.held_up.seconds
     if beyond <= 0:
@@ -138,6 +151,8 @@ def _ceiling_seconds(trace: Trace, engine: Engine, ceilings: Sequence[Ceiling]) 
     """Seconds that the job's bytes need at the best rates that were measured."""
     if not ceilings:
         return 0.0
+    from ioprism.analyses.characterise import characterise
+
     moved = characterise(trace, engine).by_operation
     seconds = 0.0
     for direction in ("read", "write"):
@@ -150,6 +165,9 @@ def _model_seconds(trace: Trace, model: WriteTimeModel | None) -> float:
     """Seconds that the write phases need according to a write-time model."""
     if model is None or not trace.partitions:
         return 0.0
+    from ioprism.analyses.write_time.measured_phases import compare_phases, phases_of
+    from ioprism.views.time.write_intervals import write_intervals
+
     intervals = write_intervals(trace, gap=1.0).to_dicts()
     phases = phases_of(intervals, cores_per_node=model.system.cores_per_node, nodes=None)
     compared = compare_phases(phases, model=model, node_list=None, stripe_count=None)
@@ -161,6 +179,9 @@ def _server_loads(diagnosis: Diagnosis, trace: Trace, store: Path) -> dict[int, 
     start, runtime = trace.job.start_time, diagnosis.runtime
     if start is None or runtime <= 0:
         return {}
+    from ioprism.analyses.background_load import background_load
+    from ioprism.storage.counter_store import open_store
+
     source = open_store(store)
     whole = background_load(source, start=start, end=start + runtime)
     loads = {}

@@ -79,12 +79,15 @@ def judge_group(
         log = read_plain(group[0])
         if not log.has_calls:
             return _judged_log(log, thresholds, servers)
+    from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
+    from ioprism.pipeline.diagnosis import asked_first
 
     trace = read_trace(*group, format_name=format_name)
-    held, engine = in_memory(trace, progress=progress), LocalEngine(progress)
+    held = in_memory(trace, progress=progress)
+    engine = LookingAhead(LocalEngine(progress), held, asked_first(held))
     evidence = evidence_of_trace(held, engine, thresholds)
     known = with_background_load(evidence, servers)
     insights = (explained_trace if causes else judged_trace)(known, held, engine)
@@ -107,6 +110,8 @@ def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insight
 
 def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
     """Ask all rules, and add up the calls that they find."""
+    if not trace.partitions:
+        return judge(evidence)
     from ioprism.pipeline.concerned_calls import measured_seconds
 
     def measure(hits: Mapping[str, tuple[Rule, Hit]]) -> Mapping[str, float]:

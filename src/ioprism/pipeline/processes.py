@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +32,8 @@ def mapped(
     if len(inputs) <= FEW or cores < 2:
         yield from map(work, inputs)
         return
+    from concurrent.futures.process import BrokenProcessPool
+
     for name, value in SMALL_TABLES.items():
         os.environ.setdefault(name, value)
     done = 0
@@ -52,6 +53,8 @@ def mapped(
 def _alone(
     work: Callable[[Given], Result], one: Given, crashed: Callable[[Given], Result]
 ) -> Result:
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         with _pool(1) as pool:
             return pool.submit(work, one).result()

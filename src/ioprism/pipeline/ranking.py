@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
-from ioprism.analyses.diagnosis.result import Diagnosis
-from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.model.finding import Finding, Severity, Subject
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
+    from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.analyses.periodicity.results import Rhythm
 
 MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing

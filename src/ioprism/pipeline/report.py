@@ -10,6 +10,7 @@ from typing import TypeVar
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
@@ -31,13 +32,14 @@ from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
 from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.intervals import BusyIntervals
+from ioprism.views.time.bandwidth_changes import Extent
 
 Result = TypeVar("Result")
 
 # Asked for by several of the analyses, with nothing known before.
 SEVERAL_TIMES = (
-    BusyIntervals(),
+    *FIRST_LOOK,
+    Extent(),
     Span(),
     Totals(("file", "layer", "operation")),
     Totals(("rank", "layer", "operation")),

@@ -87,7 +87,9 @@ def test_reading_that_computing_covers_holds_nobody_up() -> None:
 
 
 def test_stages_have_their_time_and_their_share_of_each_epoch() -> None:
-    told = {stage.name: stage for stage in stages(stage_events(loop(prefetch=False)))}
+    told = {
+        stage.name: stage for stage in stages(stage_events(loop(prefetch=False), LocalEngine()))
+    }
 
     length = BATCHES * (READ + COMPUTE)
     assert told["application"].seconds == pytest.approx(EPOCHS * length)

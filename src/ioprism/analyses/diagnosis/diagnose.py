@@ -24,11 +24,13 @@ from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.process_control import without_process_control
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis, HeldUp, Opportunity, Saving
+from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
+from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
@@ -56,8 +58,9 @@ def diagnose(
     if not trace.partitions:
         return diagnose_counters(trace)
     trace = without_process_control(trace)
-    run = training(trace)
-    seen = observe(trace if run is None else run.uncovered(trace), engine or LocalEngine())
+    ahead = LookingAhead(engine or LocalEngine(), trace, FIRST_LOOK)
+    run = training(trace, ahead)
+    seen = observe(trace if run is None else run.uncovered(trace), ahead)
     if not seen.has_calls or seen.untraced > MOST_UNTRACED:
         return diagnose_counters(trace)
     at = situation(seen)

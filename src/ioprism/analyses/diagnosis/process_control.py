@@ -27,8 +27,13 @@ class IoPartition:
             yield batch.filter(~idle)
 
 
+def has_only_io(trace: Trace) -> bool:
+    """Whether nothing but I/O is recorded: so does Darshan, which also counts."""
+    return "counters" in trace.detail or trace.format == "darshan"
+
+
 def without_process_control(trace: Trace) -> Trace:
-    """Return the trace without them; Darshan's calls are all I/O."""
-    if "counters" in trace.detail:
+    """Return the trace without them."""
+    if has_only_io(trace):
         return trace
     return replace(trace, partitions=tuple(IoPartition(part) for part in trace.partitions))

@@ -9,10 +9,10 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
-from ioprism.engine.base import Engine
+from ioprism.engine.base import Engine, View
 from ioprism.model.trace import Trace
 from ioprism.views.time.intervals import BusyIntervals, unite
-from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
+from ioprism.views.time.windows import CallsInWindows, CallsPerWindow, NumberOfCalls
 
 MOST_CALLS = 150_000  # that are looked at one by one
 SLICES = 64  # of phases that are too large, in all: so many moments tell when ranks are done
@@ -23,6 +23,7 @@ COLUMNS = (
     "collective",
 )  # fmt: skip
 NOT_IO = ("application", "other")
+FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), NumberOfCalls())  # nothing is known before
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +37,7 @@ class SampledCalls:
 
 def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> SampledCalls:
     """Return the calls of whole phases, evenly over the run, as far as there are not too many."""
-    (busy,) = engine.run(trace, BusyIntervals())
+    busy, number = engine.run(trace, *FIRST_LOOK)
     moves = busy.filter(~pl.col("layer").cast(pl.String).is_in(NOT_IO))
     start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
     total = float((end - start).sum())
@@ -45,16 +46,25 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     gaps = start[1:] - end[:-1]
     breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
     windows = np.concatenate(([start[0]], start[breaks + 1]))
-    counts = _counts(trace, engine, windows)
-    if counts.sum() > most:
-        fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
-        windows = _sliced(windows, float(end[-1]), counts, most, fill)
-        counts = _counts(trace, engine, windows)
-    chosen = _spread(counts, most)
+    chosen = np.arange(len(windows))
+    if number["calls"].sum() > most:
+        windows, chosen = _some_windows(trace, engine, windows, float(end[-1]), most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
         return SampledCalls(events, 1.0, total)
     return SampledCalls(events, _busy(events) / total, total)
+
+
+def _some_windows(
+    trace: Trace, engine: Engine, windows: Floats, last: float, most: int
+) -> tuple[Floats, Ints]:
+    """Cut windows that are too large, and choose as many as have few enough calls."""
+    counts = _counts(trace, engine, windows)
+    if counts.sum() > most:
+        fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
+        windows = _sliced(windows, last, counts, most, fill)
+        counts = _counts(trace, engine, windows)
+    return windows, _spread(counts, most)
 
 
 def _busy(events: pl.DataFrame) -> float:

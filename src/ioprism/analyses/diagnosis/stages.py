@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
+from ioprism.views.calls.application import ApplicationEvents
 from ioprism.views.time.cover import Cover
 
 Floats = npt.NDArray[np.float64]
@@ -69,28 +71,12 @@ class StageEvents:
         return "compute" in kinds and bool(kinds & {"fetch", "sample"})
 
 
-def stage_events(trace: Trace) -> StageEvents:
+def stage_events(trace: Trace, engine: Engine) -> StageEvents:
     """Read the events of the application that have a meaning."""
-    wanted = ("start", "end", "rank", "process", "function")
-    pieces = [
-        batch.filter(pl.col("layer") == "application")
-        .select(*wanted)
-        .with_columns(pl.col("function").cast(pl.String))
-        .collect()
-        for batch in trace.batches()
-    ]
-    table = pl.concat(pieces) if pieces else pl.DataFrame(schema=_EVENTS)
+    (table,) = engine.run(trace, ApplicationEvents())
     kinds = {name: kind_of(name) for name in table["function"].drop_nulls().unique().to_list()}
     known = pl.col("function").replace_strict(kinds, default=None, return_dtype=pl.String)
     return StageEvents(table.with_columns(kind=known).drop_nulls("kind"))
-
-
-_EVENTS = pl.Schema(
-    {
-        "start": pl.Float64(), "end": pl.Float64(), "rank": pl.Int32(), "process": pl.UInt32(),
-        "function": pl.String(),
-    }
-)  # fmt: skip
 
 
 def kind_of(function: str) -> str | None:

@@ -11,10 +11,12 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
 from ioprism.analyses.diagnosis.observations import BELOW
+from ioprism.analyses.diagnosis.process_control import has_only_io
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.sampling import NOT_IO
 from ioprism.analyses.diagnosis.situation import Candidate, Situation
 from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
+from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.views.time.cover import Cover
 
@@ -41,11 +43,11 @@ class Training:
         )
 
 
-def training(trace: Trace) -> Training | None:
+def training(trace: Trace, engine: Engine) -> Training | None:
     """Return when a training run computes; None for other programs."""
-    if "counters" in trace.detail:  # Darshan's calls are all I/O
+    if has_only_io(trace):
         return None
-    stages = stage_events(trace)
+    stages = stage_events(trace, engine)
     if not stages.trains:
         return None
     events = stages.of("compute")

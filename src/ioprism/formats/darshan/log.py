@@ -124,6 +124,16 @@ def read_log(path: Path) -> Log:
     )
 
 
+def is_log(source: Path) -> bool:
+    """Whether the content starts like a Darshan log. Never raises."""
+    try:
+        with source.open("rb") as file:
+            head = file.read(16)
+    except OSError:
+        return False
+    return VERSION.match(head) is not None and byte_order_of(head) is not None
+
+
 def byte_order_of(head: bytes) -> ByteOrder | None:
     """The byte order that makes the magic number right, or None."""
     if len(head) < 16:

@@ -41,16 +41,17 @@ class Selection:
         return fits if layers is None else fits & pl.col("layer").is_in(layers)
 
 
+DATA = Selection((("read", None), ("write", None)))
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """When requests run, how many there are and what they move, by layer and operation."""
 
-    selection: Selection
-
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Summarise some of the events."""
         return (
-            self.selection.of(events)
+            DATA.of(events)
             .group_by("layer", "operation")
             .agg(
                 pl.col("start").min(),
@@ -169,7 +170,8 @@ def call_bandwidths(
     """Return the bandwidth of each value of a key, or of None for all; empty without requests."""
     directions = ("read", "write") if direction == "both" else (direction,)
     asked = None if layer is None else (layer,)
-    (extent,) = engine.run(trace, Extent(Selection(tuple((d, asked) for d in directions))))
+    (whole,) = engine.run(trace, Extent())
+    extent = Selection(tuple((d, asked) for d in directions)).of(whole.lazy()).collect()
     if not extent.height:
         return {}
     if asked is None:

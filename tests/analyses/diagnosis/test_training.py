@@ -14,6 +14,7 @@ from ioprism import (
     PROCESSES,
     Diagnosis,
     Job,
+    LocalEngine,
     MemoryPartition,
     Trace,
     diagnose,

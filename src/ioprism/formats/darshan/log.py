@@ -69,16 +69,6 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def is_log(source: Path) -> bool:
-    """Whether the content starts like a Darshan log. Never raises."""
-    try:
-        with source.open("rb") as file:
-            head = file.read(16)
-    except OSError:
-        return False
-    return VERSION.match(head) is not None and byte_order_of(head) is not None
-
-
 def read_log(path: Path) -> Log:
     """Read a log's header.
 

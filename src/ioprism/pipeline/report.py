@@ -10,6 +10,7 @@ from typing import TypeVar
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
+from ioprism.analyses.diagnosis.sampling import SECONDS
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
@@ -41,6 +42,7 @@ SEVERAL_TIMES = (
     Span(),
     Totals(("file", "layer", "operation")),
     Totals(("rank", "layer", "operation")),
+    SECONDS,
 )
 
 

@@ -13,7 +13,7 @@ from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Recommendation
 from ioprism.model.trace import Trace
 from ioprism.rules.causes.circumstances import circumstances
-from ioprism.rules.causes.symptoms import SYMPTOMS
+from ioprism.rules.causes.symptoms import explained
 from ioprism.rules.causes.values import values
 
 FOLDER = Path(__file__).parent / "texts"
@@ -36,7 +36,10 @@ def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diag
     left = dict.fromkeys(findings)
     causes = []
     for cause in found.causes:
-        symptoms = tuple(code for code in SYMPTOMS.get(cause.code, ()) if code in left)
+        known = explained(
+            cause.code, cause.facts.get("direction"), of_ranks="ranks" in cause.culprit
+        )
+        symptoms = tuple(code for code in known if code in left)
         for code in symptoms:
             del left[code]
         causes.append(_worded(cause, trace, symptoms))

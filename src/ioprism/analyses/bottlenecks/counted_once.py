@@ -16,8 +16,9 @@ from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.deepest import at_deepest, deepest_layers
-from ioprism.views.perspectives.counted_rows import counted_rows
-from ioprism.views.perspectives.records import PER_SECOND, Rows
+from ioprism.views.counters.totals import counter_totals, slowest_ranks
+from ioprism.views.perspectives.counted_rows import counted_rows, first_processes
+from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 
 NOBODY = -1  # where counters have one record for all ranks
 TIMED = ("time", "phase", "function")  # views that need single calls
@@ -46,7 +47,7 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
         return events
     codes = events.select(_layer()).to_series().unique().to_list()
     counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
-    believed = _believed(counted, trace.job.runtime)
+    believed = _with_syncs(_believed(counted, trace.job.runtime), events, trace)
     return pl.concat([events, believed]) if counted.height else events
 
 
@@ -63,6 +64,34 @@ def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
     return counted.with_columns(nothing.cast(counted.schema["nanoseconds"]).alias("nanoseconds"))
 
 
+def _with_syncs(counted: pl.DataFrame, events: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Give syncs their time: Darshan adds it to that of writes, which extended tracing leaves out.
+
+    Only of processes whose calls are traced: else the difference may be calls that are missing.
+    """
+    syncs = (_operation() == OPERATIONS.index("sync")) & (_layer() == LAYERS.index("posix"))
+    writes = (_operation() == OPERATIONS.index("write")) & (_layer() == LAYERS.index("posix"))
+    traced = (
+        events.filter(writes)
+        .group_by("process", "file")
+        .agg(pl.col("nanoseconds").sum().alias("traced"), pl.col("count").sum().alias("made"))
+    )
+    if not traced.height or not counted.filter(syncs).height:
+        return counted
+    totals = counter_totals(trace).filter(
+        pl.col("layer").cast(pl.String) == "posix", pl.col("operation").cast(pl.String) == "write"
+    )
+    whole = totals.join(first_processes(trace), on="rank").join(traced, on=["process", "file"])
+    complete = whole.filter(pl.col("made") >= pl.col("operations"))
+    beyond = (pl.col("seconds") * PER_SECOND - pl.col("traced")).clip(lower_bound=0)
+    waited = complete.select("process", "file", waited=whole_number(beyond))
+    told = counted.join(waited, on=["process", "file"], how="left", maintain_order="left")
+    time = pl.when(syncs).then(pl.col("waited").fill_null(0)).otherwise(pl.col("nanoseconds"))
+    return told.with_columns(time.cast(counted.schema["nanoseconds"]).alias("nanoseconds")).drop(
+        "waited"
+    )
+
+
 def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
     """Select the rows that are I/O of the wanted interfaces, each byte counted once.
 
@@ -77,13 +106,29 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
     else:
         wanted = main.filter(_operation() != other)
         without_io = float(main["count"].sum()) - float(wanted["count"].sum())
+    chosen = _of_layer(wanted, trace, settings.layer)
     rows = Rows(
-        _of_layer(wanted, trace, settings.layer),
+        chosen,
         trace.files,
         trace.processes,
         _possible_views(wanted, trace, settings.views),
+        _slowest_parts(chosen, trace),
     )
     return IoRows(rows, round(without_io))
+
+
+def _slowest_parts(main: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """The slowest process of each file that has one record for all ranks, and its part of it."""
+    of_all = main.filter(pl.col("process").is_null()).with_columns(
+        layer=pl.lit(pl.Series(LAYERS, dtype=Layer)).gather(_layer())
+    )
+    whole = of_all.group_by("file", "layer").agg(pl.col("nanoseconds").sum() / PER_SECOND)
+    slowest = slowest_ranks(trace).join(whole, on=["file", "layer"])
+    known = slowest.filter(pl.col("nanoseconds") > 0).join(first_processes(trace), on="rank")
+    part = (pl.col("seconds") / pl.col("nanoseconds")).clip(1 / max(1, trace.job.ranks or 1), 1.0)
+    return (
+        known.sort("nanoseconds").select("file", "process", part=part).unique("file", keep="last")
+    )
 
 
 def on_storage(rows: Rows) -> Rows:

@@ -301,7 +301,7 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         file = int(np.bincount(files).argmax())
         culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
     makers = np.unique(at.calls.rank[some])
-    if len(makers) <= FEW_RANKS * at.ranks:
+    if len(makers) <= FEW_RANKS * at.ranks and "application" not in culprit:
         culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
     seconds = saved(share)
     return Candidate(

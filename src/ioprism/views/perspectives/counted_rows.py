@@ -30,7 +30,7 @@ def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame
         return empty
     moves = pl.col("operation").cast(pl.String).is_in(["read", "write"])
     known = pl.col("layer").cast(pl.String).is_in(list(event_layers))
-    counted = totals.filter(~(moves & known)).join(_ranks(trace), on="rank", how="left")
+    counted = totals.filter(~(moves & known)).join(first_processes(trace), on="rank", how="left")
     mean = pl.when(moves).then(pl.col("bytes").fill_null(0) // pl.max_horizontal("operations", 1))
     rows = counted.select(
         "process",
@@ -48,6 +48,6 @@ def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame
     return rows.drop("call").hstack(classes).select(empty.columns).cast(empty.schema)
 
 
-def _ranks(trace: Trace) -> pl.DataFrame:
+def first_processes(trace: Trace) -> pl.DataFrame:
     """The first process of every rank."""
     return trace.processes.sort("process").unique("rank", keep="first").select("rank", "process")

@@ -102,7 +102,7 @@ def first_unexplained(found: Diagnosis, serious: Sequence[Finding]) -> Finding |
 def opening_line(found: Diagnosis, serious: Sequence[Finding], *, spent: str = "") -> str:
     """How long I/O holds the job up, then the first cause or, without one, the first finding."""
     first = first_unexplained(found, serious)
-    if first is None or is_mostly(found, "first-reads"):
+    if first is None or any(is_mostly(found, what) for what in ("first-reads", "programs")):
         return answer(found, spent=spent)
     about = "about " if first.evidence.get("estimated") else ""
     stake = f"{about}{format_seconds(first.seconds_at_stake)}"

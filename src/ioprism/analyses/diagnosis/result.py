@@ -95,7 +95,7 @@ class HeldUp:
 class LedgerLine:
     """Part of the held-up time.
 
-    A cause's code, `transfer`, `library`, `first-reads`, `untraced` or `unexplained`.
+    A cause's code, `transfer`, `library`, `programs`, `first-reads`, `untraced` or `unexplained`.
     """
 
     what: str

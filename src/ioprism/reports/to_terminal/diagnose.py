@@ -29,6 +29,7 @@ HOW = {
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
     "library": "inside MPI-IO and libraries, with nothing at storage",
+    "programs": "loading programs and their libraries",
     "first-reads": "data read for the first time, slower than the same again",
     "unexplained": "unexplained",
     "untraced": "further calls, known from counters only",
@@ -97,6 +98,11 @@ def _without_cause(found: Diagnosis, spent: str) -> str:
     if found.held_up.share < LITTLE:
         return "Nothing is worth changing."
     parts = {line.what: line.seconds for line in found.ledger}
+    if is_mostly(found, "programs"):
+        return (
+            f"For {format_seconds(parts['programs'])} of it programs load their files: "
+            "modules of Python, shared libraries, settings."
+        )
     if is_mostly(found, "first-reads"):
         return (
             f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "

@@ -108,6 +108,11 @@ def _without_cause(found: Diagnosis, spent: str) -> str:
             f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "
             "from storage: reading the same again is far faster."
         )
+    if is_mostly(found, "untraced"):
+        return (
+            f"For {format_seconds(parts['untraced'])} of it ranks are in opens, closes and other "
+            "calls that only counters show; no cause was found."
+        )
     inside = parts.get("library", 0.0)
     if not is_mostly(found, "library"):
         return f"No cause was found; {spent}." if spent else "No cause was found."

@@ -189,7 +189,7 @@ def test_calls_are_looked_at_once_before_those_of_phases_are_collected(
     monkeypatch.setattr(LocalEngine, "run", counted)
     diagnosis.diagnose(read(log), options=diagnosis.DiagnosisOptions(symptoms=False))
 
-    assert asked == [["BusyIntervals", "NumberOfCalls"], ["CallsInWindows"]]
+    assert asked == [["BusyIntervals", "Totals"], ["CallsInWindows"]]
     asked.clear()
     judge_group((log,), thresholds=Thresholds())
     assert sum("BusyIntervals" in views for views in asked) == 1

@@ -72,6 +72,8 @@ def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> boo
     if any(record.get(key) == culprit[key] for key in ("file", "directory") if culprit.get(key)):
         return True
     process = str(record.get("process", ""))
+    if culprit.get("host") and process.endswith(f" on {culprit['host']}"):
+        return True
     return any(f"{process} ".startswith(f"rank {rank} ") for rank in culprit.get("ranks", ()))
 
 

@@ -104,7 +104,7 @@ def first_unexplained(diagnosis: Diagnosis, serious: Sequence[Finding]) -> Findi
 def opening_line(diagnosis: Diagnosis, serious: Sequence[Finding], *, spent: str = "") -> str:
     """How long I/O holds the job up, then the first cause or, without one, the first finding."""
     first = first_unexplained(diagnosis, serious)
-    if first is None or is_mostly(diagnosis, "first-reads"):
+    if first is None or any(is_mostly(diagnosis, what) for what in ("first-reads", "programs")):
         return answer(diagnosis, spent=spent)
     about = "about " if first.evidence.get("estimated") else ""
     stake = f"{about}{format_seconds(first.seconds_at_stake)}"

@@ -70,3 +70,13 @@ def _looked_up_by_one(name: str, *, count: int = 2000, seconds: float = 1e-3) ->
         whole, job=replace(whole.job, runtime=runtime), load_files=lambda: files,
         partitions=(MemoryPartition(pl.concat([looked_up, later])),),
     )  # fmt: skip
+
+
+def test_what_programs_load_is_said_where_it_is_most_of_the_time() -> None:
+    found = diagnose(_looked_up_by_one("/usr/lib/python3/site-packages/m{}.py"))
+    data = diagnose(_looked_up_by_one("/data/objects/{:05d}"))
+
+    lines, others = ({line.what: line.seconds for line in one.ledger} for one in (found, data))
+    assert lines["programs"] > 0
+    assert "programs" not in others
+    assert sum(lines.values()) == pytest.approx(found.held_up.seconds)

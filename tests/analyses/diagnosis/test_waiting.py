@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import ioprism
+from ioprism.analyses.diagnosis import sampling
 from ioprism.analyses.diagnosis.calls import WRITE, Calls
 from ioprism.analyses.diagnosis.waiting import is_independent
 from tests.call_tables import calls, trace_of
 
 RANKS, STEPS = 8, 60
+WHOLE = np.empty(0)  # the calls are no sample
 Starts = np.ndarray[tuple[int, int], np.dtype[np.float64]]  # rank by step
 
 
@@ -40,12 +42,14 @@ def writes(start: Starts, seconds: float) -> Calls:
 def test_ranks_are_independent_where_as_many_are_in_calls_at_once_as_by_chance(
     start: Starts, independent: bool
 ) -> None:
-    assert is_independent(writes(start, 0.014)) == independent
+    assert is_independent(writes(start, 0.014), WHOLE) == independent
 
 
 def test_one_rank_waits_for_nobody_and_few_calls_tell_nothing() -> None:
-    assert not is_independent(writes(at_random(), 0.014).where(np.arange(STEPS)))
-    assert not is_independent(writes(at_random(), 0.014).where(np.arange(0, RANKS * STEPS, 20)))
+    assert not is_independent(writes(at_random(), 0.014).where(np.arange(STEPS)), WHOLE)
+    assert not is_independent(
+        writes(at_random(), 0.014).where(np.arange(0, RANKS * STEPS, 20)), WHOLE
+    )
 
 
 def test_independent_ranks_hold_the_job_up_for_as_long_as_the_longest_of_them() -> None:
@@ -60,3 +64,45 @@ def test_independent_ranks_hold_the_job_up_for_as_long_as_the_longest_of_them() 
 
     assert found.held_up.how == "ranks"
     assert found.held_up.seconds == pytest.approx(STEPS * 0.014, rel=0.05)
+
+
+def test_few_ranks_are_independent_where_chance_lasts_and_not_where_they_meet() -> None:
+    rng = np.random.default_rng(seed=8)
+    alone = np.sort(rng.uniform(0.0, 90.0, (RANKS // 2, 20 * STEPS)), axis=1)
+    meeting = (
+        np.arange(STEPS)[None, :, None] * 1.5
+        + rng.uniform(0.02, 0.03, (RANKS // 2, STEPS, 20)).cumsum(axis=2)
+    ).reshape(RANKS // 2, -1)
+
+    found = [
+        ioprism.diagnose(trace_of(calls([
+            {"start": moment, "seconds": 0.02, "process": rank, "file": rank, "offset": 4096 * step,
+             "operation": "read", "bytes": 4096}
+            for rank in range(RANKS // 2) for step, moment in enumerate(start[rank])
+        ]))).held_up
+        for start in (alone, meeting)
+    ]  # fmt: skip
+
+    assert [held.how for held in found] == ["ranks", "phases"]
+
+
+def test_a_sample_of_independent_ranks_stands_for_all_their_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = np.sort(np.random.default_rng(seed=9).uniform(0.0, 60.0, (4, 3000)), axis=1)
+    rows = [
+        {"start": moment, "seconds": 0.008, "process": rank, "file": 0, "operation": "read",
+         "bytes": 2**20, "offset": 2**20 * (step % 8)}
+        for rank in range(4) for step, moment in enumerate(start[rank])
+    ]  # fmt: skip
+    trace = trace_of(calls(rows), paths=["/scratch/table.bin"])
+    whole = ioprism.diagnose(trace)
+
+    monkeypatch.setattr(sampling.sampled_calls, "__kwdefaults__", {"most": 3000})
+    part = ioprism.diagnose(trace)
+
+    assert part.held_up.how == whole.held_up.how == "ranks"
+    assert part.held_up.seconds == pytest.approx(whole.held_up.seconds, rel=0.02)
+    assert part.causes[0].code == whole.causes[0].code == "redundant-reads"
+    assert part.causes[0].contrast.slow.count == pytest.approx(12_000, rel=0.1)
+    assert part.causes[0].facts["copies"] == pytest.approx(1500, rel=0.1)

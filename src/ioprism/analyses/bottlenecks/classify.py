@@ -58,9 +58,9 @@ class ViewRecords:
     filters: tuple[Filter, ...] = ()  # what the views before the last one leave
 
 
-def classified(rows: Rows, settings: Settings) -> Iterator[ViewRecords]:
+def classified(rows: Rows, settings: Settings, *, ranks: int) -> Iterator[ViewRecords]:
     """Yield every view of the settings, in order, with its bottlenecks."""
-    walk = Walk(rows, settings, io_time(rows, settings))
+    walk = Walk(rows, settings, io_time(rows, settings, ranks))
     if settings.combine == "cross":
         yield from walk.crossed()
     else:
@@ -69,11 +69,25 @@ def classified(rows: Rows, settings: Settings) -> Iterator[ViewRecords]:
         yield from sorted(found, key=lambda v: (len(v.view), [order[name] for name in v.view]))
 
 
-def io_time(rows: Rows, settings: Settings) -> float:
-    """Seconds of I/O: of the slowest process, or of all, as the settings say."""
-    per_process = rows.main.group_by("process").agg(pl.col("nanoseconds").sum())["nanoseconds"]
-    total = per_process.max() if settings.across == "max" else per_process.sum()
-    return float(total or 0) / PER_SECOND  # type: ignore[arg-type]
+def io_time(rows: Rows, settings: Settings, ranks: int) -> float:
+    """Seconds of I/O: of the slowest process, or of all, as the settings say.
+
+    Of what stands for all ranks together each has the mean, and the slowest of a file its part.
+    """
+    times = rows.main.group_by("process", "file").agg(pl.col("nanoseconds").sum())
+    if settings.across != "max":
+        return float(times["nanoseconds"].sum()) / PER_SECOND
+    of_all = times.filter(pl.col("process").is_null()).drop("process")
+    mean = float(of_all["nanoseconds"].sum()) / max(1, ranks)
+    own = times.filter(pl.col("process").is_not_null()).select(
+        "process", pl.col("nanoseconds").cast(pl.Float64)
+    )
+    if rows.shared is not None and rows.shared.height:
+        beyond = pl.col("nanoseconds") * (pl.col("part") - 1 / max(1, ranks))
+        slowest = rows.shared.join(of_all, on="file").select("process", beyond.alias("nanoseconds"))
+        own = pl.concat([own, slowest], how="vertical_relaxed")
+    longest = own.group_by("process").agg(pl.col("nanoseconds").sum())["nanoseconds"].to_numpy()
+    return (mean + float(longest.max(initial=0.0))) / PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)

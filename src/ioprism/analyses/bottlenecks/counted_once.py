@@ -22,9 +22,9 @@ from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.views.calls.call_class import SLOTS, call_class
 from ioprism.views.calls.deepest import at_deepest, deepest_layers
-from ioprism.views.counters.totals import counter_totals
+from ioprism.views.counters.totals import counter_totals, slowest_ranks
 from ioprism.views.perspectives.main_view import empty_main_view, nanoseconds
-from ioprism.views.perspectives.records import PER_SECOND, Rows
+from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 
 
 def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame:
@@ -40,7 +40,7 @@ def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame
         return empty
     moves = pl.col("operation").cast(pl.String).is_in(["read", "write"])
     known = pl.col("layer").cast(pl.String).is_in(list(event_layers))
-    counted = totals.filter(~(moves & known)).join(_ranks(trace), on="rank", how="left")
+    counted = totals.filter(~(moves & known)).join(first_processes(trace), on="rank", how="left")
     mean = pl.when(moves).then(pl.col("bytes").fill_null(0) // pl.max_horizontal("operations", 1))
     rows = counted.select(
         "process",
@@ -58,7 +58,7 @@ def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame
     return rows.drop("call").hstack(classes).select(empty.columns).cast(empty.schema)
 
 
-def _ranks(trace: Trace) -> pl.DataFrame:
+def first_processes(trace: Trace) -> pl.DataFrame:
     """The first process of every rank."""
     return trace.processes.sort("process").unique("rank", keep="first").select("rank", "process")
 
@@ -90,7 +90,7 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
         return events
     codes = events.select(_layer()).to_series().unique().to_list()
     counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
-    believed = _believed(counted, trace.job.runtime)
+    believed = _with_syncs(_believed(counted, trace.job.runtime), events, trace)
     return pl.concat([events, believed]) if counted.height else events
 
 
@@ -107,6 +107,34 @@ def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
     return counted.with_columns(nothing.cast(counted.schema["nanoseconds"]).alias("nanoseconds"))
 
 
+def _with_syncs(counted: pl.DataFrame, events: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Give syncs their time: Darshan adds it to that of writes, which extended tracing leaves out.
+
+    Only of processes whose calls are traced: else the difference may be calls that are missing.
+    """
+    syncs = (_operation() == OPERATIONS.index("sync")) & (_layer() == LAYERS.index("posix"))
+    writes = (_operation() == OPERATIONS.index("write")) & (_layer() == LAYERS.index("posix"))
+    traced = (
+        events.filter(writes)
+        .group_by("process", "file")
+        .agg(pl.col("nanoseconds").sum().alias("traced"), pl.col("count").sum().alias("made"))
+    )
+    if not traced.height or not counted.filter(syncs).height:
+        return counted
+    totals = counter_totals(trace).filter(
+        pl.col("layer").cast(pl.String) == "posix", pl.col("operation").cast(pl.String) == "write"
+    )
+    whole = totals.join(first_processes(trace), on="rank").join(traced, on=["process", "file"])
+    complete = whole.filter(pl.col("made") >= pl.col("operations"))
+    beyond = (pl.col("seconds") * PER_SECOND - pl.col("traced")).clip(lower_bound=0)
+    waited = complete.select("process", "file", waited=whole_number(beyond))
+    told = counted.join(waited, on=["process", "file"], how="left", maintain_order="left")
+    time = pl.when(syncs).then(pl.col("waited").fill_null(0)).otherwise(pl.col("nanoseconds"))
+    return told.with_columns(time.cast(counted.schema["nanoseconds"]).alias("nanoseconds")).drop(
+        "waited"
+    )
+
+
 def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
     """Select the rows that are I/O of the wanted interfaces, each byte counted once.
 
@@ -121,13 +149,29 @@ def io_rows(main: pl.DataFrame, trace: Trace, settings: Settings) -> IoRows:
     else:
         wanted = main.filter(_operation() != other)
         without_io = float(main["count"].sum()) - float(wanted["count"].sum())
+    chosen = _of_layer(wanted, trace, settings.layer)
     rows = Rows(
-        _of_layer(wanted, trace, settings.layer),
+        chosen,
         trace.files,
         trace.processes,
         _possible_views(wanted, trace, settings.views),
+        _slowest_parts(chosen, trace),
     )
     return IoRows(rows, round(without_io))
+
+
+def _slowest_parts(main: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """The slowest process of each file that has one record for all ranks, and its part of it."""
+    of_all = main.filter(pl.col("process").is_null()).with_columns(
+        layer=pl.lit(pl.Series(LAYERS, dtype=Layer)).gather(_layer())
+    )
+    whole = of_all.group_by("file", "layer").agg(pl.col("nanoseconds").sum() / PER_SECOND)
+    slowest = slowest_ranks(trace).join(whole, on=["file", "layer"])
+    known = slowest.filter(pl.col("nanoseconds") > 0).join(first_processes(trace), on="rank")
+    part = (pl.col("seconds") / pl.col("nanoseconds")).clip(1 / max(1, trace.job.ranks or 1), 1.0)
+    return (
+        known.sort("nanoseconds").select("file", "process", part=part).unique("file", keep="last")
+    )
 
 
 def on_storage(rows: Rows) -> Rows:

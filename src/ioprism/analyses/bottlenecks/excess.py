@@ -73,15 +73,30 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
         unexplained=unexplained.sum(),
         weight=unexplained.clip(lower_bound=0).sum(),
     )
-    part = 1 / max(1, ranks) if across == "max" else 1.0
     nobody = pl.col("process").is_null()
     times = pl.col("nanoseconds", "unexplained", "weight")
-    table = cells.with_columns(pl.when(nobody).then(whole_number(times * part)).otherwise(times))
+    if across == "max":
+        part = slowest_part(cells, rows, ranks)
+        times = pl.when(nobody).then(whole_number(times * part)).otherwise(times)
+    table = cells.with_columns(times)
     nameless = {
         name: tuple(rows.perspectives[name].values.is_null().arg_true().to_list())
         for name in rows.views
     }
     return Costs(table, across, float(joined(table, (), across)["seconds"].item()), nameless)
+
+
+def slowest_part(cells: pl.DataFrame, rows: Rows, ranks: int) -> pl.Series:
+    """What part of each cell its slowest rank has, where it stands for all ranks together.
+
+    The mean rank's, where nothing tells of the slowest.
+    """
+    mean = 1 / max(1, ranks)
+    if rows.shared is None or not rows.shared.height:
+        return pl.repeat(mean, cells.height, eager=True)
+    parts = rows.shared.select("file", "part")
+    found = cells.select("file").join(parts, on="file", how="left", maintain_order="left")
+    return found["part"].fill_null(mean)
 
 
 def _kind() -> pl.Expr:

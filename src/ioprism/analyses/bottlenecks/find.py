@@ -41,7 +41,8 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
     found = io_rows(main, trace, settings)
     if settings.method == "excess" and settings.work is None and settings.percentile is None:
         return _one_list(found, trace, settings)
-    views = list(classified(found.rows, _with_views(settings, found.rows.views)))
+    ranks = trace.job.ranks or 1
+    views = list(classified(found.rows, _with_views(settings, found.rows.views), ranks=ranks))
     totals = _totals(found, trace, settings)
     tables = [_named(view, found.rows, settings) for view in views]
     table = _sorted(pl.concat(tables, how="diagonal_relaxed")).with_columns(
@@ -115,15 +116,17 @@ def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float 
         records=1,
     ).row(0, named=True)
     doing = population_of(trace.processes.join(rows.main, on="process", how="semi"))
+    of_all = rows.main["process"].null_count() > 0
+    everyone = (trace.job.ranks or 0) if of_all and not settings.compatible else 0
     return {
         "runtime": trace.job.runtime,
-        "io_time": io_time(rows, settings),
+        "io_time": io_time(rows, settings, trace.job.ranks or 1),
         "io_time_sum": fields["time"],
         "operations": fields["count"],
         "bytes": fields["size"],
         **{name: value for name, value in fields.items() if name not in ("time", "count", "size")},
         "files": trace.files.filter(kind="file").join(rows.main, on="file", how="semi").height,
-        "processes": doing.processes or 0,
+        "processes": max(doing.processes or 0, everyone),
         "applications": doing.applications or 0,
         "hosts": doing.hosts or 0,
         "calls_without_io": found.calls_without_io,

@@ -65,18 +65,23 @@ def _cause(candidate: Candidate, seconds: float, held: float, runtime: float) ->
 
 def ledger(
     causes: Sequence[Cause], left: float, transfer: float, library: float = 0.0,
-    first_reads: float = 0.0,
+    first_reads: float = 0.0, programs: float = 0.0,
 ) -> tuple[LedgerLine, ...]:  # fmt: skip
     """Lines that add up to the held-up time: causes, transfer at a sound rate, the rest.
 
     `library` are the seconds inside MPI-IO and libraries in which nothing reaches storage,
-    `first_reads` those in which data is read for the first time, slower than again.
+    `first_reads` those in which data is read for the first time, slower than again, `programs`
+    those in which programs and their libraries are loaded.
     """
+    loading = min(left, programs)
+    left -= loading
     sound = min(left, transfer)
     inside = min(left - sound, library)
     first = min(left - sound - inside, first_reads)
     unexplained = left - sound - inside - first
-    rest = {"library": inside, "first-reads": first, "unexplained": unexplained}
+    rest = {
+        "library": inside, "programs": loading, "first-reads": first, "unexplained": unexplained
+    }  # fmt: skip
     lines = [LedgerLine(cause.code, cause.saving.seconds) for cause in causes]
     lines.append(LedgerLine("transfer", sound))
     lines.extend(LedgerLine(what, seconds) for what, seconds in rest.items() if seconds > 0)

@@ -18,6 +18,7 @@ from ioprism.analyses.diagnosis.counted import (
     work_left,
 )
 from ioprism.analyses.diagnosis.counted_load import few_targets
+from ioprism.analyses.diagnosis.counter_records import CounterRecords
 from ioprism.analyses.diagnosis.observations import with_file_rows
 from ioprism.analyses.diagnosis.queues import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.request_cost import FAST, REQUEST, SLOW, USUAL
@@ -200,4 +201,11 @@ def _small(at: Counted) -> Iterator[Candidate]:
         "small-requests", culprit,
         (rest + own * (1 - fixed[0]), rest + own * (1 - fixed[1]), rest + own * (1 - fixed[2])),
         some, requests=float(found.requests[some].sum()), bytes_per_request=mean,
+        direction=_direction(found, some),
     )  # fmt: skip
+
+
+def _direction(found: CounterRecords, some: Flags) -> str | None:
+    """Whether these records have reads or writes only; None where they have both."""
+    made = [name for name in ("read", "write") if found[f"{name}s"][some].any()]
+    return made[0] if len(made) == 1 else None

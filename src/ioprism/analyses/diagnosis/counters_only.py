@@ -10,6 +10,7 @@ from ioprism.analyses.diagnosis.counted import Counted, slowest_rank
 from ioprism.analyses.diagnosis.counter_records import counter_records, seconds_of_ranks
 from ioprism.analyses.diagnosis.heat_phases import heat_phases
 from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.program_files import of_programs
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp
 from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.model.trace import Trace
@@ -40,11 +41,13 @@ def diagnose_counters(trace: Trace) -> Diagnosis:
     kept = attributed(candidates, np.array([held]), runtime)
     left = float(kept.left.sum())
     library = min(left, inside)
+    loaded = of_programs(found.files)[found.file]
+    loading = held * float(found.seconds[loaded].sum() / found.seconds.sum())
     return Diagnosis(
         runtime,
         how,
         kept.causes,
-        ledger(kept.causes, left, max(0.0, left - library - unknown), library),
+        ledger(kept.causes, left, max(0.0, left - library - unknown), library, programs=loading),
         not_checked=missing,
     )
 

@@ -23,6 +23,7 @@ from ioprism.analyses.diagnosis.first_reads import first_read_seconds
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
 from ioprism.analyses.diagnosis.process_control import without_process_control
+from ioprism.analyses.diagnosis.program_files import program_seconds
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis, HeldUp, Opportunity, Saving
 from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.significance import WORTH
@@ -101,7 +102,9 @@ def of_situation(
         runtime,
         held_up,
         causes=(*found.causes, *_uneven_computing(at)),
-        ledger=ledger(found.causes, left, transfer, library, first_read_seconds(at)),
+        ledger=ledger(
+            found.causes, left, transfer, library, first_read_seconds(at), program_seconds(at)
+        ),
         opportunities=_opportunities(left, runtime - held, runtime),
         not_checked=not_checked(at),
     )

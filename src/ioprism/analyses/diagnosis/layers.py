@@ -69,6 +69,27 @@ def library_files(at: Situation) -> list[LibraryFile]:
     ]
 
 
+def of_libraries(at: Situation) -> Flags:
+    """Calls that a library makes of the program's: all on its files but those passed on as asked.
+
+    An independent call of MPI-IO that reaches storage with the same bytes is the program's own.
+    """
+    below = np.isin(at.calls.file, [entry.file for entry in library_files(at)])
+    above = at.seen.above.filter(
+        (pl.col("layer").cast(pl.String) == "mpiio") & ~pl.col("collective").fill_null(value=False)
+    ).sort("unit", "start")
+    if not below.any() or not above.height:
+        return below
+    start, end, unit, moved = (above[name].to_numpy() for name in ("start", "end", "unit", "bytes"))
+    span = 1.0 + max(float(at.calls.end.max()), float(end.max()))
+    rows = np.flatnonzero(below)
+    mine = at.calls.rank[rows] * span + at.calls.start[rows]
+    around = np.maximum(0, np.searchsorted(unit * span + start, mine, side="right") - 1)
+    inside = (unit[around] == at.calls.rank[rows]) & (end[around] >= at.calls.end[rows])
+    below[rows[inside & (moved[around] == at.calls.bytes[rows])]] = False
+    return below
+
+
 def find(at: Situation) -> Iterator[Candidate]:
     """Find files whose library makes more, smaller or other calls than the program."""
     for entry in library_files(at):

@@ -103,7 +103,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
     phases = phases.joined_across(_hidden(calls, phases, counted))
     collective = above["collective"].any()
     waits = ranks_wait(calls) and (
-        collective or not is_independent(fill_gaps(calls, phases, counted)[0])
+        collective or not is_independent(fill_gaps(calls, phases, counted)[0], sample.windows)
     )
     phases = phases if waits else phases.as_one()
     calls, unplaced = fill_gaps(calls, phases, counted)
@@ -125,7 +125,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         unplaced=unplaced,
         filesystem=_filesystem(files, calls),
         applications=_applications(trace, numbers),
-        share=sample.share,
+        share=sample.share if waits or counters else sample.share_of_ranks(lowest),
         system_targets=system_targets(trace.counters),
         waits=waits,
     )

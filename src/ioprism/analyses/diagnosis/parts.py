@@ -15,6 +15,8 @@ from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
 ENOUGH_WORK = 0.2  # of a target's largest share of work, for a set of targets to tell of it
 MINOR = 0.1  # of what mending all slow parts saves
+REPEATED = 4  # requests one after the other: what is slow only once may not be a part
+REQUEST = 2**20  # bytes: file systems cut larger calls into such requests
 SUSPECTS = 8  # parts of each kind that are looked at closely: the slowest
 
 
@@ -49,6 +51,16 @@ def slowest_parts(at: Situation, cells: Cells, *, by_calls: bool = True) -> list
             lambda n: {"ranks": [int(at.seen.rank_numbers[n])]},
         ),
     ]  # fmt: skip
+
+
+def in_turn(at: Situation, slow: Flags) -> float:
+    """How many requests the middle one of the ranks concerned had served one after the other.
+
+    Ranks that wait for one part at the same moment, once, saw one incident: it may not last.
+    """
+    requests = np.maximum(1.0, at.calls.bytes[slow] / REQUEST)
+    served = np.bincount(at.calls.rank[slow], requests)
+    return float(np.median(served[served > 0])) if slow.any() else 0.0
 
 
 def number_of_parts(at: Situation) -> int:

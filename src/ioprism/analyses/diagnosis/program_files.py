@@ -12,13 +12,24 @@ from ioprism.model.usage import OF_PROGRAMS
 SYSTEM = r"^/(?:usr|bin|sbin|lib|lib64|etc)/"
 
 
+def of_programs(files: pl.DataFrame) -> Flags:
+    """Which files are parts of programs and of the system, by their names."""
+    path = pl.col("path").fill_null("")
+    named = path.str.contains(SYSTEM) | path.str.contains(OF_PROGRAMS)
+    return files.select(named)["path"].to_numpy().copy()
+
+
+def program_seconds(at: Situation) -> float:
+    """Held-up seconds in which programs and their libraries are loaded."""
+    share = at.own[program_calls(at)].sum() / max(float(at.own.sum()), 1e-12)
+    return float(at.held.sum() * share)
+
+
 def program_calls(at: Situation) -> Flags:
     """Calls on files of programs and of the system that nobody writes."""
     known = at.calls.file >= 0
     if not known.any():
         return known
-    path = pl.col("path").fill_null("")
-    of_programs = path.str.contains(SYSTEM) | path.str.contains(OF_PROGRAMS)
-    flags = at.seen.files.select(of_programs)["path"].to_numpy().copy()
+    flags = of_programs(at.seen.files)
     flags[at.calls.file[known & (at.calls.kind == WRITE)]] = False
     return np.asarray(known & flags[np.maximum(at.calls.file, 0)])

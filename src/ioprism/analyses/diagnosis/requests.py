@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.layers import library_files
+from ioprism.analyses.diagnosis.layers import of_libraries
 from ioprism.analyses.diagnosis.queues import LIKELY
 from ioprism.analyses.diagnosis.request_cost import REQUEST, fixed_share
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, rank_test
@@ -20,14 +20,15 @@ from ioprism.analyses.diagnosis.uneven_load import COPIES, read_copies
 BLOCK = 2**20  # bytes: lock block where the layout is not known, and one request of a file system
 ENOUGH = 3
 DISORDER = 0.5  # share of requests out of order
+FEW_RANKS = 0.25  # of all that do I/O: then who makes requests tells as much as their size
 ALIGNED = 0.9  # of a lone request's time its target works; the rest is the way there
 
 
 def find(at: Situation) -> Iterator[Candidate]:
     """Find the one property of requests that costs most, for each direction."""
-    library = [entry.file for entry in library_files(at)]
+    library = of_libraries(at)
     for kind in (READ, WRITE):
-        some = (at.calls.kind == kind) & (at.calls.bytes > 0) & ~np.isin(at.calls.file, library)
+        some = (at.calls.kind == kind) & (at.calls.bytes > 0) & ~library
         if some.sum() < 2:
             continue
         found = [*_of_direction(at, some, kind)]
@@ -62,7 +63,7 @@ def _savings(at: Situation, some: Flags, lone: Floats, held: Floats) -> Floats:
     own = np.where(some, np.minimum(lone, at.own), at.own)
     work = at.busiest_target(np.where(some, held, at.queues.held))
     after = np.maximum(at.busiest_rank(own), work) + at.waiting_after(own)
-    return np.maximum(0.0, at.held - after)
+    return np.minimum(np.maximum(0.0, at.held - after), at.under_way(some))
 
 
 def stripe_sizes(at: Situation) -> Ints:
@@ -294,12 +295,15 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         factor = 1 - fixed * (1 - kept)
         return _savings(at, some, at.queues.lone * factor, at.queues.held * factor)
 
+    direction = "read" if at.calls.kind[some][0] == READ else "write"
     files = at.calls.file[some & (at.calls.file >= 0)]
     culprit: dict[str, object] = {"bytes_per_request": int(size)}
     if len(files):
         file = int(np.bincount(files).argmax())
         culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
-    culprit |= _only_some_ranks(at, some, large)
+    makers = np.unique(at.calls.rank[some])
+    if len(makers) <= FEW_RANKS * at.ranks and "application" not in culprit:
+        culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
     seconds = saved(share)
     return Candidate(
         "small-requests",
@@ -307,18 +311,10 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         seconds,
         float(saved(low).sum()),
         float(saved(high).sum()),
-        at.chance(some),
+        at.chance_of_ranks(some),
         contrast_of(at, some, large, "small-requests"),
-        {"requests": int(some.sum()), "bytes_per_request": size},
+        {"requests": int(some.sum()), "bytes_per_request": size, "direction": direction},
     )
-
-
-def _only_some_ranks(at: Situation, small: Flags, large: Flags) -> dict[str, object]:
-    """The ranks that make small requests, where most others move their data in large ones."""
-    ranks, others = (np.unique(at.calls.rank[some]) for some in (small, large))
-    if len(np.setdiff1d(others, ranks)) <= len(ranks):
-        return {}
-    return {"ranks": [int(at.seen.rank_numbers[rank]) for rank in ranks]}
 
 
 def _redundant(at: Situation, some: Flags) -> Candidate | None:

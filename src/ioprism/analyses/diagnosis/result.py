@@ -13,6 +13,8 @@ from ioprism.model.finding import Recommendation
 from ioprism.model.result import Result
 from ioprism.units import format_seconds
 
+COUNTS = ("requests", "syncs", "calls", "copies")  # facts that a longer run has more of
+
 
 @dataclass(frozen=True, slots=True)
 class Saving:
@@ -33,6 +35,11 @@ class CallGroup:
     median_seconds: float | None = None
     rate: float | None = None  # bytes per second
 
+    def scaled(self, factor: float) -> CallGroup:
+        """Return the group that these calls are a sample of."""
+        moved = None if self.bytes is None else round(self.bytes * factor)
+        return replace(self, count=round(self.count * factor), bytes=moved)
+
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
@@ -41,6 +48,11 @@ class Contrast:
     what: str  # the property in which they differ
     slow: CallGroup
     peers: CallGroup | None = None
+
+    def scaled(self, factor: float) -> Contrast:
+        """Return the contrast of the calls that these are a sample of."""
+        peers = self.peers and self.peers.scaled(factor)
+        return replace(self, slow=self.slow.scaled(factor), peers=peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,18 @@ class Cause:
     title: str = ""
     advice: tuple[Recommendation, ...] = ()
 
+    def scaled(self, factor: float) -> Cause:
+        """Return the cause in a run that is so many times as long; shares stay."""
+        saving = self.saving
+        seconds, low, high = (n * factor for n in (saving.seconds, saving.low, saving.high))
+        counts = {key: round(self.facts[key] * factor) for key in COUNTS if key in self.facts}
+        return replace(
+            self,
+            saving=Saving(seconds, low, high, saving.share),
+            contrast=self.contrast.scaled(factor),
+            facts={**self.facts, **counts},
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class HeldUp:
@@ -71,7 +95,7 @@ class HeldUp:
 class LedgerLine:
     """Part of the held-up time.
 
-    A cause's code, `transfer`, `library`, `first-reads`, `untraced` or `unexplained`.
+    A cause's code, `transfer`, `library`, `programs`, `first-reads`, `untraced` or `unexplained`.
     """
 
     what: str
@@ -113,23 +137,11 @@ class Diagnosis(Result):
 
     def scaled(self, factor: float) -> Diagnosis:
         """Return the diagnosis of a run that is so many times as long; shares stay."""
-        causes = tuple(
-            replace(
-                cause,
-                saving=Saving(
-                    cause.saving.seconds * factor,
-                    cause.saving.low * factor,
-                    cause.saving.high * factor,
-                    cause.saving.share,
-                ),
-            )
-            for cause in self.causes
-        )
         return replace(
             self,
             runtime=self.runtime * factor,
             held_up=replace(self.held_up, seconds=self.held_up.seconds * factor),
-            causes=causes,
+            causes=tuple(cause.scaled(factor) for cause in self.causes),
             ledger=tuple(LedgerLine(line.what, line.seconds * factor) for line in self.ledger),
             opportunities=tuple(
                 Opportunity(chance.code, chance.seconds * factor) for chance in self.opportunities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,11 @@ from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
 from ioprism.engine.base import Engine, View
 from ioprism.model.trace import Trace
+from ioprism.views.calls.totals import Totals
 from ioprism.views.time.intervals import BusyIntervals, unite
-from ioprism.views.time.windows import CallsInWindows, CallsPerWindow, NumberOfCalls
+from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
-MOST_CALLS = 150_000  # that are looked at one by one
+MOST_CALLS = 300_000  # that are looked at one by one
 SLICES = 64  # of phases that are too large, in all: so many moments tell when ranks are done
 CALLS_OF_RANK = 8  # in a slice at least
 GOLDEN = 0.6180339887  # its multiples fill any interval evenly
@@ -23,7 +25,8 @@ COLUMNS = (
     "collective",
 )  # fmt: skip
 NOT_IO = ("application", "other")
-FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), NumberOfCalls())  # nothing is known before
+# With nothing known before.
+FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), Totals(("rank", "process", "layer")))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,26 +36,46 @@ class SampledCalls:
     events: pl.DataFrame
     share: float  # 1: all calls
     busy: float  # seconds in which anyone is in a call, in the whole run
+    windows: Floats  # when each window of a sample begins
+    seconds: pl.DataFrame  # in calls of the whole run, by rank, process and layer
+
+    def share_of_ranks(self, layers: Collection[str]) -> float:
+        """What part of the I/O of the rank with most of it the calls of these layers stand for."""
+        if self.share == 1:
+            return 1.0
+        took = pl.col("end") - pl.col("start")
+        sampled = _longest(self.events.with_columns(seconds=took), layers)
+        whole = _longest(self.seconds, layers)
+        return min(1.0, sampled / whole) if whole > 0 else self.share
+
+
+def _longest(table: pl.DataFrame, layers: Collection[str]) -> float:
+    """Seconds of the rank that is longest in calls of these layers."""
+    mine = table.filter(pl.col("layer").cast(pl.String).is_in(list(layers)))
+    sums = mine.group_by("rank", "process").agg(pl.col("seconds").sum())["seconds"].to_numpy()
+    return float(sums.max(initial=0.0))
 
 
 def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> SampledCalls:
     """Return the calls of whole phases, evenly over the run, as far as there are not too many."""
-    busy, number = engine.run(trace, *FIRST_LOOK)
+    busy, seconds = engine.run(trace, *FIRST_LOOK)
     moves = busy.filter(~pl.col("layer").cast(pl.String).is_in(NOT_IO))
     start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
     total = float((end - start).sum())
     if not len(start):
-        return SampledCalls(pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, 0.0)
+        return SampledCalls(
+            pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, 0.0, start, seconds
+        )
     gaps = start[1:] - end[:-1]
     breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
     windows = np.concatenate(([start[0]], start[breaks + 1]))
     chosen = np.arange(len(windows))
-    if number["calls"].sum() > most:
+    if seconds["operations"].sum() > most:
         windows, chosen = _some_windows(trace, engine, windows, float(end[-1]), most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
-        return SampledCalls(events, 1.0, total)
-    return SampledCalls(events, _busy(events) / total, total)
+        return SampledCalls(events, 1.0, total, windows[:0], seconds)
+    return SampledCalls(events, _busy(events) / total, total, windows[chosen], seconds)
 
 
 def _some_windows(

@@ -87,6 +87,10 @@ class Situation:
         """The largest sum that any one rank has in each phase."""
         return np.asarray(self.by_rank(values, where).max(axis=1), np.float64)
 
+    def under_way(self, some: Flags) -> Floats:
+        """Seconds of each phase in which any of some calls is under way: no more can be saved."""
+        return _busy(self.seen, self.calls.where(some)) if self.seen.waits else self.held
+
     def waiting_after(self, seconds: Floats) -> Floats:
         """Seconds of each phase outside the busiest rank's calls, when calls take these seconds.
 

@@ -10,7 +10,9 @@ from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend, phase_seconds
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.parts import (
+    REPEATED,
     Part,
+    in_turn,
     joint_culprit,
     kept_parts,
     number_of_parts,
@@ -79,6 +81,8 @@ def _slowest_part(
         if (not found or part.code == found[0].code)
         and part.culprit not in known
         and _slower(cells, part.member)
+        and in_turn(at, (cells.of_call >= 0) & part.member[np.maximum(cells.of_call, 0)])
+        >= REPEATED
     ]
     scored = [
         (explained(cells, p.member), p, chance) for p, chance in tested if chance <= SIGNIFICANT

@@ -14,7 +14,9 @@ from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.parts import (
+    REPEATED,
     Part,
+    in_turn,
     joint_culprit,
     kept_parts,
     number_of_parts,
@@ -26,11 +28,9 @@ from ioprism.analyses.diagnosis.slow_parts import FEWEST_PEERS, SLOWER, SPREAD, 
 
 CHANCE = 0.01  # that a difference so large means nothing, after all parts were tried
 MOST_PARTS = 8  # that may be slow together
-REPEATED = 4  # a part seen so often is judged by that alone
 MOST_CALLS = 100_000  # compared one by one
 MOSTLY = 0.8  # of a part's cells
 ALIKE = 4  # classes of work for each factor of two in bytes
-MORE_REQUESTS = 4  # times as many requests for the same bytes: no longer the same work
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -69,6 +69,7 @@ def slowest_part(
         if (not found or part.code == found[0].code)
         and part.culprit not in known
         and _step(cells, part.member) >= np.log(SLOWER)
+        and in_turn(at, _calls_of(at, cells, part.member)) >= REPEATED
     ]
     # Ranks whose target only has more to do than others are no slower themselves.
     hot = [
@@ -102,11 +103,15 @@ def _chance(cells: Cells, part: Part) -> float:
     return max(alone, rank_test(cells.level[part.member], cells.level[sound_cells(cells, part)]))
 
 
-def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
-    """Compare members' calls with others of the same phase, kind and size."""
+def _calls_of(at: Situation, cells: Cells, member: Flags) -> Flags:
     inside = np.zeros((at.phases, at.ranks), np.bool_)
     inside[cells.phase[member], cells.rank[member]] = True
-    slow = inside[at.seen.phase, at.calls.rank]
+    return inside[at.seen.phase, at.calls.rank]
+
+
+def _chance_of_calls(at: Situation, cells: Cells, member: Flags) -> float:
+    """Compare members' calls with others of the same phase, kind and size."""
+    slow = _calls_of(at, cells, member)
     beside = np.isin(at.seen.phase, cells.phase[member])
     some = np.flatnonzero(beside)[:MOST_CALLS]
     kind = at.seen.phase[some] * 8192 + at.queues.classes[some]
@@ -147,23 +152,16 @@ def session_cells(at: Situation, seconds: Floats) -> tuple[Cells, Ints]:
     phase, rank = np.nonzero(seconds > 0)
     moved = at.by_rank(at.calls.bytes.astype(np.float64))[phase, rank]
     size = np.where(moved > 0, (ALIKE * np.log2(np.maximum(moved, 1))).round(), -1)
-    requests = at.by_rank((at.calls.bytes > 0).astype(np.float64))[phase, rank]
-    work = phase * 1024 + size.astype(np.int64) + 1
-    work = work * 64 + _apart(requests, work)
+    # The same bytes in many more calls, or beside many opens, are other work.
+    calls = at.by_rank(np.ones(len(at.calls)))[phase, rank]
+    many = (0.5 * np.log2(np.maximum(calls, 1))).round().astype(np.int64)
+    work = (phase * 1024 + size.astype(np.int64) + 1) * 32 + many
     log = np.log(seconds[phase, rank])
     names, middle = medians_by(work, log)
     level = log - middle[np.searchsorted(names, work)]
     group = _main_group(at)[phase, rank]
     nobody = np.full(len(at.calls), -1, np.int64)
     return Cells(phase, rank, group, level, nobody), work
-
-
-def _apart(requests: Floats, work: Ints) -> Ints:
-    """How far each number of requests is from the usual one for the same bytes, in classes."""
-    log = np.log(np.maximum(requests, 1))
-    names, middle = medians_by(work, log)
-    classes = np.round((log - middle[np.searchsorted(names, work)]) / np.log(MORE_REQUESTS))
-    return np.asarray(np.clip(classes, -31, 31), np.int64) + 31
 
 
 def _main_group(at: Situation) -> Ints:
@@ -200,7 +198,9 @@ def _candidate(
     before = np.minimum(at.held, seconds.max(axis=1) + at.waiting)
     after = np.minimum(before, mended.max(axis=1) + at.waiting)
     # Peers wait behind the slow part as well: without it, the phase may end with the middle one.
-    shared = np.minimum(after, np.median(mended, axis=1) + at.waiting)
+    taking_part = np.where(mended > 0, mended, np.nan)
+    middle = np.array([np.nanmedian(row) if (row > 0).any() else 0.0 for row in taking_part])
+    shared = np.minimum(after, middle + at.waiting)
     saved = before - after
     changed = (mended < seconds)[at.seen.phase, at.calls.rank]
     code, culprit = joint_culprit(at, found)
@@ -211,8 +211,17 @@ def _candidate(
         low=0.9 * float(saved.sum()),
         high=float((before - shared).sum()),
         p_value=p_value,
-        contrast=contrast_of(at, changed, ~changed, code),
+        contrast=contrast_of(at, *_compared(at, changed), code),
     )
+
+
+def _compared(at: Situation, changed: Flags) -> tuple[Flags, Flags]:
+    """The calls concerned, and those of others in the same phases, of the same kind and size."""
+    moves = changed & at.calls.moves_data
+    slow = moves if moves.any() else changed
+    alike = np.isin(at.seen.phase, at.seen.phase[slow])
+    alike &= np.isin(at.queues.classes, at.queues.classes[slow])
+    return slow, alike & ~changed
 
 
 def _own_files(at: Situation, slow: Flags) -> dict[str, list[str]]:

@@ -12,9 +12,11 @@ FEWEST_BURSTS = 3  # of each rank: fewer do not show whether lateness lasts
 MOST = 64  # bursts looked at
 OWN_WAY = 0.5  # of what a burst adds to a rank's lateness is there when the next one starts
 FEWEST_CALLS = 16  # of each rank: fewer overlap with those of others or not, by luck
-LITTLE = 1 / 3  # of the time in which anyone is in a call; few ranks cannot tell
+LITTLE = 1 / 3  # of the time in which anyone is in a call: what the busiest of many ranks has
 STRETCHES, MOMENTS = 64, 256  # of the run, and of each stretch
 BY_CHANCE = (0.5, 1.6)  # times the variance of ranks that know nothing of each other
+# Few ranks that meet may look like chance at times, and are far from it at others.
+FEWEST_STRETCHES, STEADY = 8, (0.25, 4.0)
 
 
 def ranks_wait(calls: Calls) -> bool:
@@ -36,32 +38,44 @@ def ranks_wait(calls: Calls) -> bool:
     return total <= 0 or float((added * kept).sum()) / total < OWN_WAY
 
 
-def is_independent(calls: Calls) -> bool:
+def is_independent(calls: Calls, windows: Floats) -> bool:
     """Return whether as many ranks are in calls at once as would be by chance.
 
     Ranks that wait for each other are in calls together or not at all, so their number at once
     varies much; where they take turns it hardly varies. Between them, each makes its calls
     whenever it gets to them, and its pauses are its own. Chance is reckoned in stretches of the
     run, because ranks may be busier at some times.
+
+    Args:
+        calls: of all ranks.
+        windows: when each window that the calls are a sample of begins, if they are one.
     """
     made = np.bincount(calls.rank)
     if len(made) < 2 or np.median(made) < FEWEST_CALLS:
         return False
     own = own_time(calls)
     start, end = unite(calls.start, calls.end)
-    if np.bincount(calls.rank, own).max() >= LITTLE * float((end - start).sum()):
+    few = np.bincount(calls.rank, own).max() >= LITTLE * float((end - start).sum())
+    variances = _variances(calls, own, windows)
+    if len(variances) < (FEWEST_STRETCHES if few else 1):
         return False
-    low, high = BY_CHANCE
-    return bool(low <= np.median(_variances(calls, own)) <= high)
+    low, middle, high = np.quantile(variances, (0.1, 0.5, 0.9))
+    steady = STEADY[0] <= low and high <= STEADY[1]
+    return bool(BY_CHANCE[0] <= middle <= BY_CHANCE[1] and (steady or not few))
 
 
-def _variances(calls: Calls, own: Floats) -> list[float]:
+def _variances(calls: Calls, own: Floats, windows: Floats) -> list[float]:
     """Variance of the number of ranks in calls at once, over what chance makes it, by stretch."""
     ranks = int(calls.rank.max()) + 1
     starts, ends = np.sort(calls.end - own), np.sort(calls.end)
-    found = []
     parts = max(1, min(STRETCHES, len(calls) // FEWEST_CALLS))
-    for mine in np.array_split(np.argsort(calls.start), parts):  # as many calls in each
+    order = np.argsort(calls.start)
+    even = np.arange(1, parts) * len(calls) // parts  # as many calls in each
+    cuts = np.union1d(even, np.searchsorted(calls.start[order], windows))
+    found = []
+    for mine in np.split(order, cuts):
+        if len(mine) < FEWEST_CALLS:
+            continue
         first, last = float(calls.start[mine].min()), float(calls.end[mine].max())
         moments = np.linspace(first, last, MOMENTS)
         at_once = np.searchsorted(starts, moments, "right") - np.searchsorted(ends, moments)

@@ -29,6 +29,7 @@ HOW = {
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
     "library": "inside MPI-IO and libraries, with nothing at storage",
+    "programs": "loading programs and their libraries",
     "first-reads": "data read for the first time, slower than the same again",
     "unexplained": "unexplained",
     "untraced": "further calls, known from counters only",
@@ -97,10 +98,20 @@ def _without_cause(diagnosis: Diagnosis, spent: str) -> str:
     if diagnosis.held_up.share < LITTLE:
         return "Nothing is worth changing."
     parts = {line.what: line.seconds for line in diagnosis.ledger}
+    if is_mostly(diagnosis, "programs"):
+        return (
+            f"For {format_seconds(parts['programs'])} of it programs load their files: "
+            "modules of Python, shared libraries, settings."
+        )
     if is_mostly(diagnosis, "first-reads"):
         return (
             f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "
             "from storage: reading the same again is far faster."
+        )
+    if is_mostly(diagnosis, "untraced"):
+        return (
+            f"For {format_seconds(parts['untraced'])} of it ranks are in opens, closes and other "
+            "calls that only counters show; no cause was found."
         )
     inside = parts.get("library", 0.0)
     if not is_mostly(diagnosis, "library"):

@@ -12,6 +12,7 @@ _MODULES = {
 }  # fmt: skip
 _MANY_FILES = 10  # for each file that a rank would need
 _AGAIN = 2  # readings of each rank
+_TINY = 4096  # bytes: libraries keep their metadata in such pieces
 _REOPENED = 4  # metadata calls for a file: open and close, and once more
 
 
@@ -36,6 +37,10 @@ def circumstances(cause: Cause, trace: Trace) -> set[str]:
         found.add("reopened")
     if float(cause.facts.get("copies", 0)) > _AGAIN * float(cause.facts.get("readers", 0) or ranks):
         found.add("again")
+    if cause.facts.get("direction"):
+        found.add(f"{cause.facts['direction']}s")
+    if 0 < float(cause.facts.get("bytes_per_request", 0)) <= _TINY:
+        found.add("tiny")
     if "directory" in cause.culprit:
         found.add("many-files")
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ioprism.analyses.diagnosis.result import Cause
-
 _UNEVEN = (
     "stragglers", "rank-time-imbalance", "phase-stragglers", "unbalanced-ranks",
     "shared-file-time-imbalance",
@@ -20,6 +18,18 @@ _COLLECTIVE = (
     *_SMALL, "misaligned-file", "single-aggregator", "aggregators-across-nodes",
     "several-aggregators-per-node", "random-writes",
 )  # fmt: skip
+
+
+def explained(code: str, direction: str | None, *, of_ranks: bool) -> tuple[str, ...]:
+    """Codes of the findings that a cause explains.
+
+    One about reads says nothing of writes; one that few ranks make explains why these are slow.
+    """
+    other = {"read": "-writes", "write": "-reads"}.get(direction or "", "no other")
+    codes = dict.fromkeys((*SYMPTOMS.get(code, ()), *(_UNEVEN if of_ranks else ())))
+    return tuple(one for one in codes if other not in one)
+
+
 SYMPTOMS: dict[str, tuple[str, ...]] = {
     "slow-target": (*_UNEVEN, "target-contention", "file-system-weather"),
     "slow-node": _UNEVEN,
@@ -42,9 +52,3 @@ SYMPTOMS: dict[str, tuple[str, ...]] = {
     "library-start": ("metadata-heavy", "tiny-files", "redundant-reads"),
     "no-prefetch": ("hideable-io", "small-reads", "random-reads"),
 }
-
-
-def explained_by(cause: Cause) -> tuple[str, ...]:
-    """The codes of the findings that a cause explains: what only some ranks do keeps others."""
-    symptoms = SYMPTOMS.get(cause.code, ())
-    return tuple(dict.fromkeys((*symptoms, *_UNEVEN))) if "ranks" in cause.culprit else symptoms

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.analyses.diagnosis.directories import common_directory
-from ioprism.analyses.diagnosis.result import Cause
+from ioprism.analyses.diagnosis.result import COUNTS, Cause
 from ioprism.model.quantities import kind_of, quantity
 from ioprism.model.trace import Trace
 from ioprism.text import printable
@@ -36,11 +36,13 @@ def values(cause: Cause, trace: Trace) -> dict[str, str]:
         "other_targets": _other_targets(cause, trace),
         **shown,
         "ratio": _ratio(cause),
+        "by_ranks": _named_ranks(cause, "by"),
+        "of_ranks": _named_ranks(cause, "of"),
+        "calls_of": f"{known['direction']}s" if known.get("direction") else "requests",
         "stripe": format_bytes(stripe),
         "stripe_bytes": str(stripe),
         "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
         "where": f", below {printable(str(where))}" if where else _of_file(cause),
-        "requests": format_count(float(known.get("requests", 0))),
         "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
     }
 
@@ -51,6 +53,8 @@ def _shown(key: str, value: object) -> str:
         return named + (f" and {len(value) - MOST_NAMED} more" if len(value) > MOST_NAMED else "")
     if key == "read" and isinstance(value, int | float):
         return format_bytes(value)  # findings count calls under this name
+    if key in COUNTS and isinstance(value, int | float):
+        return format_count(value)
     if kind_of(key) in ("bytes", "seconds"):
         return quantity(key, value)
     if isinstance(value, float):
@@ -60,6 +64,13 @@ def _shown(key: str, value: object) -> str:
 
 def _of_file(cause: Cause) -> str:
     return f", on {printable(str(cause.culprit['file']))}" if cause.culprit.get("file") else ""
+
+
+def _named_ranks(cause: Cause, word: str) -> str:
+    """Whose calls they are, where few ranks make them."""
+    ranks = cause.culprit.get("ranks", ())
+    several = "s" if len(ranks) > 1 else ""
+    return f" {word} rank{several} {_shown('ranks', ranks)}" if ranks else ""
 
 
 def _ratio(cause: Cause) -> str:

@@ -13,7 +13,7 @@ from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Recommendation
 from ioprism.model.trace import Trace
 from ioprism.rules.causes.circumstances import circumstances
-from ioprism.rules.causes.symptoms import explained_by
+from ioprism.rules.causes.symptoms import explained
 from ioprism.rules.causes.values import values
 
 FOLDER = Path(__file__).parent / "texts"
@@ -36,7 +36,10 @@ def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diag
     left = dict.fromkeys(findings)
     causes = []
     for cause in found.causes:
-        symptoms = tuple(code for code in explained_by(cause) if code in left)
+        known = explained(
+            cause.code, cause.facts.get("direction"), of_ranks="ranks" in cause.culprit
+        )
+        symptoms = tuple(code for code in known if code in left)
         for code in symptoms:
             del left[code]
         causes.append(_worded(cause, trace, symptoms))
@@ -53,9 +56,9 @@ def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
         if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
     )
     advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
-    whose = ("", "_of_one", "_of_some")[min(2, len(cause.culprit.get("ranks", ())))]
+    one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
     title, subject = (
-        str(cause.facts.get(key) or fill(words.get(f"{key}{whose}", words[key]), filled))
+        str(cause.facts.get(key) or fill(words.get(f"{key}{one}", words[key]), filled))
         for key in ("title", "subject")
     )
     groups = tuple(str(group) for group in words["groups"])

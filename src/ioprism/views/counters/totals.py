@@ -136,6 +136,25 @@ def _nullable(name: str, values: Ints) -> pl.Series:
     return series.zip_with(pl.Series(values >= 0), pl.Series([None], dtype=pl.Int64))
 
 
+def slowest_ranks(trace: Trace) -> pl.DataFrame:
+    """Return the slowest rank of each shared file and layer, and its seconds there."""
+    tables = [_NO_TOTALS.select("file", "rank", "layer", "seconds")]
+    for name, module in MODULES.items():
+        seconds, rank = module.named("F_SLOWEST_RANK_TIME"), module.named("SLOWEST_RANK")
+        if name in trace.counters and {seconds, rank} <= set(trace.counters[name].columns):
+            tables.append(
+                trace.counters[name]
+                .filter(pl.col("rank") < 0, pl.col(seconds).is_between(0, LARGEST_PLAUSIBLE))
+                .select(
+                    pl.col("file").cast(pl.UInt32),
+                    pl.col(rank).cast(pl.Int32).alias("rank"),
+                    pl.lit(module.layer).cast(Layer).alias("layer"),
+                    pl.col(seconds).cast(pl.Float64).alias("seconds"),
+                )
+            )
+    return pl.concat(tables)
+
+
 def counter_sizes(trace: Trace) -> pl.DataFrame:
     """Return how many reads and writes fall into each size bin, by file and layer."""
     tables = [_NO_SIZES]

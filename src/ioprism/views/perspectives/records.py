@@ -32,6 +32,7 @@ class Rows:
     files: pl.DataFrame
     processes: pl.DataFrame
     views: tuple[str, ...]
+    shared: pl.DataFrame | None = None  # file, process, part: of its rows for all ranks together
 
     @cached_property
     def perspectives(self) -> dict[str, Perspective]:

@@ -18,19 +18,6 @@ def window_of(starts: Floats) -> pl.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberOfCalls:
-    """How many calls there are."""
-
-    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Count some of the events."""
-        return events.select(pl.len().cast(pl.Int64).alias("calls"))
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the counts."""
-        return partials.select(pl.col("calls").sum())
-
-
-@dataclass(frozen=True, slots=True)
 class CallsPerWindow:
     """The number of calls in each window."""
 

@@ -1,5 +1,5 @@
 // What holds the job up: the ledger as one bar, then a card for each cause with its contrast drawn.
-const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", library: "inside MPI-IO and libraries, nothing at storage", "first-reads": "data read for the first time, slower than the same again", unexplained: "not explained", untraced: "calls that only counters show", rest: "not held up by I/O" };
+const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", library: "inside MPI-IO and libraries, nothing at storage", programs: "loading programs and their libraries", "first-reads": "data read for the first time, slower than the same again", unexplained: "not explained", untraced: "calls that only counters show", rest: "not held up by I/O" };
 
 function diagnosisSection(section, state) {
   const found = data.diagnosis, place = section.querySelector(".causes");

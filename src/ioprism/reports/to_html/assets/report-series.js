@@ -86,7 +86,9 @@ function sizeHistogram(place, shown, state) {
 }
 
 // Horizontal bars as a table: readable without seeing them.
-function bars(place, rows, titles, textOf) {
+function bars(place, every, names, textOf) {
+  const kept = names.map((_, n) => n).filter((n) => every.some((row) => row.parts[n] > 0));  // nothing read: no column for it
+  const titles = kept.map((n) => names[n]), rows = every.map((row) => ({ ...row, parts: kept.map((n) => row.parts[n]), tones: kept }));
   const highest = Math.max(1e-300, ...rows.map((row) => Math.max(...row.parts)));
   const made = element("table", undefined, "bars"), head = made.createTHead().insertRow();
   head.append(element("th", ""), ...titles.flatMap((title) => [element("th", title), element("td", "")]));
@@ -96,8 +98,9 @@ function bars(place, rows, titles, textOf) {
     name.scope = "row";
     line.append(name);
     row.parts.forEach((value, n) => {
-      const bar = element("span", undefined, `bar part${n + 1}`);
+      const bar = element("span", undefined, `bar part${row.tones[n] + 1}`);
       bar.style.width = `${100 * value / highest}%`;
+      bar.hidden = !(value > 0);
       const cell = line.insertCell();
       cell.textContent = value > 0 ? textOf(value) : "";
       const drawn = line.insertCell();

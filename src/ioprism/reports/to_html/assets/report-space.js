@@ -69,10 +69,6 @@ function spacePicture(place, shown, state, wanted) {
       drawImage(pen, image, box);
       pen.fillStyle = colour("--dim"); pen.textAlign = "right";
       for (const share of [0, 0.5, 1]) pen.fillText(bytes(wanted.reach * share), box.left - 8, box.floor - share * box.height + (share === 1 ? 9 : share ? 4 : 0));
-      pen.textAlign = "left";
-      const said = `${verb.toLowerCase()}, over ${wanted.over}`, wide = pen.measureText(said).width;
-      pen.fillStyle = colour("--ground"); pen.fillRect(box.left + 3, box.top + 1, wide + 6, 15);
-      pen.fillStyle = colour("--dim"); pen.fillText(said, box.left + 6, box.top + 12);
     },
     hover(x, y, box) {
       const offset = (1 - (y - box.top) / box.height) * wanted.reach;
@@ -80,6 +76,7 @@ function spacePicture(place, shown, state, wanted) {
     },
   });
   made.owner = view;
+  place.prepend(element("figcaption", `${verb}, over ${wanted.over}`, "facet"));
   return made;
 }
 

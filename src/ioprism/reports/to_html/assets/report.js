@@ -100,7 +100,7 @@ function notices(shown) {
   find("coarse").textContent = data.explore
     ? "Calls that would share a pixel are drawn as one; zoom in to see each."
     : `${count(about.calls)} calls are too many for one page: calls of a rank that begin within ${duration(about.width || 0)} are drawn as one. To see each call, use ioprism explore.`;
-  for (const id of ["timeline-title", "heat-section", "concurrency-section", "sizes-section", "toolbar", "in-view"]) find(id).hidden = !shown.marks.count;
+  for (const id of ["timeline-title", "heat-section", "concurrency-section", "sizes-section", "toolbar", "in-view", "how-to-look", "save-csv", "save-png", "save-svg"]) find(id).hidden = !shown.marks.count;
   find("bandwidth-section").hidden = !shown.marks.count && !data.rhythm;
   find("phases-section").hidden = !Object.keys(data.phases).length;
   if (bins) { find("timeline-title").textContent = "Bytes in bins: rank over time"; find("concurrency-section").hidden = true; find("sizes-section").hidden = true; }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.formats.dftracer.calls import PLAIN, UNDEFINED, CallParser, Calls
+from ioprism.formats.dftracer.calls import PLAIN, UNDEFINED, CallParser, Calls, Index
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import UNKNOWN
 
@@ -23,7 +23,7 @@ MANY = 40
 
 
 def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, Calls]:
-    parser = CallParser(FILES, {})
+    parser = CallParser(Index(FILES, {}), fewest_lines=4)
     parser._repeats = templates
     return parser, parser.read(piece + b"\n" * PADDING for piece in pieces)
 

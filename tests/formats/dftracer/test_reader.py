@@ -98,6 +98,16 @@ def test_a_folder_is_one_workflow() -> None:
     assert any("sums instead of calls" in warning for warning in trace.completeness.warnings)
 
 
+def test_an_index_that_analysers_leave_is_no_other_trace(tmp_path: Path) -> None:
+    (tmp_path / "one.pfw").write_bytes((DATA / "v2.2.0-md1-plain.pfw").read_bytes())
+    for name in (".dftindex/LOG.old.17", "worker_0/sub_0/manifest.sst", "one.pfw.zindex"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"\0")
+
+    assert DftracerReader().recognises(tmp_path)
+    assert read_trace(tmp_path).format == "dftracer"
+
+
 def test_nanoseconds_and_microseconds_give_seconds() -> None:
     slow, fast = (read_trace(DATA / f"v2.2.0-{kind}.pfw") for kind in ("md1-plain", "ns"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -28,7 +29,6 @@ FEW_TEMPLATES, MOST_TEMPLATES = 16, 64  # the first are of one thread each
 FEW = 256  # a template is for one line in so many, or more
 TRIES = 4  # lines that become no template until the others are left
 SHORT = 8  # bytes of a line that may be a bracket
-FEWEST_LINES = 1000  # that are worth templates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,25 +48,33 @@ class Calls:
         return Calls(self.kind[wanted], self.file[wanted], numbers)
 
 
+@dataclass(frozen=True, eq=False)
+class Index:
+    """How the trace numbers its files."""
+
+    by_hash: Mapping[str, int]
+    by_path: Mapping[str, int]  # of old versions, which write paths into every line
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """The same for templates, made when the first is."""
+        return Hashes(self.by_hash)
+
+
 @dataclass(slots=True, eq=False)
 class CallParser:
     """Reads the text of one file, and learns from it how its lines are written."""
 
-    files: Mapping[str, int]  # by hash
-    paths: Mapping[str, int]  # by path: of old versions, which write paths into every line
+    index: Index
+    fewest_lines: int = 1000  # of a piece for which templates are worth it
     kinds: dict[tuple[str, str], int] = field(default_factory=dict)  # by name and category
     _templates: list[Template] = field(default_factory=list)
-    _repeats: bool = True  # whether templates are worth it
-    _hashes: Hashes = field(init=False)
+    _repeats: bool = True  # whether most lines fit templates
     _lock: Lock = field(default_factory=Lock)
-
-    def __post_init__(self) -> None:
-        self._hashes = Hashes(self.files)
-        self._repeats = not self.paths
 
     def read(self, portion: Iterable[bytes]) -> Calls:
         """Read pieces of text, each of which has `PADDING` line ends behind it."""
-        if not self._repeats:
+        if not self._repeats or self.index.by_path:
             return self._parsed(self._parse(piece[:-PADDING] for piece in portion))
         tables: list[_Table] = []
         left: list[bytes] = []
@@ -77,7 +85,7 @@ class CallParser:
             rest = self._by_templates(text, tables[-1])
             left.extend(_numbered(text, rest, height))
             height += len(text.starts)
-        self._repeats = 2 * len(left) < height or height < FEWEST_LINES
+        self._repeats = 2 * len(left) < height or height < self.fewest_lines
         table = _Table.joined(tables)
         if not left:
             return table.calls()
@@ -85,7 +93,7 @@ class CallParser:
 
     def _parse(self, text: Iterable[bytes]) -> Parsed:
         """Parse without what the survey has read already, or has seen that there is none of."""
-        return parse(text, without=("hostname",) if self.paths else ("hostname", "fname"))
+        return parse(text, without=("hostname",) if self.index.by_path else ("hostname", "fname"))
 
     def _with_rest(self, table: _Table, parsed: Parsed) -> Calls:
         """Put calls that the JSON parser has read into their places."""
@@ -99,7 +107,9 @@ class CallParser:
     def _by_templates(self, text: Text, table: _Table) -> Places:
         """Read what fits templates, known and new; return the lines that fit none."""
         rows = np.arange(len(text.starts))
-        few = max(len(rows), FEWEST_LINES) // FEW
+        if len(rows) < self.fewest_lines:
+            return rows
+        few = len(rows) // FEW
         hits: list[tuple[int, Template]] = []
         for template in self._templates:
             before = len(rows)
@@ -108,7 +118,9 @@ class CallParser:
         tries = TRIES
         while tries and len(rows) > few and len(hits) < MOST_TEMPLATES:
             line, before = text.line(int(rows[len(rows) * tries // (TRIES + 1)])), len(rows)
-            one = template_of(line, NUMBERS, self._hashes, of_one_thread=len(hits) < FEW_TEMPLATES)
+            one = template_of(
+                line, NUMBERS, self.index.hashes, of_one_thread=len(hits) < FEW_TEMPLATES
+            )
             rows = rows if one is None else self._fitted(one, text, rows, table)
             if one is not None and before - len(rows) > few:
                 hits.append((before - len(rows), one))
@@ -119,7 +131,7 @@ class CallParser:
         return rows
 
     def _fitted(self, template: Template, text: Text, rows: Places, table: _Table) -> Places:
-        fitting, values = template.fit(text, rows, self._hashes)
+        fitting, values = template.fit(text, rows, self.index.hashes)
         if not len(fitting):
             return rows
         table.kind[fitting] = self.kind(template.name, template.category)
@@ -144,10 +156,10 @@ class CallParser:
         _, first, where = np.unique((name << 32) + category, return_index=True, return_inverse=True)
         both = calls.select("name", "cat")[first].rows()
         kinds = np.array([self.kind(name, category or "") for name, category in both], np.intp)
-        file = _looked_up(calls["fhash"], self.files)
+        file = _looked_up(calls["fhash"], self.index.by_hash)
         undefined = int(np.count_nonzero(file == UNDEFINED))
-        if self.paths:
-            by_path = _looked_up(calls["fname"], self.paths)
+        if self.index.by_path:
+            by_path = _looked_up(calls["fname"], self.index.by_path)
             file = np.where((file < 0) & (by_path >= 0), by_path, file)
         numbers = {key: calls[key].fill_null(UNKNOWN).to_numpy() for key in PLAIN}
         return Calls(kinds[where], file, numbers, parsed.damaged, parsed.sums, undefined)
@@ -166,7 +178,10 @@ class _Table:
         whole = cls(0)
         whole.kind = np.concatenate([table.kind for table in tables]) if tables else whole.kind
         for key in {key for table in tables for key in table.columns}:
-            whole.columns[key] = np.concatenate([table.column(key) for table in tables])
+            parts = [table.column(key) for table in tables]
+            whole.columns[key] = np.concatenate(parts)
+            for table in tables:
+                del table.columns[key]  # so that not all is held twice
         return whole
 
     def column(self, key: str) -> Integers:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.calls import CallParser, Calls
+from ioprism.formats.dftracer.calls import CallParser, Calls, Index
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
 from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.survey import Segment
@@ -43,14 +43,6 @@ _DATA = OPERATIONS.index("write")  # reads and writes come first
 
 
 Task = Callable[[], Iterable[Calls]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Index:
-    """How the trace numbers its files."""
-
-    by_hash: Mapping[str, int]
-    by_path: Mapping[str, int]  # of old versions, which write paths into every line
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +81,7 @@ class DftracerPartition:
         self, source: Source, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
-        hashes = (
-            {**self.index.by_hash, **source.own_hashes} if source.own_hashes else self.index.by_hash
-        )
-        parser = CallParser(hashes, self.index.by_path)
+        parser = CallParser(self._index_of(source))
         for calls in in_order(tasks_of(source.path, source.segments, parser.read, Trouble())):
             damage.lines += calls.damaged
             damage.sums += calls.sums
@@ -100,6 +89,11 @@ class DftracerPartition:
             if len(calls.kind):
                 yield _Events(source, parser, damage).frame(calls, pointers)
         _report(source.path.name, damage, warn)
+
+    def _index_of(self, source: Source) -> Index:
+        if not source.own_hashes:
+            return self.index
+        return Index({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
 
 
 @dataclass(slots=True)

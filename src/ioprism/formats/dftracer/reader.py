@@ -13,11 +13,11 @@ import polars as pl
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
+from ioprism.formats.dftracer.calls import Index
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, make_index
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
     DftracerRange,
-    Index,
     Relay,
     Source,
 )
@@ -40,7 +40,7 @@ _FIRST = re.compile(
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
 )
 _NO_TRACE = (".md", ".txt", ".json", ".yaml", ".yml", ".log", ".out", ".err", ".sh", ".py",
-             OWN, *SQLITE)  # fmt: skip
+             ".sst", OWN, *SQLITE)  # fmt: skip
 _SUFFIXES = (".pfw", ".pfw.gz")
 
 
@@ -86,7 +86,8 @@ def _is_folder(folder: Path) -> bool:
     for number, path in enumerate(folder.rglob("*")):
         if number > MOST_FILES:
             return False
-        if not path.is_file():
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if hidden or not path.is_file():  # dftracer-utils keeps its index in such a folder
             continue
         if path.name.endswith(_SUFFIXES):
             found = path

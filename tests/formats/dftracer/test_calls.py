@@ -23,7 +23,7 @@ MANY = 40
 
 
 def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, Calls]:
-    parser = CallParser(Index(FILES, {}), fewest_lines=4)
+    parser = CallParser(Index(FILES, {}), least=0)
     parser._repeats = templates
     return parser, parser.read(piece + b"\n" * PADDING for piece in pieces)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 
 import numpy as np
@@ -66,7 +67,7 @@ class CallParser:
     """Reads the text of one file, and learns from it how its lines are written."""
 
     index: Index
-    fewest_lines: int = 1000  # of a piece for which templates are worth it
+    least: int = 2 * 2**20  # bytes of text for which templates are worth it
     kinds: dict[tuple[str, str], int] = field(default_factory=dict)  # by name and category
     _templates: list[Template] = field(default_factory=list)
     _repeats: bool = True  # whether most lines fit templates
@@ -74,7 +75,11 @@ class CallParser:
 
     def read(self, portion: Iterable[bytes]) -> Calls:
         """Read pieces of text, each of which has `PADDING` line ends behind it."""
-        if not self._repeats or self.index.by_path:
+        pieces = iter(portion)
+        first = next(pieces)
+        portion = chain((first,), pieces)
+        small = len(first) - PADDING < self.least and not self._templates
+        if small or not self._repeats or self.index.by_path:
             return self._parsed(self._parse(piece[:-PADDING] for piece in portion))
         tables: list[_Table] = []
         left: list[bytes] = []
@@ -85,7 +90,7 @@ class CallParser:
             rest = self._by_templates(text, tables[-1])
             left.extend(_numbered(text, rest, height))
             height += len(text.starts)
-        self._repeats = 2 * len(left) < height or height < self.fewest_lines
+        self._repeats = 2 * len(left) < height
         table = _Table.joined(tables)
         if not left:
             return table.calls()
@@ -98,17 +103,15 @@ class CallParser:
     def _with_rest(self, table: _Table, parsed: Parsed) -> Calls:
         """Put calls that the JSON parser has read into their places."""
         rest = self._parsed(parsed)
-        rows = parsed.calls[LINE].fill_null(-1).to_numpy()
-        table.put(rows, rest)
-        return replace(
-            table.calls(), damaged=rest.damaged, sums=rest.sums, undefined=rest.undefined
-        )
+        rows = parsed.calls[LINE].fill_null(UNDEFINED).to_numpy()
+        placed = (rows >= 0) & (rows < len(table.kind))  # a line may hold anything
+        table.put(rows[placed], rest.only(placed))
+        damaged = rest.damaged + int(np.count_nonzero(~placed))
+        return replace(table.calls(), damaged=damaged, sums=rest.sums, undefined=rest.undefined)
 
     def _by_templates(self, text: Text, table: _Table) -> Places:
         """Read what fits templates, known and new; return the lines that fit none."""
         rows = np.arange(len(text.starts))
-        if len(rows) < self.fewest_lines:
-            return rows
         few = len(rows) // FEW
         hits: list[tuple[int, Template]] = []
         for template in self._templates:
@@ -152,8 +155,8 @@ class CallParser:
     def _parsed(self, parsed: Parsed) -> Calls:
         """What the JSON parser has read, in numbers."""
         calls = parsed.calls
-        name, category = (_codes(calls[key]) for key in ("name", "cat"))
-        _, first, where = np.unique((name << 32) + category, return_index=True, return_inverse=True)
+        (_, name), (some, category) = (_distinct(_codes(calls[key])) for key in ("name", "cat"))
+        first, where = _distinct(name * len(some) + category)
         both = calls.select("name", "cat")[first].rows()
         kinds = np.array([self.kind(name, category or "") for name, category in both], np.intp)
         file = _looked_up(calls["fhash"], self.index.by_hash)
@@ -219,8 +222,19 @@ def _codes(column: pl.Series) -> Integers:
     return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
 
 
+def _distinct(codes: Integers) -> tuple[Places, Places]:
+    """Return a place of each distinct code, and which of them is where."""
+    codes = codes + 1
+    place = np.full(int(codes.max(initial=0)) + 1, -1)
+    place[codes] = np.arange(len(codes))
+    met = np.flatnonzero(place >= 0)
+    number = np.empty(len(place), np.intp)
+    number[met] = np.arange(len(met))
+    return place[met], number[codes]
+
+
 def _looked_up(names: pl.Series, files: Mapping[str, int]) -> Integers:
     """Row of the file table; `UNKNOWN` where there is no name."""
-    _, first, where = np.unique(_codes(names), return_index=True, return_inverse=True)
+    first, where = _distinct(_codes(names))
     found = [UNKNOWN if one is None else files.get(one, UNDEFINED) for one in names[first]]
     return np.array(found, np.int64)[where]

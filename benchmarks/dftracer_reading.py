@@ -38,12 +38,12 @@ print(json.dumps(best))
 PARSE_SETUP = """
 from pathlib import Path
 from typing import Any
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
 from ioprism.formats.dftracer.parse import parse
 source, trouble = Path(sys.argv[1]), Trouble()
 """
 PARSE = """
-text = portions(pieces(chunks(source, trouble), trouble))
+text = portions(pieces(chunks(source, trouble), trouble, size=LARGE_PIECE))
 rows = sum(parse(portion).calls.height for portion in text)
 """
 
@@ -86,14 +86,14 @@ def main() -> None:
     print(f"one file, {one.stat().st_size / 1e6:.1f} MB compressed")
     slow = timed(SLOW_SETUP, SLOW, one, runs=3)
     show("  json.loads line by line, to lists", slow, slow)
-    show("  ioprism, parsing with DuckDB", timed(PARSE_SETUP, PARSE, one), slow)
+    show("  DuckDB alone, all columns", timed(PARSE_SETUP, PARSE, one), slow)
     show("  ioprism, survey and events", timed(READ_SETUP, READ, one), slow)
     if large.exists():
         print("the whole folder, 2.1 M events")
         slow = timed(SLOW_SETUP, SLOW, large, runs=1)
         show("  json.loads line by line, to lists", slow, slow)
         show("  ioprism, survey and events", timed(READ_SETUP, READ, large), slow)
-    print(f"target: parsing at least {TARGET} times as many events per second as line by line")
+    print(f"target: at least {TARGET} times as many events per second as line by line")
     if large.exists():
         theirs(large)
 

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import BrokenTraceError, Trace, read
 from ioprism.formats.dftracer import events, lines, ranges, reader, survey
-from ioprism.formats.dftracer.parse import Parsed, parse
+from ioprism.formats.dftracer.calls import Calls
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.units import format_counted
 from tests.conftest import ROOT
@@ -75,15 +76,13 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(events, "WORKERS", workers)
-    whole = DATA / "v2.2.0-md1-plain.pfw"
-    parsed = parse([whole.read_bytes()])
 
-    def task(number: int) -> list[Parsed]:
+    def task(number: int) -> list[Calls]:
         time.sleep(0.01 * (7 - number))
-        return [Parsed(parsed.rows.head(number))]
+        return [Calls(np.zeros(number, np.intp), np.zeros(number, np.int64), {})]
 
     found = events.in_order(partial(task, number) for number in range(7))
-    assert [one.rows.height for one in found] == list(range(7))
+    assert [len(one.kind) for one in found] == list(range(7))
 
 
 def test_a_folder_is_one_workflow() -> None:
@@ -95,6 +94,16 @@ def test_a_folder_is_one_workflow() -> None:
     assert trace.processes["application"].drop_nulls().unique().to_list() == ["small.py"]
     assert (trace.events()["start"] >= 0).all()
     assert any("sums instead of calls" in warning for warning in trace.completeness.warnings)
+
+
+def test_an_index_that_analysers_leave_is_no_other_trace(tmp_path: Path) -> None:
+    (tmp_path / "one.pfw").write_bytes((DATA / "v2.2.0-md1-plain.pfw").read_bytes())
+    for name in (".dftindex/LOG.old.17", "worker_0/sub_0/manifest.sst", "one.pfw.zindex"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"\0")
+
+    assert DftracerReader().recognises(tmp_path)
+    assert read_trace(tmp_path).format == "dftracer"
 
 
 def test_nanoseconds_and_microseconds_give_seconds() -> None:

@@ -16,7 +16,7 @@ import polars as pl
 
 from ioprism.formats.calls import classify
 from ioprism.formats.darshan.records import POSIX
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
 from ioprism.formats.dftracer.parse import parse_sums
 from ioprism.model.schema import Layer
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
@@ -66,8 +66,8 @@ class Aggregates:
 
     def _read(self, path: Path) -> Iterator[Aggregate]:
         trouble, damaged = Trouble(), 0
-        for portion in portions(pieces(chunks(path, trouble), trouble)):
-            for row in parse_sums(portion).iter_rows(named=True):
+        for portion in pieces(chunks(path, trouble), trouble, size=LARGE_PIECE):
+            for row in parse_sums([portion]).iter_rows(named=True):
                 found = self._aggregate(row)
                 damaged += found is None
                 if found is not None:

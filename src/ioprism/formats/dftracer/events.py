@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.lines import Trouble, chunks, pieces, portions
-from ioprism.formats.dftracer.offsets import moved_bytes, numbers_of, offsets, pointer_key
-from ioprism.formats.dftracer.parse import Parsed, parse
+from ioprism.formats.dftracer.calls import CallParser, Calls, Index
+from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.survey import Segment
+from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import (
     RELATIVE,
     RELATIVE_BELOW,
     UNKNOWN,
     FilePointers,
-    Integers,
 )
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
@@ -38,15 +42,7 @@ _OWN = "dftracer"  # events that DFTracer writes about itself
 _DATA = OPERATIONS.index("write")  # reads and writes come first
 
 
-Task = Callable[[], Iterable[Parsed]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Index:
-    """How the trace numbers its files."""
-
-    by_hash: pl.DataFrame  # fhash, file
-    by_path: pl.DataFrame  # fname, file: of old versions, which write paths into every line
+Task = Callable[[], Iterable[Calls]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +54,7 @@ class Source:
     origin: int  # the trace's start in the file's clock ticks
     per_second: int
     processes: pl.DataFrame  # pid, tid, process, rank
-    own_hashes: pl.DataFrame  # fhash, file: hashes that mean something else in this file
+    own_hashes: Mapping[str, int]  # those that mean another file here
 
 
 @dataclass(slots=True)
@@ -85,18 +81,19 @@ class DftracerPartition:
         self, source: Source, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
-        read = partial(parse, without=self._needless())
-        for parsed in in_order(tasks_of(source.path, source.segments, read, Trouble())):
-            damage.lines += parsed.damaged
-            damage.sums += parsed.sums
-            if parsed.is_call.any():
-                yield _Events(source, self.index, damage).frame(parsed, pointers)
+        parser = CallParser(self._index_of(source))
+        for calls in in_order(tasks_of(source.path, source.segments, parser.read, Trouble())):
+            damage.lines += calls.damaged
+            damage.sums += calls.sums
+            damage.unnamed += calls.undefined
+            if len(calls.kind):
+                yield _Events(source, parser, damage).frame(calls, pointers)
         _report(source.path.name, damage, warn)
 
-    def _needless(self) -> frozenset[str]:
-        """What the survey has read already, or has seen that there is none of."""
-        paths = () if len(self.index.by_path) else ("fname",)
-        return frozenset(("hostname", *paths))
+    def _index_of(self, source: Source) -> Index:
+        if not source.own_hashes:
+            return self.index
+        return Index({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
 
 
 @dataclass(slots=True)
@@ -196,15 +193,15 @@ def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 def tasks_of(
     path: Path,
     segments: Sequence[Segment],
-    read: Callable[[Iterable[bytes]], Parsed],
+    read: Callable[[Iterable[bytes]], Calls],
     trouble: Trouble,
 ) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
-    for segment in segments:
-        source = chunks(
-            path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch
-        )
-        text = pieces(source, trouble)
+    texts = (_text_of(path, segment, trouble) for segment in segments)
+    if not WORKERS:
+        yield partial(map, read, portions(chain.from_iterable(texts)))
+        return
+    for segment, text in zip(segments, texts, strict=True):
         if segment.size <= LARGEST_TASK:
             yield partial(map, read, portions(text))
         else:
@@ -212,7 +209,12 @@ def tasks_of(
                 yield partial(map, read, [list(portion)])
 
 
-def in_order(tasks: Iterator[Task]) -> Iterator[Parsed]:
+def _text_of(path: Path, segment: Segment, trouble: Trouble) -> Iterator[bytes]:
+    source = chunks(path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch)
+    return pieces(source, trouble, size=LARGE_PIECE, padding=b"\n" * PADDING)
+
+
+def in_order(tasks: Iterator[Task]) -> Iterator[Calls]:
     """Run tasks in threads, a few ahead of what is asked for, and keep their order.
 
     Two cores are busy without them, and what waits takes memory.
@@ -222,7 +224,7 @@ def in_order(tasks: Iterator[Task]) -> Iterator[Parsed]:
             yield from task()
         return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
-        running: deque[Future[list[Parsed]]] = deque()
+        running: deque[Future[list[Calls]]] = deque()
         for task in tasks:
             running.append(pool.submit(_done, task))
             if len(running) > WORKERS:
@@ -231,7 +233,7 @@ def in_order(tasks: Iterator[Task]) -> Iterator[Parsed]:
             yield from last.result()
 
 
-def _done(task: Task) -> list[Parsed]:
+def _done(task: Task) -> list[Calls]:
     return list(task())
 
 
@@ -254,99 +256,88 @@ class _Events:
     """Turns parsed calls into events."""
 
     source: Source
-    index: Index
+    parser: CallParser
     damage: _Damage
 
-    def frame(self, parsed: Parsed, pointers: FilePointers) -> pl.DataFrame:
-        calls = self._with_possible_times(parsed)
-        kinds = _kinds(calls)
-        file = self._files(calls)
+    def frame(self, every: Calls, pointers: FilePointers) -> pl.DataFrame:
+        kinds = _Kinds.of(self.parser.kinds)
+        calls = self._possible(every, kinds)
+        layer, operation = kinds.layer[calls.kind], kinds.operation[calls.kind]
         process, rank = self._processes(calls)
-        layer, operation = kinds["layer"].to_numpy(), kinds["operation"].to_numpy()
-        numbers = numbers_of(calls)
-        moved = moved_bytes(numbers, layer, operation)
+        moved = moved_bytes(calls.numbers, layer, operation)
         offset = offsets(
-            numbers, process.to_numpy(), file, layer, operation, kinds["positional"].to_numpy(),
-            moved, pointers,
+            calls.numbers, process.to_numpy(), calls.file, layer, operation,
+            kinds.positional[calls.kind], moved, pointers,
         )  # fmt: skip
-        self._count(calls, operation, file, moved)
-        start = (calls["ts"] - self.source.origin) / self.source.per_second
-        unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(calls))
+        bare = (operation <= _DATA) & (calls.file == UNKNOWN) & (moved == UNKNOWN)
+        self.damage.bare += int(np.count_nonzero(bare))
+        begin, took = (pl.Series(calls.numbers[key]) for key in ("ts", "dur"))
+        start = (begin - self.source.origin) / self.source.per_second
+        unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start))
         return pl.DataFrame(
             {
                 "start": start,
-                "end": start + calls["dur"] / self.source.per_second,
+                "end": start + took / self.source.per_second,
                 "rank": rank,
                 "process": process,
-                "file": _nullable(file, UNKNOWN).cast(pl.UInt32),
-                "layer": kinds["layer"].cast(pl.UInt8).cat.to(Layer),
-                "operation": kinds["operation"].cast(pl.UInt8).cat.to(Operation),
-                "function": calls["name"],
+                "file": _nullable(calls.file.astype(np.uint32), calls.file < 0),
+                "layer": pl.Series(layer).cat.to(Layer),
+                "operation": pl.Series(operation).cat.to(Operation),
+                "function": kinds.names.gather(calls.kind),
                 "collective": unknown,
                 "nonblocking": unknown,
-                "offset": _nullable(offset, UNKNOWN),
-                "bytes": _nullable(moved, UNKNOWN),
+                "offset": _nullable(offset, offset == UNKNOWN),
+                "bytes": _nullable(moved, moved == UNKNOWN),
             },
             schema=EVENTS.schema,
         )
 
-    def _with_possible_times(self, parsed: Parsed) -> pl.DataFrame:
+    def _possible(self, calls: Calls, kinds: _Kinds) -> Calls:
         """The calls without DFTracer's own marks and those with damaged times."""
         longest = LONGEST * self.source.per_second
-        begin, took = pl.col("ts"), pl.col("dur")
-        possible = begin.ge(0) & took.is_between(0, longest, closed="left")
-        possible &= (begin - self.source.origin).is_between(-longest, longest)
-        foreign = parsed.is_call & parsed.rows["cat"].ne_missing(_OWN)
-        keep = foreign & parsed.rows.select(possible).to_series()
-        self.damage.calls += int(foreign.sum()) - int(keep.sum())
-        return parsed.rows if keep.all() else parsed.rows.filter(keep)
+        begin, took = calls.numbers["ts"], calls.numbers["dur"]
+        origin = self.source.origin
+        possible = (begin >= max(0, origin - longest)) & (begin <= origin + longest)
+        possible &= (took >= 0) & (took < longest)
+        if possible.all() and not kinds.own.any():
+            return calls
+        foreign = ~kinds.own[calls.kind]
+        possible &= foreign
+        self.damage.calls += int(foreign.sum()) - int(possible.sum())
+        return calls.only(possible)
 
-    def _processes(self, calls: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    def _processes(self, calls: Calls) -> tuple[pl.Series, pl.Series]:
         known = self.source.processes
         if known.height == 1:
-            return tuple(known[name].new_from_index(0, len(calls)) for name in ("process", "rank"))  # type: ignore[return-value]
-        found = calls.select("pid", "tid").join(
-            known, on=["pid", "tid"], how="left", maintain_order="left"
-        )
+            return tuple(
+                known[name].new_from_index(0, len(calls.kind)) for name in ("process", "rank")
+            )  # type: ignore[return-value]
+        both = pl.DataFrame({key: calls.numbers[key] for key in ("pid", "tid")})
+        found = both.join(known, on=["pid", "tid"], how="left", maintain_order="left")
         return found["process"].fill_null(0), found["rank"].fill_null(0)
 
-    def _files(self, calls: pl.DataFrame) -> Integers:
-        """Row of the file table; UNKNOWN where a call has no file."""
-        hashes = calls.select("fhash")
-        file = _looked_up(hashes, self.index.by_hash)
-        if len(self.source.own_hashes):
-            file = _looked_up(hashes, self.source.own_hashes).fill_null(file)
-        self.damage.unnamed += file.null_count() - hashes["fhash"].null_count()
-        if len(self.index.by_path):
-            file = file.fill_null(_looked_up(calls.select("fname"), self.index.by_path))
-        return file.cast(pl.Int64).fill_null(UNKNOWN).to_numpy()
 
-    def _count(
-        self, calls: pl.DataFrame, operation: Integers, file: Integers, moved: Integers
-    ) -> None:
-        bare = (operation <= _DATA) & (file == UNKNOWN) & (moved == UNKNOWN)
-        self.damage.bare += int((bare & calls["fhash"].is_null().to_numpy()).sum())
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kinds:
+    """What the kinds of calls are and do, as numbers."""
 
+    names: pl.Series
+    own: npt.NDArray[np.bool_]  # DFTracer's own marks
+    layer: npt.NDArray[np.uint8]
+    operation: npt.NDArray[np.uint8]
+    positional: npt.NDArray[np.bool_]
 
-def _looked_up(names: pl.DataFrame, table: pl.DataFrame) -> pl.Series:
-    found = names.join(table, on=names.columns[0], how="left", maintain_order="left")
-    return found["file"]
-
-
-def _kinds(calls: pl.DataFrame) -> pl.DataFrame:
-    """What each call is and does, as numbers."""
-    names, categories = (calls[key].to_physical().cast(pl.Int64) for key in ("name", "cat"))
-    key = names + categories.fill_null(-1) * 2**32
-    first = key.arg_unique()
-    kinds = [
-        kind_of(name, category or "") for name, category in calls[first, ["name", "cat"]].rows()
-    ]
-    table = pl.DataFrame({"key": key[first]}).with_columns(
-        layer=pl.Series([kind.layer_code for kind in kinds], dtype=pl.Int64),
-        operation=pl.Series([kind.operation_code for kind in kinds], dtype=pl.Int64),
-        positional=pl.Series([kind.positional for kind in kinds], dtype=pl.Boolean),
-    )
-    return pl.DataFrame({"key": key}).join(table, on="key", how="left", maintain_order="left")
+    @classmethod
+    def of(cls, kinds: Mapping[tuple[str, str], int]) -> _Kinds:
+        named = list(kinds)
+        calls = [kind_of(*one) for one in named]
+        return cls(
+            pl.Series([name for name, _ in named], dtype=pl.Categorical()),
+            np.array([category == _OWN for _, category in named], np.bool_),
+            np.array([call.layer_code for call in calls], np.uint8),
+            np.array([call.operation_code for call in calls], np.uint8),
+            np.array([call.positional for call in calls], np.bool_),
+        )
 
 
 def kind_of(name: str, category: str) -> Call:
@@ -359,7 +350,6 @@ def kind_of(name: str, category: str) -> Call:
     return Call("application", "other")
 
 
-def _nullable(values: Integers, missing: int) -> pl.Series:
+def _nullable(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pl.Series:
     series = pl.Series(values)
-    absent = values == missing
-    return series.set(pl.Series(absent), None) if absent.any() else series
+    return series.set(pl.Series(missing), None) if missing.any() else series

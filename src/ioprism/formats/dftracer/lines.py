@@ -16,7 +16,8 @@ GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
 PIECE = 2**20  # bytes of text handed on at once
-PORTION = 8 * 2**20  # bytes of text parsed at once
+LARGE_PIECE = 4 * 2**20
+PORTION = 32 * 2**20  # bytes of text parsed at once
 LONGEST_LINE = 14 * 2**20  # bytes; DuckDB reads into buffers of twice as much
 
 
@@ -135,31 +136,33 @@ def _inflated(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[by
     trouble.cut |= started and not inflate.eof
 
 
-def pieces(source: Iterator[bytes | Member], trouble: Trouble) -> Iterator[bytes]:
-    """Join chunks and cut them again behind line ends.
+def pieces(
+    source: Iterator[bytes | Member], trouble: Trouble, *, size: int = PIECE, padding: bytes = b""
+) -> Iterator[bytes]:
+    """Join chunks and cut them again behind line ends, with something behind each piece.
 
     The last line needs no end.
     """
     held: list[bytes] = []
-    size = 0
+    height = 0
     for chunk in source:
         if isinstance(chunk, Member):
             continue
-        size += len(chunk)
-        cut = chunk.rfind(b"\n") + 1 if size >= PIECE else 0
+        height += len(chunk)
+        cut = chunk.rfind(b"\n") + 1 if height >= size else 0
         if not cut:
             held.append(chunk)
-            if size > LONGEST_LINE:
+            if height > LONGEST_LINE:
                 trouble.endless = True
                 break
             continue
-        yield b"".join((*held, memoryview(chunk)[:cut]))
-        held, size = [chunk[cut:]], len(chunk) - cut
+        yield b"".join((*held, memoryview(chunk)[:cut], padding))
+        held, height = [chunk[cut:]], len(chunk) - cut
     rest = b"".join(held)
     if trouble.endless:
         rest = rest[: rest.rfind(b"\n") + 1]
     if rest:
-        yield rest
+        yield rest + padding
 
 
 def portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:

@@ -6,23 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from ioprism.formats.dftracer.parse import NUMBERS
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
+Codes = npt.NDArray[np.uint8]
 
 
-def numbers_of(calls: pl.DataFrame) -> dict[str, Integers]:
-    """Return the calls' arguments; `UNKNOWN` where a call does not have one."""
-    return {key: _number(calls[key]) for key in NUMBERS}
-
-
-def moved_bytes(numbers: Mapping[str, Integers], layer: Integers, operation: Integers) -> Integers:
+def moved_bytes(numbers: Mapping[str, Integers], layer: Codes, operation: Codes) -> Integers:
     """Return what reads and writes moved: what they returned, else what they were asked for."""
     data = operation <= OPERATIONS.index("write")
     returned, asked, size = (numbers[key] for key in ("ret", "count", "size"))
@@ -40,7 +34,7 @@ def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) 
 
 def offsets(
     numbers: Mapping[str, Integers], process: npt.NDArray[np.uint32], file: Integers,
-    layer: Integers, operation: Integers, positional: npt.NDArray[np.bool_], moved: Integers,
+    layer: Codes, operation: Codes, positional: npt.NDArray[np.bool_], moved: Integers,
     pointers: FilePointers,
 ) -> Integers:  # fmt: skip
     """Return the calls' own offsets, or the replayed file pointer."""
@@ -63,15 +57,9 @@ def offsets(
     return np.where(data & named, np.where(positional, own, positions), UNKNOWN)
 
 
-def _sought(numbers: Mapping[str, Integers], layer: Integers) -> Integers:
+def _sought(numbers: Mapping[str, Integers], layer: Codes) -> Integers:
     """Where a seek leaves the pointer: lseek returns it, fseek only if it was absolute."""
     returned, offset, whence = (numbers[key] for key in ("ret", "offset", "whence"))
     absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)
     posix = layer == LAYERS.index("posix")
     return np.where(posix & (returned >= 0), returned, absolute)
-
-
-def _number(column: pl.Series) -> Integers:
-    if column.null_count() == len(column):
-        return np.full(len(column), UNKNOWN)
-    return column.fill_null(UNKNOWN).to_numpy()

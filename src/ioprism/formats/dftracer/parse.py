@@ -17,12 +17,13 @@ import polars as pl
 from ioprism.formats.dftracer.lines import CHUNK, LONGEST_LINE
 
 REQUIRED = ("name", "ts", "dur", "pid", "tid")
+LINE = "ioprism:line"  # which line it is, where somebody has written that into it
 NUMBERS = ("ret", "count", "offset", "whence", "flags", "size")
 EVENT, COUNTER, METADATA = ["X", "1"], ["C", "3"], ["M", "4"]
 
 CODED_TEXT = pl.Categorical(pl.Categories("dftracer", "ioprism"))  # forgotten with the trace
 _TOP = {"name": "VARCHAR", "cat": "VARCHAR", "pid": "BIGINT", "tid": "BIGINT", "ts": "BIGINT",
-        "dur": "BIGINT", "ph": "VARCHAR"}  # fmt: skip
+        "dur": "BIGINT", "ph": "VARCHAR", LINE: "BIGINT"}  # fmt: skip
 _OF_CALLS = dict.fromkeys((*NUMBERS, "dft_cnt"), "BIGINT") | dict.fromkeys(
     ("fhash", "hostname", "fname"), "VARCHAR"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,16 +13,15 @@ import polars as pl
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
+from ioprism.formats.dftracer.calls import Index
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, make_index
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
     DftracerRange,
-    Index,
     Relay,
     Source,
 )
 from ioprism.formats.dftracer.lines import Trouble, chunks
-from ioprism.formats.dftracer.parse import CODED_TEXT
 from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
@@ -41,7 +40,7 @@ _FIRST = re.compile(
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
 )
 _NO_TRACE = (".md", ".txt", ".json", ".yaml", ".yml", ".log", ".out", ".err", ".sh", ".py",
-             OWN, *SQLITE)  # fmt: skip
+             ".sst", OWN, *SQLITE)  # fmt: skip
 _SUFFIXES = (".pfw", ".pfw.gz")
 
 
@@ -87,7 +86,8 @@ def _is_folder(folder: Path) -> bool:
     for number, path in enumerate(folder.rglob("*")):
         if number > MOST_FILES:
             return False
-        if not path.is_file():
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if hidden or not path.is_file():  # dftracer-utils keeps its index in such a folder
             continue
         if path.name.endswith(_SUFFIXES):
             found = path
@@ -305,7 +305,8 @@ class _Content:
 
     def _partitions(self, surveys: Sequence[Survey]) -> Iterator[DftracerPartition]:
         """Small files share a partition, large ones are cut."""
-        index = Index(self._lookup("fhash", self.hashes), self._by_path())
+        old = any(one.paths for one in self.surveys)
+        index = Index(self._rows_of(self.hashes), self.paths if old else {})
         held: list[Source] = []
         size = 0
         for one in surveys:
@@ -329,15 +330,9 @@ class _Content:
         for number, source in enumerate(sources):
             yield DftracerRange((source,), index, earlier=sources[:number], relay=relay)
 
-    def _by_path(self) -> pl.DataFrame:
-        old = any(one.paths for one in self.surveys)
-        return self._lookup("fname", {path: path for path in self.paths} if old else {})
-
-    def _lookup(self, key: str, names: dict[str, str]) -> pl.DataFrame:
-        """Row of the file table by hash or by path."""
-        rows = [self.paths[path] for path in names.values()]
-        schema = {key: CODED_TEXT, "file": pl.UInt32()}
-        return pl.DataFrame({key: list(names), "file": rows}, schema=schema)
+    def _rows_of(self, names: Mapping[str, str]) -> dict[str, int]:
+        """Row of the file table by hash."""
+        return {key: self.paths[path] for key, path in names.items()}
 
     def _source(self, one: Survey, segments: Sequence[Segment]) -> Source:
         keys = [(self._host(one, pid) or "", pid, tid) for pid, tid in one.processes]
@@ -353,7 +348,7 @@ class _Content:
         own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
         origin = self.origin // (1_000_000_000 // one.per_second)
         return Source(
-            one.path, tuple(segments), origin, one.per_second, processes, self._lookup("fhash", own)
+            one.path, tuple(segments), origin, one.per_second, processes, self._rows_of(own)
         )
 
 

@@ -35,6 +35,10 @@ WRITTEN_OUT = (b'"fname":"', b'"hostname":"')  # names in the lines themselves: 
 _LINE_END = ord("\n")
 _CALL = re.compile(rb'"ph":(?:1|"X")[,}]')
 _PAIR = re.compile(rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,')
+_ALIKE = re.compile(
+    rb'"cat":"(?!dftracer")[^"\\]*",(?:"type":"?\d"?,)?'
+    rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,"ts":'
+)
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
 SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
@@ -183,8 +187,10 @@ def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
 
 
 def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
+    lines = _line_count(piece)
+    alike = _are_alike(piece, lines, found)
     own_calls = unnumbered = 0
-    for line in _own_lines(piece):
+    for line in () if alike else _own_lines(piece):
         read = read_object(line)
         if read is not None:
             _take_line(read, found)
@@ -193,12 +199,23 @@ def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
     found.has_calls = found.has_calls or _has_calls(piece, own_calls)
     # Sums beside calls are counted when the calls are read.
     found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
-    lines = _line_count(piece)
     found.numbering.take(piece, lines - unnumbered)
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
     undated = at_start and found.first is None
-    if undated or written_out or not _known_pairs(piece, lines, found):
+    if undated or written_out or not (alike or _known_pairs(piece, lines, found)):
         _take_columns(parse([piece]), found)
+
+
+def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
+    """Whether all lines are of one category, process and thread, and none is DFTracer's own.
+
+    Counting one long text is far quicker than searching for two short ones.
+    """
+    first = _ALIKE.search(piece)
+    if first is None or piece.count(first[0]) < lines:
+        return False
+    found.processes[int(first[1]), int(first[2])] = None
+    return True
 
 
 def _line_count(piece: bytes) -> int:

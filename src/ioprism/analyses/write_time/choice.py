@@ -1,10 +1,11 @@
 """Which kind of model predicts a system best beyond its training scales.
 
 The rule looks at training scales only: every kind of `CANDIDATES` and the blends of `BLENDS` are
-fitted to the small training scales and predict the larger ones (`forward.py`). The
-mean of |log(measured / predicted)| is a kind's error; a check counts by the number of scales it saw,
-as one that saw more of them says more about a model of all. The first of the list whose error is within `TIE` of the least is taken: kinds that explain
-come before those that do not, and single ones before blends.
+fitted to the small training scales and predict the larger ones (`forward.py`). The mean of
+|log(measured / predicted)| is a kind's error; a check counts by the number of scales it saw, as one
+that saw more of them says more about a model of all. The first of the list whose error is within
+`TIE` of the least is taken: kinds that explain come before those that do not, and single ones
+before blends.
 """
 
 from __future__ import annotations

@@ -71,7 +71,11 @@ def train(
         stages=stages,
         scores=scores,
         calibration=_calibration(fit, prepared, ahead, settings),
-        facts=replace(prepared.facts, notes=_notes(settings)),
+        facts=replace(
+            prepared.facts,
+            short_used=len(prepared.data.short.seconds) if prepared.data.short else 0,
+            notes=_notes(settings),
+        ),
         ranges=_ranges(prepared.patterns, system),
         together=_together(fit, prepared),
     )

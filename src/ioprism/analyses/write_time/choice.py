@@ -31,7 +31,13 @@ from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.kinds import BLEND, BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.analyses.write_time.stage_loads import LOADS, OWN, whole_machine
-from ioprism.analyses.write_time.stage_model import Shape, StageFit, fit_stages
+from ioprism.analyses.write_time.stage_model import (
+    TOGETHER,
+    UNDECIDED,
+    Shape,
+    StageFit,
+    fit_stages,
+)
 from ioprism.analyses.write_time.system import System
 
 CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
@@ -39,7 +45,7 @@ BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOO
 TIE = 0.05
 EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
 CROWDING = (0.0, 0.05, 0.1, 0.2)
-MEETING = (1.5, 1.0, 3.0)  # of files being created and data; where nothing tells, the middle
+MEETING = (UNDECIDED, 1.0, TOGETHER)  # of files being created and data
 USUAL = 3.0  # the exponent where samples are too few to tell
 FEWEST = 30  # samples that tell how stages work together
 FOLDS = 5

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from ioprism.analyses.write_time.lasso import FloatArray
 
 STEPS = 80
+UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before
 TOGETHER = 3.0  # exponent of creating files and writing where both happen at the same time
 BURST = 3  # the load that is one burst's size
 TINY = float(np.finfo(float).tiny)
@@ -166,7 +167,7 @@ def fit_stages(
     loads: FloatArray, seconds: FloatArray, shape: Shape, *, with_bounds: bool = False
 ) -> StageFit:
     """Fit costs to the logarithm of the time, with outliers counting less."""
-    loads = shape.carried(loads)
+    plain, loads = loads, shape.carried(loads)
     kept, tied = _distinct(loads)
     largest = _largest_costs(loads[:, kept], seconds)
     problem = _Problem(
@@ -182,6 +183,10 @@ def fit_stages(
     costs[kept] = np.where(logarithms[2:] > LEAST / 2, shares, 0.0) * largest
     if with_bounds:
         floors[kept], bounds[kept] = _bounds(problem, logarithms) * largest
+        creating = list(shape.creating)
+        if shape.meeting == UNDECIDED:  # files cost least if they are created before
+            before = fit_stages(plain, seconds, replace(shape, meeting=1.0))
+            costs[creating] = np.sqrt(costs[creating] * before.costs[creating])
         free = [number for number in shape.creating if costs[number] == 0.0]
         costs[free] = np.sqrt(floors[free] * bounds[free])
     fit = StageFit(

@@ -1,10 +1,10 @@
 """How well `auto` predicts larger scales, beside other ways to predict, on simulated machines.
 
 Two systems: three machines each, one with changed speeds, one with 2.5 times the noise, one with a
-drifting load, and one whose components slow down when shared, which no model here can express.
+drifting load, and one whose components slow down when shared.
 Models learn from at most 128 nodes. Printed: shares of samples predicted within 20 % and 30 %, and
 how many measurements lie in the 90 % interval. Exits 1 when `auto` is more than three points below
-the best of the others, or an interval holds too little; machines with contention are shown only.
+the best of the others, or an interval holds too little.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SETS: Mapping[str, tuple[int, ...]] = {
 MARGIN = 0.03  # that auto may lie below the best
 LEAST_COVERAGE = 0.9  # of a 90 % interval
 LEAST_SECONDS = 5.0  # shorter writes do not count as samples: nobody need predict less
-SEEDS = (1301, 1302, 1303, 1304, 1305, 1306, 1307)  # made after the rule was fixed
+SEEDS = (1501, 1502, 1503, 1504, 1505, 1506, 1507)  # made after the rule was fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,7 @@ def main(seeds: Sequence[int] = SEEDS) -> int:
     short: list[str] = []
     for name in ("cetus", "titan"):
         for title, which in _machines(name, seeds).items():
-            found = _report(f"{name}, {title}", which)
-            short += found if not which.contention else []
+            short += _report(f"{name}, {title}", which)
     print("\n".join(["", *short]) if short else "\nauto is never more than 3 points below the best")
     return bool(short)
 

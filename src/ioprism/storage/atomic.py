@@ -33,6 +33,7 @@ LONGEST_NAME = 120  # bytes of a target's name that fit into the name of what is
 FORGOTTEN = 86400.0  # seconds after which what another machine left beside a target is removed
 AT_FDCWD = -100
 EXCHANGE = 2  # renameat2: both names swap what they name, in one step
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 _PRIVATE, _SHARED = 0o600, 0o666
 
@@ -58,8 +59,9 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
         if replace and not private:
             with suppress(FileNotFoundError):
                 beside.chmod(stat.S_IMODE(target.stat().st_mode))
-        yield beside
-        sync(beside)
+        with _full_named(target):
+            yield beside
+            sync(beside)
         refuse_unless_file(target, replace=replace)  # it may have appeared in the meantime
         beside.replace(target)
         sync(target.parent)
@@ -117,6 +119,17 @@ def _named(target: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+@contextmanager
+def _full_named(target: Path) -> Iterator[None]:
+    """Let a write that finds no room tell which file it was for."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in FULL:
+            raise OSError(error.errno, error.strerror, str(target)) from error
+        raise
 
 
 @contextmanager

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ioprism.analyses.write_time.forward import (
+    Cell,
+    Predicts,
     best,
     blended,
     forward_checks,
@@ -54,3 +57,16 @@ def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
 def test_of_errors_too_close_to_tell_the_first_is_taken() -> None:
     assert best({"explains": 0.104, "boosting": 0.100}, tie=0.05) == "explains"
     assert best({"explains": 0.110, "boosting": 0.100}, tie=0.05) == "boosting"
+
+
+def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:
+    few = (Cell(1.0, np.array([0.4]), 1.5), Cell(2.0, np.array([0.2]), 1.5))  # saw three scales
+    many = (Cell(1.0, np.array([0.1]), 7.0),)
+
+    assert forward_error((*few, *many)) == pytest.approx((3 * 0.3 + 7 * 0.1) / 10)
+    assert sum(cell.weight for cell in forward_checks(made(), _exact)) == 4 + 5 + 6 + 7
+
+
+def _exact(seen: TrainingData) -> Predicts:
+    del seen
+    return lambda ahead: ahead.seconds

@@ -256,3 +256,33 @@ def test_the_models_of_the_paper_are_ready_to_be_asked() -> None:
     assert estimate(pattern, model=read) == found
     with pytest.raises(UsageError, match="no model of 'frontier'"):
         published_model("frontier")
+
+
+def test_writes_too_short_to_count_tell_what_creating_files_costs() -> None:
+    samples = machine_samples("titan", seed=8)
+    system = bundled_system("titan")
+    long = [s for s in samples if s.seconds > system.sampling.minimum_seconds]
+
+    with_short = train(samples, system=system, settings=FAST)
+    without = train(long, system=system, settings=FAST)
+
+    assert without.facts.short_used == 0
+    assert 0 < with_short.facts.short_used <= with_short.facts.too_short
+    assert with_short.facts.samples == without.facts.samples
+    assert with_short.stages.bounds[0] < 0.5 * without.stages.bounds[0]
+    assert with_short.stages.start == pytest.approx(1.5, rel=0.1)
+
+
+def test_short_writes_that_a_cache_took_in_are_left_out() -> None:
+    system = bundled_system("titan")
+    samples = [
+        dataclasses.replace(s, times=tuple(0.1 * t for t in s.times))
+        if s.seconds <= system.sampling.minimum_seconds
+        else s
+        for s in machine_samples("titan", seed=8)
+    ]
+
+    found = train(samples, system=system, settings=FAST)
+
+    assert found.facts.too_short > 0
+    assert found.facts.short_used == 0

@@ -290,3 +290,26 @@ def test_loadleveler_steps_have_hosts_or_a_partition(tmp_path: Path) -> None:
     assert jobs["user"].to_list() == ["diet", "diet"]
     assert jobs["account"].to_list() == ["climate", "climate"]
     assert tally.left_out == {"job without a start or end": 1}
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("Tue 24 Jul 2007 11:30:00 AM CEST", "Tue 24 Jul 2007 01:00:00 PM CEST"),
+        ("Tue 24 Jul 2007 11:30:00 CEST", "Tue 24 Jul 2007 13:00:00 CEST"),
+        ("Tue Jul 24 11:30:00 2007", "Tue Jul 24 13:00:00 2007"),
+        ("Tue 24 Jul 2007 09:30:00 AM UTC", "Tue 24 Jul 2007 11:00:00 AM UTC"),
+    ],
+)
+def test_loadleveler_dates_follow_the_locale_of_the_listing(
+    tmp_path: Path, start: str, end: str
+) -> None:
+    text = (
+        "===== Job gate.7 =====\n         Owner: diet\n----- Step gate.7.0 -----\n"
+        f" Dispatch Time: {start}\nCompletion Date: {end}\n Allocated Host: meso-1\n"
+    )
+
+    jobs, _ = read(tmp_path / "llsummary.txt", text, timezone="Europe/Berlin")
+
+    assert jobs["start_us"].to_list() == [1185269400 * SECOND]
+    assert jobs["end_us"].to_list() == [1185274800 * SECOND]

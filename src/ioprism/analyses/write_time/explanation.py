@@ -79,7 +79,8 @@ def may_lead(
     """
     most = max((part.seconds for part in parts if part.loads), default=0.0)
     loads = LOADS[model.system.filesystem]
-    slowest = stage_loads([pattern], system=model.system)[0] * model.stages.bounds
+    carried = model.stages.shape.carried(stage_loads([pattern], system=model.system))[0]
+    slowest = carried * model.stages.bounds
     known = leading(parts)
     return tuple(
         dict.fromkeys(

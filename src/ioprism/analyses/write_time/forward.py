@@ -7,7 +7,7 @@ them and predicts the others, up to sixteen times larger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ class Cell:
 
     doublings: float  # of the node count, beyond the largest scale that was seen
     logarithms: FloatArray
+    weight: float = 1.0  # in the mean over cells
 
 
 Checks = tuple[Cell, ...]
@@ -41,7 +42,7 @@ def forward_splits(data: TrainingData) -> list[tuple[TrainingData, TrainingData]
     scales = data.scales
     cuts = scales[FEWEST_SCALES - 1 : -1][-CHECKS:]
     return [
-        (data.part(data.nodes <= cut), data.part((data.nodes > cut) & (data.nodes <= AHEAD * cut)))
+        (data.up_to(cut), data.part((data.nodes > cut) & (data.nodes <= AHEAD * cut)))
         for cut in cuts
         if scales[scales.index(cut) + 1] <= AHEAD * cut
     ]
@@ -54,7 +55,11 @@ def forward_checks(data: TrainingData, recipe: Recipe) -> Checks:
         predicted = positive(recipe(seen)(ahead), seen.seconds)
         logarithms = np.log(ahead.seconds / predicted)
         cells += [
-            Cell(float(np.log2(scale / seen.scales[-1])), logarithms[ahead.nodes == scale])
+            Cell(
+                float(np.log2(scale / seen.scales[-1])),
+                logarithms[ahead.nodes == scale],
+                len(seen.scales) / len(ahead.scales),
+            )
             for scale in ahead.scales
         ]
     return tuple(cells)
@@ -63,14 +68,15 @@ def forward_checks(data: TrainingData, recipe: Recipe) -> Checks:
 def blended(checks: Sequence[Checks]) -> Checks:
     """The checks of the geometric mean of several predictions."""
     return tuple(
-        Cell(cells[0].doublings, np.mean([cell.logarithms for cell in cells], axis=0))
+        replace(cells[0], logarithms=np.mean([cell.logarithms for cell in cells], axis=0))
         for cells in zip(*checks, strict=True)
     )
 
 
 def forward_error(checks: Checks) -> float:
-    """Mean of |log(measured / predicted)|; every scale of every check counts the same."""
-    return float(np.mean([np.mean(np.abs(cell.logarithms)) for cell in checks]))
+    """Mean of |log(measured / predicted)|; a check counts by the number of scales it saw."""
+    errors = [float(np.mean(np.abs(cell.logarithms))) for cell in checks]
+    return float(np.average(errors, weights=[cell.weight for cell in checks]))
 
 
 def best(errors: Mapping[Name, float], *, tie: float) -> Name:

@@ -7,7 +7,7 @@ the validation samples is a quadratic form of theirs, so no fit and no score tou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -30,6 +30,7 @@ class TrainingData:
     nodes: npt.NDArray[np.int64]
     held_out: BoolArray
     loads: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # sample x stage load
+    short: TrainingData | None = None  # too short to count; they show what every write costs
 
     @property
     def scales(self) -> tuple[int, ...]:
@@ -44,6 +45,25 @@ class TrainingData:
             self.nodes[wanted],
             self.held_out[wanted],
             self.loads[wanted] if len(self.loads) else self.loads,
+            self.short,
+        )
+
+    def up_to(self, nodes: int) -> TrainingData:
+        """Return the samples of at most so many nodes."""
+        short = self.short.up_to(nodes) if self.short else None
+        return replace(self.part(self.nodes <= nodes), short=short)
+
+    def with_short(self) -> TrainingData:
+        """Return these samples and the short ones."""
+        if self.short is None:
+            return self
+        mine, short = self, self.short
+        return TrainingData(
+            np.concatenate([mine.table, short.table]),
+            np.concatenate([mine.seconds, short.seconds]),
+            np.concatenate([mine.nodes, short.nodes]),
+            np.concatenate([mine.held_out, short.held_out]),
+            np.concatenate([mine.loads, short.loads]),
         )
 
 

@@ -63,17 +63,18 @@ class Calibration:
 
 
 def calibrate(
-    known: FloatArray, ahead: Checks, unconverged: FloatArray, *, level: float
+    known: Sequence[FloatArray], ahead: Checks, unconverged: FloatArray, *, level: float
 ) -> Calibration:
     """Take the factors from errors on samples that the fits did not see.
 
     Args:
-        known: log(measured / predicted) of held-out samples of the training scales.
+        known: log(measured / predicted) of samples of the training scales: those held out, and
+            where there are enough, each of them as predicted from others; the wider ends count.
         ahead: the same for training scales larger than those a fit was trained on.
         unconverged: the same for samples of the training scales that did not converge.
         level: the share of measurements that the interval is to hold.
     """
-    steps = [_step(0.0, known, level)]
+    steps = [_widest([_step(0.0, errors, level) for errors in known])]
     for distance in sorted({round(cell.doublings) for cell in ahead} - {0}):
         cells = [
             _step(distance, cell.logarithms, level)

@@ -41,13 +41,14 @@ class TrainingFacts:
     validation_samples: tuple[str, ...]  # fingerprints, where they are no training samples
     max_nodes: int
     unconverged: int  # left out
-    too_short: int  # left out
+    too_short: int  # left out, except by the stage model
     shortest: float  # seconds
     seed: int
     variant: str
     constant_features: tuple[str, ...]
     copied_features: tuple[tuple[str, str], ...]
     unknown_placement: int  # samples without a node list
+    short_used: int = 0  # of those too short: converged ones that the stage model learned from
     notes: tuple[str, ...] = ()  # what a person should know about the choice
 
 

@@ -23,7 +23,7 @@ from ioprism.text import printable
 from ioprism.version import __version__
 
 FORMAT = "ioprism write-time model"
-VERSION = 3
+VERSION = 4
 
 
 def to_dict(model: WriteTimeModel) -> dict[str, Any]:
@@ -156,14 +156,17 @@ def _stage_fit(content: Mapping[str, Any]) -> StageFit:
         shape=Shape(
             float(shape["exponent"]),
             float(shape["penalty"]),
-            tuple(shape["creating"] if "creating" in shape else shape["before"]),  # older files
-            float(shape.get("meeting", 1.0)),
+            tuple(shape["creating"]),
+            float(shape["meeting"]),
+            tuple(shape["shared"]),
+            tuple(shape["whole"]),
+            float(shape["crowding"]),
         ),
         start=float(content["start"]),
         straggling=float(content["straggling"]),
         costs=_finite(content["costs"]),
         bounds=_finite(content["bounds"]),
-        floors=_finite(content.get("floors", content["costs"])),  # older files have none
+        floors=_finite(content["floors"]),
         tied=_frozen(content["tied"]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,6 +97,13 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
     kept = tuple(offered[number] for number in columns.kept)
     leaked = _leaked(samples_by_use.converged, settings)
     data = _data(inside, system, kept, settings, hold_out=not leaked)
+    short = [
+        s
+        for s in samples_by_use.too_short
+        if s.pattern.nodes <= settings.max_nodes and converged(s.times, system.sampling)
+    ]
+    if short:
+        data = replace(data, short=_data(short, system, kept, settings, hold_out=False))
     validation = data.part(data.held_out)
     if leaked:
         validation = _data(leaked, system, kept, settings, hold_out=False)

@@ -82,10 +82,9 @@ def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArr
 
 
 def whole_machine(system: System) -> FloatArray:
-    """Return what the stages that nodes share carry when every node writes; 0 for the others."""
+    """Return what the stages carry when every node writes."""
     pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE)
-    shared = [load.stage not in OWN for load in LOADS[system.filesystem]]
-    loads: FloatArray = np.where(shared, stage_loads([pattern], system=system)[0], 0.0)
+    loads: FloatArray = stage_loads([pattern], system=system)[0]
     return loads
 
 

@@ -12,9 +12,12 @@ a stage.
 A stage that the samples do not show gets no cost: its load is penalised, because a speed that the
 training scales hardly touch would decide alone at scales far beyond them. How slow it may still
 be is kept as a bound, for the intervals. Two things are known without samples. Creating files is
-never free: it costs the middle of what the samples allow. And stages that all nodes share are built
-for one another: one that no sample shows is taken to be a little faster in total than the slowest
-that a sample does show (`balanced`).
+never free: where the fit finds no cost, it costs the geometric mean of what the samples allow. And
+stages that all nodes share are built for one another: those that no sample shows take together as
+long as the slowest that a sample does show (`_balanced`).
+
+A component that many streams share may be slower than one stream would find it: its load counts
+times streams^crowding, with streams the load in bursts.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ import numpy.typing as npt
 from ioprism.analyses.write_time.lasso import FloatArray
 
 STEPS = 80
+UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before
 TOGETHER = 3.0  # exponent of creating files and writing where both happen at the same time
+BURST = 3  # the load that is one burst's size
 TINY = float(np.finfo(float).tiny)
 SAME = 1e-9  # relative difference below which two loads are one
 LEAST = -14.0  # logarithm of the smallest cost that is told from none, relative to the largest
@@ -37,7 +42,6 @@ SMALLEST_DEVIATION = 1e-3
 MAD = 1.4826  # from the median of absolute residuals to a standard deviation
 STARTING_STRAGGLING = 0.02
 EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
-RESERVE = 1.25  # how much faster than the slowest seen stage an unseen one is taken to be
 LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
 
 
@@ -49,6 +53,19 @@ class Shape:
     penalty: float
     creating: tuple[int, ...] = ()  # loads of creating files
     meeting: float = 1.0  # exponent of creating files and writing: 1 is one after the other
+    shared: tuple[int, ...] = ()  # loads of components that several nodes share
+    whole: tuple[float, ...] = ()  # the loads when the whole machine writes
+    crowding: float = 0.0  # how much slower these are for many streams, as an exponent
+
+    def carried(self, loads: FloatArray) -> FloatArray:
+        """Return the loads as heavy as the streams that share a component make them."""
+        if not self.crowding:
+            return loads
+        heavier = loads.copy()
+        shared = list(self.shared)
+        streams = np.maximum(loads[:, shared] / loads[:, [BURST]], 1.0)
+        heavier[:, shared] *= streams**self.crowding
+        return heavier
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +92,7 @@ class StageFit:
 
         All are non-negative and add up to the prediction.
         """
-        by_load = self._busy(loads[None, :] * self.costs)[1][0]
+        by_load = self._busy(self.shape.carried(loads[None, :]) * self.costs)[1][0]
         waiting = self.straggling * float(np.log(max(loads[0], 1.0)))
         return self.start, by_load, (self.start + float(by_load.sum())) * waiting
 
@@ -113,7 +130,9 @@ class StageFit:
 
     def _seconds(self, loads: FloatArray, costs: FloatArray) -> FloatArray:
         waiting = self.straggling * np.log(np.maximum(loads[:, 0], 1.0))
-        seconds: FloatArray = (self.start + self._busy(loads * costs)[0]) * (1.0 + waiting)
+        seconds: FloatArray = (self.start + self._busy(self.shape.carried(loads) * costs)[0]) * (
+            1.0 + waiting
+        )
         return seconds
 
     def _busy(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -148,6 +167,7 @@ def fit_stages(
     loads: FloatArray, seconds: FloatArray, shape: Shape, *, with_bounds: bool = False
 ) -> StageFit:
     """Fit costs to the logarithm of the time, with outliers counting less."""
+    plain, loads = loads, shape.carried(loads)
     kept, tied = _distinct(loads)
     largest = _largest_costs(loads[:, kept], seconds)
     problem = _Problem(
@@ -155,7 +175,7 @@ def fit_stages(
         np.log(seconds),
         np.log(loads[:, 0]),
         np.array(kept),
-        replace(shape, meeting=1.0),  # the least that creating files must cost
+        shape,
     )
     logarithms = _minimise(problem, float(seconds.min()))
     costs, bounds, floors = np.zeros((3, loads.shape[1]))
@@ -164,8 +184,12 @@ def fit_stages(
     if with_bounds:
         floors[kept], bounds[kept] = _bounds(problem, logarithms) * largest
         creating = list(shape.creating)
-        costs[creating] = (floors[creating] + bounds[creating]) / 2.0
-    return StageFit(
+        if shape.meeting == UNDECIDED:  # files cost least if they are created before
+            before = fit_stages(plain, seconds, replace(shape, meeting=1.0))
+            costs[creating] = np.sqrt(costs[creating] * before.costs[creating])
+        free = [number for number in shape.creating if costs[number] == 0.0]
+        costs[free] = np.sqrt(floors[free] * bounds[free])
+    fit = StageFit(
         shape=shape,
         start=float(np.exp(logarithms[0])),
         straggling=float(np.exp(logarithms[1])),
@@ -174,19 +198,19 @@ def fit_stages(
         floors=np.minimum(floors, costs),
         tied=tied,
     )
+    return _balanced(fit) if with_bounds and shape.whole else fit
 
 
-def balanced(fit: StageFit, whole: FloatArray) -> StageFit:
-    """Give a cost to shared stages that no sample shows: machines are built without waste.
-
-    Args:
-        fit: as the samples show it, with bounds.
-        whole: loads of the shared stages when the whole machine writes; 0 for others.
-    """
-    slowest = float((whole * fit.costs).max(initial=0.0))
+def _balanced(fit: StageFit) -> StageFit:
+    """Give a cost to shared stages that no sample shows: machines are built without waste."""
+    loads = np.array([fit.shape.whole])
+    shared = np.isin(np.arange(loads.shape[1]), fit.shape.shared)
+    whole = np.where(shared, fit.shape.carried(loads)[0], 0.0)
     unseen = (fit.costs == 0.0) & (whole > 0.0)
     unseen[[left_out for left_out, _ in fit.tied]] = False
-    assumed = np.minimum(slowest / RESERVE / np.where(unseen, whole, 1.0), fit.bounds)
+    slowest = float((whole * fit.costs).max(initial=0.0))
+    each = slowest / max(int(unseen.sum()), 1) ** (1.0 / fit.shape.exponent)
+    assumed = np.minimum(each / np.where(unseen, whole, 1.0), fit.bounds)
     return replace(fit, costs=np.where(unseen, assumed, fit.costs))
 
 

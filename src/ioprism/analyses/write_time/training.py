@@ -10,12 +10,15 @@ import numpy as np
 from ioprism.analyses.write_time.boosting import can_boost, fit_trees
 from ioprism.analyses.write_time.choice import (
     BLENDS,
+    FEWEST,
     Blend,
     Predictor,
     check,
     checks_of,
     choose_kind,
     choose_shape,
+    unseen_errors,
+    without_misleading,
 )
 from ioprism.analyses.write_time.columns import Together, moving_together
 from ioprism.analyses.write_time.fitting import Fit, choose
@@ -32,8 +35,7 @@ from ioprism.analyses.write_time.preparation import (
     TrainingSettings,
     prepare,
 )
-from ioprism.analyses.write_time.stage_loads import LOADS, whole_machine
-from ioprism.analyses.write_time.stage_model import StageFit, balanced, fit_stages
+from ioprism.analyses.write_time.stage_model import StageFit, fit_stages
 from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import Sample, WritePattern
 
@@ -54,7 +56,8 @@ def train(
     """
     settings = settings or TrainingSettings()
     prepared = prepare(samples, system, settings)
-    stages = _stages(prepared, system)
+    prepared = replace(prepared, data=without_misleading(prepared.data, system))
+    stages = _stages(prepared.data, system)
     fits = _fits(prepared, stages, settings)
     checks = checks_of(fits, prepared.data, seed=settings.seed) if _is_auto(settings) else {}
     scores = {name: _score(fit, prepared.validation, checks) for name, fit in fits.items()}
@@ -67,8 +70,12 @@ def train(
         beside=tuple(f for f in fits.values() if f is not fit and not isinstance(f, Blend)),
         stages=stages,
         scores=scores,
-        calibration=_calibration(fit, prepared, ahead, settings.level),
-        facts=replace(prepared.facts, notes=_notes(settings)),
+        calibration=_calibration(fit, prepared, ahead, settings),
+        facts=replace(
+            prepared.facts,
+            short_used=len(prepared.data.short.seconds) if prepared.data.short else 0,
+            notes=_notes(settings),
+        ),
         ranges=_ranges(prepared.patterns, system),
         together=_together(fit, prepared),
     )
@@ -78,13 +85,9 @@ def _is_auto(settings: TrainingSettings) -> bool:
     return settings.kind == AUTO and settings.validation != LEAKING
 
 
-def _stages(prepared: Prepared, system: System) -> StageFit:
-    loads = LOADS[system.filesystem]
-    metadata = tuple(n for n, load in enumerate(loads) if load.stage == "metadata")
-    shape = choose_shape(prepared.data, metadata)
-    seen = prepared.data.part(~prepared.data.held_out)
-    fit = fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
-    return balanced(fit, whole_machine(system))
+def _stages(data: TrainingData, system: System) -> StageFit:
+    seen = data.part(~data.held_out).with_short()
+    return fit_stages(seen.loads, seen.seconds, choose_shape(data, system), with_bounds=True)
 
 
 def _fits(prepared: Prepared, stages: StageFit, settings: TrainingSettings) -> dict[str, Predictor]:
@@ -130,13 +133,18 @@ def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks
     )
 
 
-def _calibration(fit: Predictor, prepared: Prepared, ahead: Checks, level: float) -> Calibration:
+def _calibration(
+    fit: Predictor, prepared: Prepared, ahead: Checks, settings: TrainingSettings
+) -> Calibration:
     unconverged = prepared.unconverged
+    known = [_residuals(fit, prepared.validation)]
+    if len(prepared.data.seconds) >= FEWEST:
+        known.append(unseen_errors(fit, prepared.data, seed=settings.seed))
     return calibrate(
-        _residuals(fit, prepared.validation),
+        known,
         ahead,
         _residuals(fit, unconverged) if len(unconverged.seconds) else np.empty(0),
-        level=level,
+        level=settings.level,
     )
 
 

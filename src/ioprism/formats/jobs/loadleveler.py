@@ -28,6 +28,13 @@ PARTITIONS = ("BG Partition Allocated", "BG Block Allocated", "BG Partition")
 STARTS = ("Start Time", "Dispatch Time")
 ABSENT = frozenset({"", "None", "Not set", "unspecified"})
 UNIVERSAL = frozenset({"UTC", "GMT"})
+# How many words a date has, those that count, and what they mean.
+DATES = (
+    (6, (1, 2, 3, 5), "%b %d %H:%M:%S %Y"),  # Tue Jul 24 10:19:38 CDT 2007
+    (5, (1, 2, 3, 4), "%b %d %H:%M:%S %Y"),  # Tue Jul 24 10:19:38 2007
+    (7, (1, 2, 3, 4, 5), "%d %b %Y %I:%M:%S %p"),  # Tue 24 Jul 2007 10:19:38 AM CDT (en_US)
+    (6, (1, 2, 3, 4), "%d %b %Y %H:%M:%S"),  # Tue 24 Jul 2007 10:19:38 CEST (other locales)
+)
 
 
 class LoadLevelerReader:
@@ -101,16 +108,19 @@ class _Blocks:
         self._step, self._in_step = {}, False
 
     def _moment(self, facts: dict[str, str], name: str) -> int | None:
-        """`Tue Jul 24 10:19:38 CDT 2007`; the abbreviation of a zone is no zone."""
+        """Return microseconds since 1970; the abbreviation of a zone is no zone."""
         words = facts.get(name, "").split()
-        if len(words) not in (5, 6):
-            return None
-        zone = ZoneInfo("UTC") if words[4] in UNIVERSAL else self._zone
-        try:
-            moment = datetime.strptime(" ".join([*words[1:4], words[-1]]), "%b %d %H:%M:%S %Y")
-        except ValueError:
-            return None
-        return round(moment.replace(tzinfo=zone).timestamp() * SECOND)
+        zone = self._zone
+        if UNIVERSAL.intersection(words):
+            zone = ZoneInfo("UTC")
+        for count, kept, layout in DATES:
+            if len(words) == count:
+                try:
+                    moment = datetime.strptime(" ".join(words[n] for n in kept), layout)
+                except ValueError:
+                    continue
+                return round(moment.replace(tzinfo=zone).timestamp() * SECOND)
+        return None
 
 
 def _servers(facts: dict[str, str]) -> list[str]:

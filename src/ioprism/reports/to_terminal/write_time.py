@@ -11,7 +11,7 @@ from ioprism.analyses.write_time.evaluation import Evaluation
 from ioprism.analyses.write_time.fitting import Fit
 from ioprism.analyses.write_time.kinds import BLEND, BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.measured_phases import Comparison
-from ioprism.analyses.write_time.model import WriteTimeModel
+from ioprism.analyses.write_time.model import TrainingFacts, WriteTimeModel
 from ioprism.analyses.write_time.preparation import LEAKING
 from ioprism.analyses.write_time.stage_loads import LOADS
 from ioprism.analyses.write_time.stage_model import StageFit
@@ -55,7 +55,7 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
     rows = [
         ("model", title(model.fit.kind)),
         ("samples", f"{format_count(trained.samples)} converged, {trained.held_out} to validate"),
-        ("left out", f"{trained.unconverged} unconverged, {trained.too_short} too short"),
+        ("left out", _left_out(trained)),
         ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
     ]
     if isinstance(model.fit, Fit):
@@ -311,6 +311,13 @@ def show_plan(planned: Planned, console: Console) -> None:
     )
 
 
+def _left_out(trained: TrainingFacts) -> str:
+    text = f"{trained.unconverged} unconverged, {trained.too_short} too short"
+    if not trained.short_used:
+        return text
+    return f"{text} ({trained.short_used} of these only show what creating files costs)"
+
+
 def plan_warnings(planned: Planned) -> list[str]:
     """Say which patterns will be measured for nothing."""
     cost = planned.cost
@@ -318,7 +325,8 @@ def plan_warnings(planned: Planned) -> list[str]:
         return []
     return [
         f"{cost.too_short} of {cost.patterns} patterns are expected to write for less than "
-        f"{cost.shortest:g} s, too short to count: --skip-short leaves them out"
+        f"{cost.shortest:g} s, too short to count: they only show what creating files costs "
+        "(--skip-short leaves them out)"
     ]
 
 

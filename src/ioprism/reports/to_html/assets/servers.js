@@ -1,6 +1,6 @@
 // The page of a machine: choose jobs, count them again, draw.
 const data = JSON.parse(document.getElementById("data").textContent);
-const jobs = data.jobs, DIRECTIONS = ["read", "write"], ALL = jobs.id.map((_, place) => place);
+const jobs = data.jobs, DIRECTIONS = ["read", "write"], MOVED = { read: "read", write: "written" }, ALL = jobs.id.map((_, place) => place);
 const MEASURES = { intensity: "I/O intensity", burstiness: "burstiness", parallel_intensity: "parallel intensity" };
 const chosen = { from: null, to: null, user: "", account: "", partition: "", cell: null };
 const sorting = { column: 5, down: true };
@@ -37,13 +37,13 @@ function drawFacts(picked) {
     card.append(element("span", title), element("b", value), element("span", note));
     place.append(card);
   };
-  add("jobs", count(picked.length), `sampled every ${data.interval} s, grid ${data.settings.grid}, windows ${data.settings.window}`);
+  add("jobs", count(picked.length), `sampled every ${data.interval} s (--grid ${data.settings.grid} --window ${data.settings.window})`);
   for (const direction of DIRECTIONS) {
-    add(`${direction} by the servers`, bytes(data.machine[direction].bytes), `all ${count(data.machine.listed)} listed jobs and everything else, over the whole time`);
+    add(`${MOVED[direction]} by the servers`, bytes(data.machine[direction].bytes), `all ${count(data.machine.listed)} listed jobs and everything else, over the whole time`);
     const volumes = picked.map((job) => jobs[direction].bytes[job]);
     const speeds = picked.map((job) => jobs[direction].max_bandwidth[job]);
     const top = topShare(volumes);
-    add(`${direction} by the chosen jobs`, bytes(volumes.reduce((sum, value) => sum + (value || 0), 0)),
+    add(`${MOVED[direction]} by the chosen jobs`, bytes(volumes.reduce((sum, value) => sum + (value || 0), 0)),
       top === null ? "nothing moved" : `${(100 * top).toFixed(1)} % by the top 20 % of jobs; 80 % of jobs up to ${bytes(eighty(volumes))}`);
     add(`${direction} peak of one job`, rate(largest(speeds)), `80 % of jobs up to ${rate(eighty(speeds))}`);
   }
@@ -74,7 +74,7 @@ function drawHeat(direction, picked) {
     const strength = 0.18 + 0.82 * Math.log(1 + held.length) / Math.log(1 + most);
     const picture = chosen.cell && chosen.cell.direction === direction && chosen.cell.key === key ? "chosen" : "";
     const cell = shape(svg, "rect", { x: box.left + column * width, y: box.bottom - (row + 1) * height, width, height, "fill-opacity": strength.toFixed(2), class: `cell ${direction} ${picture}` });
-    shape(cell, "title", {}, `${count(held.length)} jobs, e.g. ${jobs.id[held[0]]}: ${bytes(jobs[direction].bytes[held[0]])}, at most ${rate(jobs[direction].max_bandwidth[held[0]])}`);
+    shape(cell, "title", {}, `${count(held.length)} ${held.length === 1 ? "job:" : "jobs, e.g."} ${jobs.id[held[0]]}: ${bytes(jobs[direction].bytes[held[0]])}, at most ${rate(jobs[direction].max_bandwidth[held[0]])}`);
     cell.addEventListener("click", () => { chosen.cell = picture ? null : { direction, key, held }; draw(); });
   }
   for (let power = x0; power <= x1; power += 5 * Math.ceil((x1 - x0) / 35)) shape(svg, "text", { x: x(power), y: box.bottom + 15, "text-anchor": "middle" }, bytes(2 ** power));
@@ -82,9 +82,9 @@ function drawHeat(direction, picked) {
   shape(svg, "text", { x: (box.left + box.right) / 2, y: box.bottom + 34, "text-anchor": "middle" }, "volume of the job");
   shape(svg, "text", { x: box.left, y: box.top - 78, "text-anchor": "start" }, "jobs by volume, and their cumulative share");
   shape(svg, "text", { x: box.right + 6, y: box.bottom + 34 }, "jobs by bandwidth");
-  for (const [step, jobsOf] of [1, Math.round(Math.sqrt(most)), most].entries()) {
+  for (const [step, jobsOf] of [...new Set([1, Math.round(Math.sqrt(most)), most])].entries()) {
     shape(svg, "rect", { x: box.left + 74 * step, y: box.bottom + 46, width: 12, height: 12, class: direction, "fill-opacity": (0.18 + 0.82 * Math.log(1 + jobsOf) / Math.log(1 + (most || 1))).toFixed(2) });
-    shape(svg, "text", { x: box.left + 74 * step + 17, y: box.bottom + 56 }, `${count(jobsOf)} jobs`);
+    shape(svg, "text", { x: box.left + 74 * step + 17, y: box.bottom + 56 }, `${count(jobsOf)} ${jobsOf === 1 ? "job" : "jobs"}`);
   }
   shape(svg, "text", { x: box.left + 222, y: box.bottom + 56 }, `cell: × ${(2 ** ((x1 - x0) / bins)).toFixed(2)} in volume, × ${(2 ** ((y1 - y0) / bins)).toFixed(2)} in rate`);
   if (peak > 0) {
@@ -286,7 +286,7 @@ const duration = (seconds) => seconds >= 172800 ? `${digits(seconds / 86400)} da
 
 function begin() {
   const edges = data.load.edges;
-  at("span").textContent = `${moment(edges[0])} to ${moment(edges[edges.length - 1])} UTC, ${count(data.load.servers.length)} servers. Jobs of at least ${data.settings.min_runtime} s.`;
+  at("span").textContent = `${moment(edges[0])} to ${moment(edges[edges.length - 1])} UTC, ${count(data.load.servers.length)} servers. Jobs of at least ${duration(data.settings.min_runtime)}.`;
   for (const warning of data.warnings) at("warnings").append(element("li", warning));
   for (const name of ["user", "account", "partition"]) {
     const select = at(name);

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import ioprism
-from ioprism.synthetic.machine.cases import make
-from ioprism.synthetic.machine.logs import write_case
+from benchmarks.simulated_storage.cases import make, write_case
 
 DATA = Path(__file__).parents[2] / "data" / "darshan"
 

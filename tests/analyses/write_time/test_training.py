@@ -260,7 +260,7 @@ def test_the_models_of_the_paper_are_ready_to_be_asked() -> None:
 
 def test_writes_too_short_to_count_tell_what_creating_files_costs() -> None:
     samples = machine_samples("titan", seed=8)
-    system = bundled_system("titan")
+    system = load_system("titan")
     long = [s for s in samples if s.seconds > system.sampling.minimum_seconds]
 
     with_short = train(samples, system=system, settings=FAST)
@@ -274,7 +274,7 @@ def test_writes_too_short_to_count_tell_what_creating_files_costs() -> None:
 
 
 def test_short_writes_that_a_cache_took_in_are_left_out() -> None:
-    system = bundled_system("titan")
+    system = load_system("titan")
     samples = [
         dataclasses.replace(s, times=tuple(0.1 * t for t in s.times))
         if s.seconds <= system.sampling.minimum_seconds

@@ -103,7 +103,7 @@ def test_an_index_that_analysers_leave_is_no_other_trace(tmp_path: Path) -> None
         (tmp_path / name).write_bytes(b"\0")
 
     assert DftracerReader().recognises(tmp_path)
-    assert read_trace(tmp_path).format == "dftracer"
+    assert read(tmp_path).format == "dftracer"
 
 
 def test_nanoseconds_and_microseconds_give_seconds() -> None:

@@ -55,7 +55,7 @@ def test_the_straggler_of_a_real_log_is_slow_by_its_requests(shared_data: Path) 
 
     first = found.causes[0]
     assert (first.code, first.culprit["ranks"]) == ("small-requests", [2])
-    assert first.title.startswith("Rank 2 makes 1,280 requests of about 256 KiB")
+    assert first.title.startswith("1,280 writes of about 256 KiB by rank 2 ")
     # 11.4 s in its writes, 2.6 s in those of the next slowest rank, as the program counted.
     assert 0.75 * (11.4 - 2.6) < first.saving.seconds < 11.4 - 2.6
     assert {"stragglers", "rank-time-imbalance"} <= set(first.symptoms)

@@ -74,6 +74,37 @@ def _forgotten(_: str, worker: object) -> None:
     raise KeyError(worker)
 
 
+def test_a_worker_that_takes_long_to_end_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
+    (nanny,) = started.workers.values()
+    close_nanny = nanny.close
+
+    async def late(**options: Any) -> None:
+        await close_nanny(**options)
+        raise TimeoutError
+
+    monkeypatch.setattr(nanny, "close", late)
+
+    close(started)
+
+    assert started.status is distributed.Status.closed
+
+
+def test_workers_of_a_local_cluster_do_not_measure_themselves() -> None:
+    session = Session(ClusterSettings(workers=1))
+    try:
+        (measured,) = session.client().run(_measures).values()
+    finally:
+        session.close()
+
+    assert measured == (False, 1000)
+
+
+def _measures(dask_worker: Any) -> tuple[bool, float]:
+    tasks = dask_worker.periodic_callbacks
+    return "profile" in tasks, tasks["tick"].callback_time
+
+
 @pytest.fixture(scope="module")
 def job() -> Trace:
     events = synthesise(checkpointing_job()).trace.events().sort("start", maintain_order=True)

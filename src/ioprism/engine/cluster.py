@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,17 @@ from ioprism.text import printable
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
 PATIENCE = 30  # seconds to wait for a scheduler
-# Workers of one command need neither a profile of themselves nor pages about it.
-LEAN = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
+# Nobody watches the processes of one command: they need not measure themselves all the time.
+LEAN = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+}
+# Dask lets workers give memory back at once, and ask for it again; that is for limited ones.
+KEEP_MEMORY = {
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
+}
 QUEUE_MEMORY = 4 * 10**9  # bytes of a queued worker, unless a limit is given
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ucx)://)?(?:[^/:\s\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 
@@ -115,12 +125,13 @@ class Session:
 def close(cluster: Any) -> None:  # noqa: ANN401
     """End a cluster.
 
-    Dask stumbles over news of a worker that was killed and that it has forgotten already. Workers
-    and scheduler are closed by then; what listened to the news must not be waited for again.
+    Dask stumbles over news of a worker that was killed and that it has forgotten already, or over
+    one that takes long to end on a busy machine and is killed. Workers and scheduler are closed by
+    then; what listened to the news must not be waited for again, and the answer stands.
     """
     try:
         cluster.close()
-    except KeyError:
+    except (KeyError, TimeoutError):
         cluster._watch_worker_status_task = None
         cluster.status = package("distributed").Status.created  # neither running nor closing
         cluster.close()
@@ -138,15 +149,19 @@ def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN40
 
 
 def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
+    import dask
+
     threads = max(1, (os.cpu_count() or 1) // settings.workers)
     limit = settings.memory_limit
-    return distributed.LocalCluster(
-        n_workers=settings.workers,
-        threads_per_worker=1,
-        memory_limit=limit if limit is not None else "auto",
-        dashboard_address="127.0.0.1:0",  # any free port, for nobody else
-        env={"POLARS_MAX_THREADS": str(threads), **LEAN},
-    )
+    with dask.config.set({**LEAN, **(KEEP_MEMORY if limit is None else {})}):
+        return distributed.LocalCluster(
+            n_workers=settings.workers,
+            threads_per_worker=1,
+            memory_limit=limit if limit is not None else "auto",
+            dashboard_address="127.0.0.1:0",  # any free port, for nobody else
+            silence_logs=logging.ERROR,  # work of lost workers is done again, and long lists of it
+            env={"POLARS_MAX_THREADS": str(threads)},
+        )
 
 
 def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401

@@ -56,7 +56,8 @@ class Held:
     def shards(self, by: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Yield all summaries joined as far as possible, cut by key: one table per shard."""
         if self._disk is None:
-            yield from sharded(self.combined(), by)
+            # One summary has been summed already.
+            yield from sharded(self.tables[0] if len(self.tables) == 1 else self.combined(), by)
             return
         self._spill(self._disk)
         for shard in self._disk.shards():

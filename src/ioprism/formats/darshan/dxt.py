@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +26,11 @@ from ioprism.units import format_counted
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8
 MAX_SEGMENTS = 2**40
-# What is inflated at once stays in the processor's cache until it is sorted into columns;
-# the columns of a block are large enough to be given huge pages.
+# What is inflated at once stays in the processor's cache until it is sorted into columns.
 PIECE = 128 * 1024
-BLOCK = 2**19
+# Columns of so many segments are smaller than 4 MiB: for larger ones NumPy asks for huge pages,
+# which virtual machines take three times as long to provide.
+BLOCK = 500_000
 _KINDS = ("write", "read")  # the order in which a record holds them
 
 
@@ -112,30 +114,36 @@ def _scan(
 class Block:
     """Segments of many records."""
 
-    fields: npt.NDArray[np.uint64]  # one row per field, one column per segment
-    runs: list[Run]  # whose they are, in order
+    fields: list[npt.NDArray[np.uint64]]
+    runs: list[Run]  # whose segments they are, in order
 
-    @property
-    def counts(self) -> npt.NDArray[np.int64]:
-        """How many segments each run has."""
-        return np.array([run.count for run in self.runs])
+    def each(self, of_runs: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Give every segment what its run has."""
+        return np.repeat(np.array(of_runs, dtype), [run.count for run in self.runs])
 
 
 def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Block]:
     """Yield all segments in blocks of about `BLOCK`."""
     words = dxt_segment_words(region.name, region.version)
-    fields, held, filled = np.empty((words, BLOCK), np.uint64), list[Run](), 0
+    fields, held, filled = _columns(words, BLOCK), list[Run](), 0
     for data, found in runs(log, region, ranks=ranks, warn=warn):
         rows = _rows(data, found, words, log.byte_order)
-        if filled + len(rows) > fields.shape[1]:
+        end = filled + len(rows)
+        if end > len(fields[0]):
             if filled:
-                yield Block(fields[:, :filled], held)
-            fields, held, filled = np.empty((words, max(BLOCK, len(rows))), np.uint64), [], 0
-        fields[:, filled : filled + len(rows)] = rows.T
+                yield Block([column[:filled] for column in fields], held)
+            fields, held = _columns(words, max(BLOCK, len(rows))), []
+            filled, end = 0, len(rows)
+        for number, column in enumerate(fields):
+            column[filled:end] = rows[:, number]
         held += found
-        filled += len(rows)
+        filled = end
     if filled:
-        yield Block(fields[:, :filled], held)
+        yield Block([column[:filled] for column in fields], held)
+
+
+def _columns(words: int, height: int) -> list[npt.NDArray[np.uint64]]:
+    return [np.empty(height, np.uint64) for _ in range(words)]
 
 
 def _rows(data: bytes, found: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
@@ -167,12 +175,9 @@ class DxtPartition:
             warn(f"{self.log.path.name}: {damaged} left out")
 
     def _events(self, block: Block) -> pl.DataFrame:
-        run_of = np.repeat(np.arange(len(block.runs)), block.counts)
-        height = len(run_of)
-        # One allocation for both: a large one is given huge pages.
-        ranks, files = np.empty((2, height), np.int32)
-        np.take(np.array([r.rank for r in block.runs], np.int32), run_of, out=ranks, mode="clip")
-        kinds = _OPERATIONS[[run.kind for run in block.runs]]
+        height = len(block.fields[0])
+        ranks = block.each([run.rank for run in block.runs], np.int32)
+        kinds = block.each(_OPERATIONS[[run.kind for run in block.runs]], np.uint8)
         has_offsets = dxt_has_offsets(self.region.name, self.region.version)
         return pl.DataFrame(
             {
@@ -180,9 +185,9 @@ class DxtPartition:
                 "end": block.fields[3].view(np.float64),
                 "rank": ranks,
                 "process": self._processes(ranks, block.fields),
-                "file": self._files(block.runs, run_of, files.view(np.uint32)),
+                "file": self._files(block),
                 "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
-                "operation": pl.Series(kinds[run_of]).cat.to(Operation),
+                "operation": pl.Series(kinds).cat.to(Operation),
                 "function": _constant(None, pl.Categorical(), height),
                 "collective": _constant(None, pl.Boolean(), height),
                 "nonblocking": _constant(None, pl.Boolean(), height),
@@ -194,15 +199,16 @@ class DxtPartition:
             schema=EVENTS.schema,
         )
 
-    def _files(
-        self, found: list[Run], run_of: npt.NDArray[np.int64], out: npt.NDArray[np.uint32]
-    ) -> pl.Series:
-        files = self.codes.series("file", np.array([run.identifier for run in found], np.uint64))
+    def _files(self, block: Block) -> pl.Series:
+        identifiers = np.array([run.identifier for run in block.runs], np.uint64)
+        files = self.codes.series("file", identifiers)
         if files.null_count():
-            return files.gather(run_of)
-        return pl.Series(np.take(files.to_numpy(), run_of, out=out, mode="clip"))
+            return files.gather(block.each(range(len(files)), np.uint32))
+        return pl.Series(block.each(files.to_numpy(), np.uint32))
 
-    def _processes(self, ranks: npt.NDArray[np.int32], fields: npt.NDArray[np.uint64]) -> pl.Series:
+    def _processes(
+        self, ranks: npt.NDArray[np.int32], fields: list[npt.NDArray[np.uint64]]
+    ) -> pl.Series:
         if self.threads is None:
             known = ranks if ranks.min() >= 0 else np.maximum(ranks, 0)
             return pl.Series(known.view(np.uint32))
@@ -252,7 +258,7 @@ def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.Da
 
 def _threads(block: Block) -> pl.DataFrame:
     owners = _owners([(run.rank, run.host) for run in block.runs])
-    run_of = np.repeat(np.arange(len(block.runs)), block.counts)
+    run_of = block.each(range(len(block.runs)), np.uint32)
     return owners[run_of].with_columns(tid=pl.Series(block.fields[4])).unique()
 
 

@@ -36,8 +36,8 @@ def values(cause: Cause, trace: Trace) -> dict[str, str]:
         "other_targets": _other_targets(cause, trace),
         **shown,
         "ratio": _ratio(cause),
-        "by_ranks": _named_ranks(cause, "by"),
-        "of_ranks": _named_ranks(cause, "of"),
+        "by_ranks": _whose(cause, "by"),
+        "of_ranks": _whose(cause, "of"),
         "calls_of": f"{known['direction']}s" if known.get("direction") else "requests",
         "stripe": format_bytes(stripe),
         "stripe_bytes": str(stripe),
@@ -66,8 +66,10 @@ def _of_file(cause: Cause) -> str:
     return f", on {printable(str(cause.culprit['file']))}" if cause.culprit.get("file") else ""
 
 
-def _named_ranks(cause: Cause, word: str) -> str:
-    """Whose calls they are, where few ranks make them."""
+def _whose(cause: Cause, word: str) -> str:
+    """Whose calls they are: of an application of a workflow, or of a few ranks."""
+    if cause.culprit.get("application"):
+        return f" {word} {printable(str(cause.culprit['application']))}"
     ranks = cause.culprit.get("ranks", ())
     several = "s" if len(ranks) > 1 else ""
     return f" {word} rank{several} {_shown('ranks', ranks)}" if ranks else ""

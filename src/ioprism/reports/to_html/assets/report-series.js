@@ -100,12 +100,11 @@ function bars(place, every, names, textOf) {
     row.parts.forEach((value, n) => {
       const bar = element("span", undefined, `bar part${row.tones[n] + 1}`);
       bar.style.width = `${100 * value / highest}%`;
-      bar.hidden = !(value > 0);
       const cell = line.insertCell();
       cell.textContent = value > 0 ? textOf(value) : "";
       const drawn = line.insertCell();
       drawn.className = "drawn";
-      drawn.append(bar);
+      if (value > 0) drawn.append(bar);
     });
   }
   place.replaceChildren(made);

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism.analyses.periodicity import auto
-from ioprism.analyses.periodicity.testing.chance import log_regular, probability
+from ioprism.analyses.periodicity.chance import log_regular, probability
 from ioprism.model.signal import FloatArray, Signal
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ioprism import Signal
 from ioprism.analyses.periodicity import auto
-from ioprism.analyses.periodicity.testing.chance import log_regular, probability
+from ioprism.analyses.periodicity.chance import log_regular, probability
 from ioprism.model.signal import FloatArray
 
 

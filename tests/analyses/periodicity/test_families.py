@@ -8,44 +8,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.more_rhythm_families import MORE_WITH_RHYTHM, MORE_WITHOUT_RHYTHM
-from benchmarks.other_rhythm_families import OTHER_WITH_RHYTHM, OTHER_WITHOUT_RHYTHM
 from benchmarks.periodicity_families import answer, followed
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
-from ioprism.analyses.periodicity.testing.chance import log_regular, probability
+from ioprism.analyses.periodicity.chance import log_regular, probability
 
 EACH = 10
-WITHOUT = {**WITHOUT_RHYTHM, **MORE_WITHOUT_RHYTHM}
-WITH = {**WITH_RHYTHM, **MORE_WITH_RHYTHM}
 
 
-@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("name", WITHOUT_RHYTHM)
 def test_streams_without_rhythm_are_hardly_ever_called_periodic(name: str) -> None:
-    found = [answer(draw(WITHOUT[name], number)) for number in range(EACH)]
+    found = [answer(draw(WITHOUT_RHYTHM[name], number)) for number in range(EACH)]
 
     assert sum(one is not None and one.certainty == "sure" for one in found) == 0
 
 
-def test_other_streams_without_rhythm_are_not_called_periodic() -> None:
-    found = [answer(draw(family, 1)) for family in OTHER_WITHOUT_RHYTHM.values()]
-
-    assert [one for one in found if one is not None and one.certainty == "sure"] == []
-
-
-def test_other_streams_with_a_rhythm_are_answered_too() -> None:
-    streams = [draw(family, 0) for family in OTHER_WITH_RHYTHM.values()]
-    found = [answer(stream) for stream in streams]
-    right = [
-        one is not None and stream.is_right(one.seconds)
-        for stream, one in zip(streams, found, strict=True)
-    ]
-
-    assert sum(right) >= len(right) - 1
-
-
-@pytest.mark.parametrize("name", WITH)
+@pytest.mark.parametrize("name", WITH_RHYTHM)
 def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> None:
-    streams = [draw(WITH[name], number) for number in range(EACH)]
+    streams = [draw(WITH_RHYTHM[name], number) for number in range(EACH)]
     found = [answer(stream) for stream in streams]
     right = [
         stream.is_right(None if one is None else one.seconds)
@@ -56,7 +35,7 @@ def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> No
 
 
 def test_equal_bursts_after_gaps_that_vary_by_half_are_a_maybe_with_an_honest_probability() -> None:
-    found = [answer(draw(WITHOUT["gamma_gaps"], number)) for number in range(EACH)]
+    found = [answer(draw(WITHOUT_RHYTHM["gamma_gaps"], number)) for number in range(EACH)]
     told = [one for one in found if one is not None]
 
     assert told
@@ -75,7 +54,7 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
 
 @pytest.mark.parametrize("name", ["unequal_bytes", "log_normal_bursts"])
 def test_bursts_that_move_very_different_amounts_are_followed_live(name: str) -> None:
-    streams = [draw(OTHER_WITH_RHYTHM[name], number) for number in range(3)]
+    streams = [draw(WITH_RHYTHM[name], number) for number in range(3)]
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
 

@@ -65,6 +65,49 @@ def test_a_missed_beat_is_counted(burst_signal: Callable[..., Signal]) -> None:
     assert found.repetitions == 19
 
 
+def _pulses(starts: list[float], length: float = 1.0) -> Signal:
+    values = np.zeros(4000)
+    for start in starts:
+        values[round(start * 10) : round((start + length) * 10)] = 1e9
+    return Signal(0.0, 0.1, values)
+
+
+def test_one_missing_of_six_phases_leaves_the_period() -> None:
+    found = find_period(_pulses([20.0 * number for number in (0, 1, 3, 4, 5)]))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(20.0, rel=0.01)
+    assert found.repetitions == 5
+    assert found.false_alarm_probability < 0.01
+
+
+def test_a_phase_missing_at_random_places_is_paid_for() -> None:
+    found = find_period(_pulses([0.0, 20.0, 61.0, 78.0]))
+
+    assert found is not None
+    assert found.false_alarm_probability > 0.01
+
+
+def test_distances_that_come_by_turns_are_one_period() -> None:
+    starts = [start for number in range(8) for start in (40.0 * number, 40.0 * number + 16.0)]
+
+    found = find_period(_pulses(starts))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(40.0, rel=0.01)
+    assert found.spread < 1.0
+    assert found.phases[0] == pytest.approx((0.0, 17.0), abs=0.2)
+
+
+def test_jittering_distances_are_no_turns() -> None:
+    late = np.random.default_rng(seed=5).uniform(-2.0, 2.0, 15).tolist()
+
+    found = find_period(_pulses([20.0 * number + 5.0 + by for number, by in enumerate(late)]))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(20.0, rel=0.02)
+
+
 def test_two_phases_are_no_rhythm(burst_signal: Callable[..., Signal]) -> None:
     assert find_period(burst_signal(count=2)) is None
 

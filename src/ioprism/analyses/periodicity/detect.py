@@ -37,9 +37,9 @@ PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
 UNSURE = 0.5  # the most confidence in what is only possible
 SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
-# Equal phases speak for a loop in the program, even where a process without a clock may well
+# Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
-# and with its true false-alarm probability; of many phases, up to so many times the level.
+# and with its true false-alarm probability; of many equal phases, up to so many times the level.
 LOOP = 12.0
 LOOP_REPETITIONS = 7
 LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
@@ -217,7 +217,7 @@ def _found(signal: Signal, options: Options) -> Period | None:
 
 
 def _loops(found: Period, level: float) -> bool:
-    """Whether equal phases speak for a loop in the program."""
-    factor = LOOP if found.repetitions >= LOOP_REPETITIONS else 1.0
+    """Whether phases speak for a loop in the program, equal ones more than others."""
+    factor = LOOP if found.alike and found.repetitions >= LOOP_REPETITIONS else 1.0
     even = found.spread <= LOOP_VARIATION * found.seconds
-    return found.alike and even and found.chance_of_random_bursts <= factor * level
+    return even and found.chance_of_random_bursts <= factor * level

@@ -26,7 +26,7 @@ class Period:
     method: str
     repetitions: int  # periods seen in the valid ranges
     alike: bool = False  # whether its phases are all as long as each other: a loop, most likely
-    chance_of_random_bursts: float = 1.0  # how often equal bursts at random times are as even
+    chance_of_random_bursts: float = 1.0  # how often bursts at random times are as even
     certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
     confirmed: int | None = None  # how many of its phases `ioprism phases` shows; null live
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.

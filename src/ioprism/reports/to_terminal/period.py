@@ -132,7 +132,9 @@ def _why_maybe(period: Period) -> str:
         return ""
     if period.repetitions < 3:
         return ", uncertain: only two repetitions"
-    return ", uncertain: the phases are alike, but their distances vary strongly"
+    if period.alike:
+        return ", uncertain: the phases are alike, but their distances vary strongly"
+    return ", uncertain: the phases differ and their distances vary"
 
 
 def _by_chance(period: Period) -> str:

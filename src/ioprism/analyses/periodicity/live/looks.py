@@ -13,7 +13,6 @@ from ioprism.analyses.periodicity.onsets.phase_starts import (
     Train,
     describe,
     find_train,
-    sharpened,
     train_of_all,
 )
 from ioprism.analyses.periodicity.results import Period
@@ -52,7 +51,7 @@ def by_phases(
     train = train or find_train(signal, finest=parts.by_levels)
     if train is None or train.log_chance > math.log(level):
         return None
-    found = describe(signal, sharpened(signal, train))
+    found = describe(signal, train)
     return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
 
 

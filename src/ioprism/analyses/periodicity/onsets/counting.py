@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,11 +68,21 @@ class Pattern:
         return None
 
 
-def count_beats(phases: Phases, *, first: int, last: int) -> list[Beat]:
-    """The phases that belong to the rhythm of those from ``first`` to ``last``."""
+def count_beats(phases: Phases, *, first: int, last: int, missing: bool = False) -> list[Beat]:
+    """The phases that belong to the rhythm of those from ``first`` to ``last``.
+
+    Args:
+        phases: all phases.
+        first: the number of the first one that shows the rhythm.
+        last: and of the last.
+        missing: whether distances of two periods are among them.
+    """
     inside = slice(first, last + 1)
     every = _as_beats(phases, range(len(phases))[inside])
     distances = np.diff(phases.starts[inside])
+    if missing:
+        periods = periods_between(distances).astype(np.int64).tolist()
+        return [replace(one, periods=n) for one, n in zip(every, [1, *periods], strict=True)]
     typical, spread = _middle(distances)
     if spread > STEADY * typical:
         return every
@@ -85,6 +95,11 @@ def count_beats(phases: Phases, *, first: int, last: int) -> list[Beat]:
         return _as_beats(phases, range(len(phases)))
     counted = _count(phases, trimmed, pattern)
     return counted if len(counted) >= KEPT * len(every) else every
+
+
+def periods_between(distances: FloatArray) -> FloatArray:
+    """How many periods lie in each distance, where the usual one is a period."""
+    return np.rint(distances / median(distances))
 
 
 def _as_beats(phases: Phases, which: range) -> list[Beat]:
@@ -144,7 +159,10 @@ def _count(phases: Phases, seed: range, pattern: Pattern) -> list[Beat]:
     before = _follow(
         -phases.ends[first::-1], -phases.starts[first::-1], phases.levels[first::-1], pattern
     )
-    return [*_mirrored(before, inside[0]), *inside[1:], *after]
+    beats = [*_mirrored(before, inside[0]), *inside[1:], *after]
+    # The first one may lack its beginning: its end is on time, its start is not.
+    late = abs(beats[1].start - beats[0].start - beats[1].periods * pattern.period)
+    return beats[1:] if late > pattern.tolerance else beats
 
 
 def _follow(

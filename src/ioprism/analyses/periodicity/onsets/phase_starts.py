@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ioprism.analyses.periodicity.chance import probability
 from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spread_of
+from ioprism.analyses.periodicity.onsets.cycles import whole_cycles
 from ioprism.analyses.periodicity.onsets.regularity import (
+    SURE_VARIATION,
     Stretch,
     all_of_them,
     matching_share,
@@ -24,7 +27,6 @@ from ioprism.analyses.periodicity.onsets.scales import distinct, find_scales
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
-from ioprism.analyses.periodicity.testing.chance import probability
 from ioprism.model.signal import Signal
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
@@ -45,7 +47,7 @@ class Train:
     beats: tuple[Beat, ...]
     log_chance: float  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
-    log_random: float  # the chance of equal bursts at random times
+    log_random: float  # the chance of bursts at random times
     matching: float  # share of the phases that are as long as the middle one
     resolution: float  # seconds, of starts and ends
 
@@ -70,6 +72,11 @@ class Train:
         return (self.beats[-1].start - self.beats[0].start) / self.repetitions
 
     @property
+    def variation(self) -> float:
+        """Standard deviation of the distance of two repetitions, as a share of it."""
+        return spread_of(self.beats, self.seconds) / self.seconds
+
+    @property
     def span(self) -> float:
         """Seconds for which the rhythm holds."""
         return self.beats[-1].end - self.beats[0].start
@@ -78,7 +85,7 @@ class Train:
 def find_period(signal: Signal) -> Period | None:
     """Return the mean distance of phase starts, or None if there are no three phases."""
     train = find_train(signal)
-    return None if train is None else describe(signal, sharpened(signal, train))
+    return None if train is None else describe(signal, train)
 
 
 def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
@@ -112,6 +119,7 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
 
     A coarser scale may join a phase to the next one that comes too soon, a finer one may count
     a stray request as a phase: the rhythm is seen at either, its period is that of the phases.
+    Where distances are fairly even, another scale is no better if they vary more at it.
     """
     similar = [
         train
@@ -119,12 +127,13 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
         if train.log_least <= SUGGESTIVE
         and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
         and train.matching > best.matching + CLEARLY_PURER
+        and (train.variation <= best.variation or best.variation > SURE_VARIATION)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
     return replace(purest, log_chance=best.log_chance, log_random=best.log_random)
 
 
-def sharpened(signal: Signal, train: Train) -> Train:
+def _sharpened(signal: Signal, train: Train) -> Train:
     """The train with its starts as sharp as the samples are, where it was seen in coarser ones.
 
     Within a coarse sample to either side, a phase begins where the signal first rises above a
@@ -151,6 +160,8 @@ def _rise(signal: Signal, start: float, *, reach: int) -> float:
 
 def describe(signal: Signal, train: Train) -> Period:
     """Say all about a train of beats."""
+    train = _sharpened(signal, train)
+    train = replace(train, beats=whole_cycles(train.beats))
     seconds, beats = train.seconds, train.beats
     spread = spread_of(beats, seconds)
     amplitude, phase = cosine_at(signal, 1.0 / seconds)
@@ -184,7 +195,7 @@ def train_of_all(phases: Phases) -> Train:
 
 
 def _train(phases: Phases, stretch: Stretch) -> Train:
-    beats = count_beats(phases, first=stretch.first, last=stretch.last)
+    beats = count_beats(phases, first=stretch.first, last=stretch.last, missing=stretch.missing)
     return Train(
         tuple(beats),
         stretch.log_chance,

@@ -4,9 +4,10 @@ Which process to compare with follows from the phases themselves:
 
 - Phases at some distance: a renewal process, or crossings of noise. Gaps are not memoryless
   (a program computes for a while, a server recovers), so that moderately even ones are no
-  evidence: a gamma law whose waits vary by half. Where all phases are alike, the chance of equal
-  bursts at random times, whose gaps are exponential, is told beside it: it is how far such
-  phases speak for a loop in the program, however much its distances jitter.
+  evidence: a gamma law whose waits vary by half, and none for distances that vary by more than a
+  quarter. The chance of bursts at random times is told beside it: it is how far phases speak for
+  a loop in the program, however much its distances jitter. Where all are alike, gaps are
+  exponential then; where they differ, they may also be crossings of noise.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about as long as each other and pauses are what the program needs between them; both
   must be even far beyond that.
@@ -20,9 +21,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ioprism.analyses.periodicity.chance import CERTAIN, log_alike, log_regular
 from ioprism.analyses.periodicity.onsets import stretches
+from ioprism.analyses.periodicity.onsets.counting import periods_between
 from ioprism.analyses.periodicity.onsets.segments import Phases
-from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_alike, log_regular
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
 
@@ -30,16 +32,21 @@ BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked
 STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two
 WORTH_A_LOOK = math.log(0.2)
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
-WHOLE_WEIGHT = 0.9  # of the evidence sought in all phases, the rest in stretches of them
+# Of the evidence sought: in all phases, in all if some are missing, in stretches of them.
+WHOLE_WEIGHT, MISSING_WEIGHT, PART_WEIGHT = 0.9, 0.03, 0.07
+MOST_MISSING = 1 / 3  # share of the distances that may be twice as long as the others
+NEARLY_DOUBLE = 0.15  # relative difference from twice the usual distance
 MATCH = 0.07  # phases are alike if their lengths differ by less than this share
 CHANCE_OF_MATCH = 0.15  # at most, for lengths that vary by a third or more
 ALIKE = math.log(0.01)
 NO_PAUSE = 0.02  # share of the period below which pauses separate nothing
 SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
+CROSSINGS = 2.5  # times between the crossings of noise: most vary by two thirds
 RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
-MOST_VARIATION = 0.35  # of the distances; gaps may be even where they are not
+MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
+SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,8 @@ class Stretch:
     last: int
     log_chance: float
     alike: bool = False  # whether all phases are as long as each other
-    log_random: float = CERTAIN  # the chance of equal bursts at random times, where they are
+    log_random: float = CERTAIN  # the chance of bursts that no program times, see above
+    missing: bool = False  # whether some distances are of two periods
 
     @property
     def log_least(self) -> float:
@@ -72,7 +80,8 @@ def most_regular(phases: Phases) -> Stretch:
     distances = np.diff(phases.starts)
     if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
-    return min(whole, _best_part(phases), key=lambda stretch: stretch.log_least)
+    every = (whole, _with_missing(phases), _best_part(phases))
+    return min(every, key=lambda stretch: stretch.log_least)
 
 
 def all_of_them(phases: Phases) -> Stretch:
@@ -89,19 +98,18 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         return Stretch(first, last, CERTAIN)
     if pause_share < SHORT_PAUSE:
         return Stretch(first, last, _serial(part), alike)
-    if not alike:
-        return Stretch(first, last, _unlike(part))
-    chances = (_log_chance(part, part.gaps, shape) for shape in (RENEWAL, EXPONENTIAL))
-    return Stretch(first, last, next(chances), alike, next(chances))
-
-
-def _unlike(phases: Phases) -> float:
-    """Against lengths and gaps of laws that are no rhythm; gaps or distances may be even."""
-    distances = np.diff(phases.starts)
-    if distances.std() > MOST_VARIATION * distances.mean():
-        return CERTAIN
-    chances = [_log_chance(phases, waits, RENEWAL) for waits in (distances, phases.gaps)]
-    return min(chances) + math.log(len(chances))
+    distances = np.diff(part.starts)
+    variation = float(distances.std() / distances.mean())
+    if not alike and variation > MOST_VARIATION:
+        return Stretch(first, last, CERTAIN)
+    # Where phases are not alike, either distances or gaps may be even.
+    spacings = [part.gaps] if alike else [distances, part.gaps]
+    chance, random = (
+        min(_log_chance(part, waits, shape) for waits in spacings) + math.log(len(spacings))
+        for shape in (RENEWAL, EXPONENTIAL if alike else CROSSINGS)
+    )
+    sure = variation <= SURE_VARIATION
+    return Stretch(first, last, chance if sure else CERTAIN, alike, random)
 
 
 def _serial(phases: Phases) -> float:
@@ -142,12 +150,33 @@ def matching_share(phases: Phases) -> float:
     return float(np.mean(np.abs(lengths - middle) <= MATCH * middle))
 
 
+def _with_missing(phases: Phases) -> Stretch:
+    """All phases, where some distances are twice the usual one: a phase is missing there.
+
+    Closed up, they are judged like others. Which distances are halved is a choice that is paid
+    for, and so is that a distance halved may be off by twice as much.
+    """
+    distances = np.diff(phases.starts)
+    periods = periods_between(distances)
+    double, count = periods == 2.0, len(distances)
+    missing = int(np.count_nonzero(double))
+    off = np.abs(distances / (2.0 * median(distances)) - 1.0)[double]
+    possible = 1 <= missing <= max(1.0, MOST_MISSING * count) and off.max() <= NEARLY_DOUBLE
+    if not possible or (np.abs(periods - 1.5) > 0.5).any():
+        return Stretch(0, count, CERTAIN)
+    starts = phases.starts[0] + np.concatenate(([0.0], np.cumsum(distances / periods)))
+    closed = replace(phases, starts=starts, ends=starts + (phases.ends - phases.starts))
+    price = math.log(math.comb(count, missing)) + missing * math.log(2.0)
+    judged = replace(_judged(closed, 0, count), missing=True)
+    return judged.at_price(price - math.log(MISSING_WEIGHT))
+
+
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
     best, count = Stretch(0, len(phases.gaps), CERTAIN), len(phases.gaps)
     if count <= stretches.SHORTEST:
         return best
-    price = stretches.log_questions(count) - math.log(1.0 - WHOLE_WEIGHT)
+    price = stretches.log_questions(count) - math.log(PART_WEIGHT)
     spacings = (phases.gaps, np.diff(phases.starts))
     for first, size in stretches.steadiest(spacings, log_least=WORTH_A_LOOK - price):
         found = _judged(phases, first, first + size)

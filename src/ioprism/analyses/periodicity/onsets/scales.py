@@ -23,6 +23,7 @@ from ioprism.analyses.periodicity.onsets.segments import (
     find_pauses,
     find_phases,
     join_runs,
+    without_strays,
 )
 from ioprism.analyses.quantiles import median
 from ioprism.analyses.segmentation import gap_threshold
@@ -82,6 +83,8 @@ def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
         weight = BY_CLEAREST_GAPS if finest else ANY_OTHER
         for joined in _by_gaps(coarse, above=NOTHING if finest else BACKGROUND):
             yield Scale(joined, weight)
+            if finest:
+                yield Scale(without_strays(joined), ANY_OTHER)
             weight = ANY_OTHER
     runs = busy_runs(signal)
     if len(runs[0]) < MIN_PHASES:

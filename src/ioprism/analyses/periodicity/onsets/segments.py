@@ -126,6 +126,22 @@ def find_pauses(signal: Signal) -> Phases | None:
     return replace(found, shortest_gap=0.0)
 
 
+def without_strays(phases: Phases) -> Phases:
+    """The phases without those much smaller than the ones that hold half of all bytes."""
+    kept = _are_of_size(phases.levels * (phases.ends - phases.starts))
+    return replace(
+        phases, starts=phases.starts[kept], ends=phases.ends[kept], levels=phases.levels[kept]
+    )
+
+
+def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which volumes are a fair share of a typical one, of which those hold half of all."""
+    ascending = np.sort(volumes)
+    half = int(np.searchsorted(np.cumsum(ascending), volumes.sum() / 2))
+    typical = float(ascending[min(half, len(ascending) - 1)])
+    return np.asarray(volumes >= STRAY * typical)
+
+
 def _seconds(signal: Signal, samples: IntArray) -> FloatArray:
     return (signal.start + signal.interval * samples).astype(np.float64)
 
@@ -193,10 +209,7 @@ def _without_strays(
     """Drop phases much smaller than those that hold half of all bytes, if those are of a size."""
     if len(starts) == 0:
         return starts, ends
-    volumes = _means(volume, starts, ends) * (ends - starts)
-    ascending = np.sort(volumes)
-    half = np.searchsorted(np.cumsum(ascending), volumes.sum() / 2)
-    kept = volumes >= STRAY * ascending[min(int(half), len(ascending) - 1)]
+    kept = _are_of_size(_means(volume, starts, ends) * (ends - starts))
     lengths = (ends - starts)[kept]
     middle = median(lengths)
     if median(np.abs(lengths - middle)) > OF_A_SIZE * middle:

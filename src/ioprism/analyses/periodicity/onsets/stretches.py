@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity.testing.chance import log_regular
+from ioprism.analyses.periodicity.chance import log_regular
 from ioprism.model.signal import FloatArray
 
 SHORTEST = 4  # waits; a shorter regular stretch among irregular ones is chance

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ioprism.analyses.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral.ranges import Ranges, valid_ranges
 from ioprism.analyses.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
-from ioprism.analyses.periodicity.testing.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
@@ -110,7 +110,11 @@ def _fundamental(spectrum: Periodogram, clear: list[Peak]) -> Peak:
     A fraction of the fundamental explains it too, but has no line of its own.
     """
     present = [peak for peak in clear if spectrum.evidence_at(peak.frequency) >= PRESENT] or clear
-    shares = [spectrum.share(peak.frequency, harmonics=max(HARMONICS)) for peak in present]
+    highest = max(HARMONICS) * max(peak.frequency for peak in present)
+    shares = [
+        spectrum.share(peak.frequency, harmonics=round(highest / peak.frequency))
+        for peak in present
+    ]
     most = [
         peak
         for peak, share in zip(present, shares, strict=True)
@@ -162,7 +166,7 @@ def _log_chances(spectrum: Periodogram, bin_: int) -> list[tuple[int, float]]:
 
 def _log_chance(signal: Signal, spectrum: Periodogram, frequency: float) -> float:
     """The chance of a frequency, as small as the periods that carry the signal allow."""
-    carrying = _carrying_periods(signal, 1.0 / frequency)
+    carrying = carrying_periods(signal, 1.0 / frequency)
     return min(
         max(chance, -_most_evidence(carrying, harmonics))
         for bin_ in _bins_near(spectrum, frequency)
@@ -185,7 +189,7 @@ def _most_evidence(carrying: float, harmonics: int) -> float:
     return max(0.0, carrying - 1.0) * math.log(1.0 + 2.0 * harmonics)
 
 
-def _carrying_periods(signal: Signal, period: float) -> float:
+def carrying_periods(signal: Signal, period: float) -> float:
     """How many periods share the energy of the signal."""
     per_period = max(1, round(period / signal.interval))
     deviation = (signal.values - median(signal.values)) ** 2

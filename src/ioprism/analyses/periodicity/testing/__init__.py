@@ -1,1 +1,0 @@
-"""How easily chance alone gives as much evidence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -158,6 +159,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
             threads_per_worker=1,
             memory_limit=limit if limit is not None else "auto",
             dashboard_address="127.0.0.1:0",  # any free port, for nobody else
+            silence_logs=logging.ERROR,  # work of lost workers is done again, and long lists of it
             env={"POLARS_MAX_THREADS": str(threads)},
         )
 

@@ -21,6 +21,12 @@ CALLS = ("read", "write", "open", "close", "seek", "stat", "sync")
 FUNCTIONS = ("pread64", "pwrite64", "open64", "close", "lseek64", "stat64", "fsync")
 SHARES = (0.5, 0.3, 0.04, 0.04, 0.06, 0.04, 0.02)
 WIDTHS = (52, 10, 10, 14)
+EMPTY_CLUSTER = """
+from ioprism.engine.cluster import ClusterSettings, connected
+if __name__ == "__main__":
+    with connected(ClusterSettings(workers=2)):
+        pass
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,11 @@ def main() -> None:
     costs = {millions: _line(millions) for millions in (1, 10, 50)}
     _line(50, "--memory-limit", "1GB")
     cluster = _line(10, "--engine", "dask", "--workers", "2")
-    print(f"Dask over local at 10 M: {cluster.cpu / costs[10].cpu:.2f} times the CPU")
+    idle = measure([str(OURS), "-c", EMPTY_CLUSTER]).cpu
+    print(
+        f"Dask over local at 10 M: {cluster.cpu / costs[10].cpu:.2f} times the CPU, "
+        f"{(cluster.cpu - idle) / costs[10].cpu:.2f} without starting the cluster ({idle:.1f} s)"
+    )
     fixed = costs[1].cpu
     slopes = [(costs[m].cpu - fixed) / (m - 1) for m in (10, 50)]
     print(f"per million beyond the first: {slopes[0]:.2f} s at 10 M, {slopes[1]:.2f} s at 50 M")

@@ -21,6 +21,7 @@ from ioprism.campaign.process import QUICK, ask, call, last_words
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.formats.samples.runs import read_runs
 from ioprism.model.samples import Run, WritePattern
+from ioprism.units import format_counted
 
 STARTERS = ("srun", "flux", "jsrun", "mpirun")  # in the order `auto` looks for them
 LAUNCHERS = ("auto", *STARTERS, "builtin")
@@ -217,7 +218,8 @@ def _check_result(run: Run, wanted: WritePattern) -> None:
     ran = run.pattern
     if (ran.nodes, ran.cores_per_node) != (wanted.nodes, wanted.cores_per_node):
         raise RunFailedError(
-            f"IOR ran on {ran.nodes} nodes with {ran.cores_per_node} processes each, "
+            f"IOR ran on {format_counted(ran.nodes, 'node')} with "
+            f"{format_counted(ran.cores_per_node, 'process', 'processes')} each, "
             f"{wanted.nodes} with {wanted.cores_per_node} were asked for"
         )
     if ran.burst_bytes != block_bytes(wanted.burst_bytes):

@@ -354,7 +354,7 @@ def show_progress(done: Progress, console: Console) -> None:
             ("unconverged", format_count(done.unconverged)),
             ("still to do", format_count(done.waiting)),
             ("interrupted", f"{format_counted(done.discarded, 'earlier run')} discarded"),
-            ("failed", f"{format_count(done.failed)} runs"),
+            ("failed", format_counted(done.failed, "run")),
         ],
     )
 

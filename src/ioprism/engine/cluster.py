@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from ioprism.text import printable
 
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
-PATIENCE = 30  # seconds to wait for a scheduler
+PATIENCE = 30  # seconds to wait for a scheduler, or for the end of a cluster
 # Nobody watches the processes of one command: they need not measure themselves all the time.
 LEAN = {
     "distributed.worker.profile.enabled": False,
@@ -130,11 +130,12 @@ def close(cluster: Any) -> None:  # noqa: ANN401
     then; what listened to the news must not be waited for again, and the answer stands.
     """
     try:
-        cluster.close()
+        cluster.close(timeout=PATIENCE)
     except (KeyError, TimeoutError):
         cluster._watch_worker_status_task = None
         cluster.status = package("distributed").Status.created  # neither running nor closing
-        cluster.close()
+        with suppress(TimeoutError):  # what is left ends with this process
+            cluster.close(timeout=PATIENCE)
 
 
 def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401

@@ -183,3 +183,19 @@ def test_choosing_a_user_counts_again(screen: Page, tmp_path: Path) -> None:
 
     assert screen.inner_text("#chosen") == "1 of 5 jobs"
     assert screen.locator("#users tbody tr").count() == 1
+
+
+def test_cards_and_legends_read_as_sentences(screen: Page, tmp_path: Path) -> None:
+    path = tmp_path / "machine.html"
+    html_form.write_page(hostile_machine(), path, peaks={})
+
+    screen.goto(path.as_uri())
+
+    cards = screen.inner_text("#facts")
+    assert "written by the servers" in cards
+    assert "write by the" not in cards
+    legend = [text for text in screen.locator("#heat-write text").all_text_contents() if text]
+    assert len([text for text in legend if text.endswith((" job", " jobs"))]) == len(
+        {text for text in legend if text.endswith((" job", " jobs"))}
+    )
+    assert "1 jobs" not in legend

@@ -118,8 +118,8 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
         rows.append(
             (
                 "each phase",
-                f"about {format_seconds(burst.width)} ({burst.duty_cycle:.0%} of the period), "
-                f"{format_bytes(burst.bytes)}",
+                f"{format_bytes(burst.bytes)}, nearly all that it moves, within "
+                f"{format_seconds(burst.width)} ({burst.duty_cycle:.0%} of the period)",
             )
         )
     if rhythm.next_phase is not None:

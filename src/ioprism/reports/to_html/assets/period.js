@@ -18,7 +18,7 @@ if (found) {
   facts.push(["confidence", `${(100 * found.confidence).toFixed(0)} % (${found.method})`]);
   facts.push(["holds in", found.valid_ranges.map(([a, b]) => `${plain(a)} to ${seconds(b)}`).join(", ")]);
 } else facts.push(["answer", "a signal without rhythm would often look like this"]);
-if (data.burst) facts.push(["each phase", `${seconds(data.burst.width)}, ${(100 * data.burst.duty_cycle).toFixed(0)} % of the period, ${bytes(data.burst.bytes)}`]);
+if (data.burst) facts.push(["each phase", `${bytes(data.burst.bytes)}, nearly all that it moves, within ${seconds(data.burst.width)}, ${(100 * data.burst.duty_cycle).toFixed(0)} % of the period`]);
 if (data.next) facts.push(["next phase", `from ${plain(data.next.start)} to ${seconds(data.next.end)}, about ${bytes(data.next.bytes)}`]);
 if (data.fit) facts.push(["fit", `mean square error ${plain(data.fit.before)} before, ${plain(data.fit.after)} after`]);
 table(find("facts"), ["", ""], facts);

@@ -89,3 +89,13 @@ def test_a_layout_file_without_layouts_is_refused_with_a_hint(tmp_path: Path) ->
 
     assert done.exit_code == 1
     assert "Hint: give a CSV" in done.output
+
+
+def test_several_logs_are_one_job_only_where_that_is_said() -> None:
+    other = HEALTHY.with_name("c_rank0_all_io.darshan")
+
+    refused, together = run(HEALTHY, other), run(HEALTHY, other, "--one-job", "--json")
+
+    assert refused.exit_code == 1
+    assert "--one-job" in refused.output
+    assert len(json.loads(together.output)["source"]["paths"]) == 2

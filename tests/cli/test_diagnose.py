@@ -96,6 +96,6 @@ def test_several_logs_are_one_job_only_where_that_is_said() -> None:
 
     refused, together = run(HEALTHY, other), run(HEALTHY, other, "--one-job", "--json")
 
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "--one-job" in refused.output
     assert len(json.loads(together.output)["source"]["paths"]) == 2

@@ -244,3 +244,19 @@ def test_collective_programs_get_collective_variants() -> None:
                 for a in f.recommendations]  # fmt: skip
 
     assert any("MPI_File_iwrite_at_all" in snippet for snippet in snippets)
+
+
+@pytest.mark.parametrize(("there", "advised"), [(2, False), (3, True), (None, True)])
+def test_wider_stripes_are_advised_only_where_there_are_more_targets(
+    there: int | None, advised: bool
+) -> None:
+    entries = [Entry(0, rank, write=moves(1)) for rank in range(65)]
+    crowd = job(usage("posix", *entries), ranks=65)
+    facts = FileFacts({0: "/lus/out"}, striping={0: Striping(MIB, [1, 2])}, system_targets=there)
+
+    (found,) = [
+        f for f in judge(replace(crowd, files=facts)).findings if f.code == "target-contention"
+    ]
+
+    assert found.recommendations
+    assert any("Stripe over more" in one.text for one in found.recommendations) == advised

@@ -54,15 +54,6 @@ def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     return _rates(loads, "host", of=hosts.select("host").unique())
 
 
-def system_targets(trace: Trace) -> int | None:
-    """How many storage targets the file system has, where the log says so."""
-    lustre = trace.counters.get("LUSTRE")
-    if lustre is None or "system_targets" not in lustre.columns:
-        return None
-    most = lustre["system_targets"].max()
-    return most if isinstance(most, int) and most > 0 else None
-
-
 def _at_deepest(moved: pl.DataFrame) -> pl.DataFrame:
     present = moved.filter(_DATA)["layer"].cast(pl.String).unique().to_list()
     return moved.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))

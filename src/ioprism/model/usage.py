@@ -155,6 +155,7 @@ class FileFacts:
     parents: Mapping[int, int] = field(default_factory=dict)  # data set -> file
     mounts: tuple[Mount, ...] = ()
     striping: Mapping[int, Striping] = field(default_factory=dict)
+    system_targets: int | None = None  # storage targets that the file system has
 
     def path(self, file: int) -> str | None:
         """The name, or None."""

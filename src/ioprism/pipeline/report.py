@@ -16,7 +16,7 @@ from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
-from ioprism.analyses.storage_path import by_host, by_target, system_targets
+from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
@@ -30,6 +30,7 @@ from ioprism.pipeline.insights import judged_trace
 from ioprism.pipeline.ranking import COSTLY, explained, joined
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
+from ioprism.views.counters.usage import system_targets
 from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
 from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.bandwidth_changes import Extent

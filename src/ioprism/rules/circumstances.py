@@ -32,6 +32,8 @@ def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
         found.add("daos")
     if _collective(evidence):
         found.add("collective")
+    if _uses_all_targets(evidence):
+        found.add("all-targets")
     if sum(sum(usage.opens) for usage in evidence.usages.values()) < FEW_OPENS:
         found.add("few-opens")
     if "python" in (evidence.job.executable or "").lower():
@@ -42,6 +44,13 @@ def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
 def _collective(evidence: Evidence) -> bool:
     usage = evidence.usages.get("mpiio")
     return usage is not None and any(any(m.collective or ()) for m in usage.moves.values())
+
+
+def _uses_all_targets(evidence: Evidence) -> bool:
+    """Whether some file lies on every storage target that there is."""
+    layouts = evidence.files.striping.values()
+    widest = max((len(set(layout.targets)) for layout in layouts), default=0)
+    return 0 < (evidence.files.system_targets or 0) <= widest
 
 
 def _of_library(evidence: Evidence) -> Iterator[str]:

@@ -16,8 +16,9 @@ from ioprism.analyses.diagnosis.queues import LEAST, LIKELY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.diagnosis.situation import Candidate
-from ioprism.analyses.diagnosis.target_pieces import at_least, system_targets
+from ioprism.analyses.diagnosis.target_pieces import at_least
 from ioprism.model.trace import Trace
+from ioprism.views.counters.usage import system_targets
 
 NEARLY_ALL = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 
@@ -49,7 +50,7 @@ class Counted:
     def targets_known(self) -> int:
         """How many targets the file system has at least."""
         names = {name for record in self.records.targets for name in record}
-        return at_least(names, system_targets(self.trace.counters))
+        return at_least(names, system_targets(self.trace) or 0)
 
     def busiest(self, seconds: Floats) -> float:
         """What the busiest rank spends of these seconds of records.

@@ -23,11 +23,11 @@ from ioprism.analyses.diagnosis.counted_metadata import CountedTimes, counted_ti
 from ioprism.analyses.diagnosis.io_phases import IoPhases, io_phases
 from ioprism.analyses.diagnosis.job_size import processes_said
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
-from ioprism.analyses.diagnosis.target_pieces import system_targets
 from ioprism.analyses.diagnosis.waiting import is_independent, ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
+from ioprism.views.counters.usage import system_targets
 
 BELOW = ("posix", "stdio")  # layers that touch storage themselves
 MOST_NAMES = 100  # files that are asked for the number of the process that writes them
@@ -126,7 +126,7 @@ def observe(trace: Trace, engine: Engine) -> Observations:
         filesystem=_filesystem(files, calls),
         applications=_applications(trace, numbers),
         share=sample.share if waits or counters else sample.share_of_ranks(lowest),
-        system_targets=system_targets(trace.counters),
+        system_targets=system_targets(trace) or 0,
         waits=waits,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,14 +27,6 @@ class TargetPieces:
     def known(self) -> Flags:
         """For which calls the targets are known."""
         return self.group >= 0
-
-
-def system_targets(counters: Mapping[str, pl.DataFrame]) -> int:
-    """How many targets the file system of a log says it has; 0 where it does not."""
-    table = counters.get("LUSTRE")
-    if table is None or "system_targets" not in table.columns:
-        return 0
-    return int(table["system_targets"].max() or 0)  # type: ignore[arg-type]
 
 
 def at_least(names: Collection[int | str], said: int) -> int:

@@ -140,14 +140,17 @@ class PlainLog:
     def files(self) -> FileFacts:
         """Names, mounts and stripe layouts."""
         paths = {row: name for row, name in enumerate(self.names.values()) if name not in NOT_FILES}
+        layouts = dict(self._layouts())
         return FileFacts(
             paths,
             frozenset(row for row, path in paths.items() if not is_data(path)),
             mounts=self.job.mounts,
-            striping=dict(self._striping()),
+            striping={row: Striping(p["stripe_size"], p["targets"]) for row, p in layouts.items()},
+            system_targets=max((p.get("system_targets", 0) for p in layouts.values()), default=0)
+            or None,
         )
 
-    def _striping(self) -> Iterator[tuple[int, Striping]]:
+    def _layouts(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The first component of each file that holds data."""
         region = self.log.modules.get("LUSTRE")
         if region is None or not region.length or region.version not in (1, 2):
@@ -159,10 +162,9 @@ class PlainLog:
                 self._warn("a LUSTRE record is damaged; layouts from there on are missing")
                 return
             row = self._rows.get(_signed(part["id"]), NAMELESS)
-            size, targets = part["stripe_size"], part["targets"]
-            if row not in seen and size != UNUSED and isinstance(size, int):
+            if row not in seen and part["stripe_size"] != UNUSED:
                 seen.add(row)
-                yield row, Striping(size, targets if isinstance(targets, list) else [])
+                yield row, part
 
     @cached_property
     def heat(self) -> dict[str, RankLoad]:

@@ -60,7 +60,17 @@ def file_facts(trace: Trace) -> FileFacts:
         dict(files.drop_nulls("parent").select("file", "parent").iter_rows()),
         trace.job.mounts,
         {file: Striping(size, targets) for file, size, targets in rows},
+        system_targets(trace),
     )
+
+
+def system_targets(trace: Trace) -> int | None:
+    """How many storage targets the file system has, where the log says so."""
+    lustre = trace.counters.get("LUSTRE")
+    if lustre is None or "system_targets" not in lustre.columns:
+        return None
+    most = lustre["system_targets"].max()
+    return most if isinstance(most, int) and most > 0 else None
 
 
 def event_usages(

@@ -27,7 +27,8 @@ from ioprism import (
     read,
     servers,
 )
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.attribution import Candidate
+from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.cli import main
 from ioprism.engine.base import View
 from ioprism.pipeline import diagnosis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +12,17 @@ from ioprism.analyses.alignment import by_stripes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
-from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, FileFacts, RankLoad, Seconds, Usage
+from ioprism.model.usage import (
+    DIRECTIONS,
+    EVERYONE,
+    Counts,
+    FileFacts,
+    HeatMap,
+    RankLoad,
+    Seconds,
+    Usage,
+    heat_loads,
+)
 from ioprism.settings import Thresholds
 from ioprism.units import format_counted
 from ioprism.views.counters.module_usage import Records, contradictions, usage_of
@@ -51,6 +61,9 @@ class Evidence:
     background_load: BackgroundLoad | None = (
         None  # what the servers moved meanwhile, where their counters are
     )
+    modules: frozenset[str] = frozenset()  # of counters that the log holds
+    heat: Mapping[str, Sequence[HeatMap]] = field(default_factory=dict)  # by layer
+    last_moment: float = 0.0  # when the last counted call ended, for jobs that were killed
 
     @property
     def ranks(self) -> int:
@@ -177,17 +190,32 @@ def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
                 f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
                 "numbers derived from damaged records may be wrong"
             )
-    usages = _usages(records, log.files, thresholds, log.job)
     return Evidence(
         log.job,
-        usages,
+        _usages(records, log.files, thresholds, log.job),
         log.files,
         log.completeness,
         thresholds,
-        loads=log.heat,
+        loads=heat_loads(log.heat_maps),
         format=log.format,
         logs=len(log.paths),
+        modules=frozenset(log.modules),
+        heat=log.heat_maps,
+        last_moment=_last_moment(records, log.job),
     )
+
+
+def _last_moment(records: Mapping[str, Records], job: Job) -> float:
+    """When the last counted call ended, where the job's end is not known."""
+    if job.runtime:
+        return 0.0
+    names = (
+        (rows, DATA_MODULES[module].named(f"F_{kind}_END_TIMESTAMP"))
+        for module, rows in records.items()
+        for kind in ("OPEN", "READ", "WRITE", "CLOSE")
+    )
+    ends = (rows.column(name) or () for rows, name in names)
+    return max((end for column in ends for end in column if end is not None), default=0.0)
 
 
 def _usages(
@@ -221,28 +249,34 @@ def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
     return replace(counted, misaligned=told)
 
 
-def evidence_of_trace(
-    trace: Trace, engine: Engine, thresholds: Thresholds, *, counters_only: bool = False
-) -> Evidence:
-    """Gather what counters tell, and what single calls tell beyond them."""
-    from ioprism.views.counters.usage import TableRecords, file_facts, heat_loads
+def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> Evidence:
+    """Gather what the counters of a trace tell."""
+    from ioprism.views.counters.usage import TableRecords, file_facts, heat_maps
 
-    files = file_facts(trace)
+    files, heat = file_facts(trace), heat_maps(trace)
     records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
-    usages = _usages(records, files, thresholds, trace.job)
-    heat = heat_loads(trace.counters["HEATMAP"]) if "HEATMAP" in trace.counters else {}
-    counted = Evidence(
+    chosen = thresholds or Thresholds()
+    return Evidence(
         trace.job,
-        usages,
+        _usages(records, files, chosen, trace.job),
         files,
         trace.completeness,
-        thresholds,
-        loads=heat,
+        chosen,
+        loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
+        modules=frozenset(name for name in trace.counters if trace.counters[name].height),
+        heat=heat,
+        last_moment=_last_moment(records, trace.job),
     )
-    if not trace.partitions or counters_only:
+
+
+def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
+    """Gather what counters tell, and what single calls tell beyond them."""
+    counted = evidence_of_counters(trace, thresholds)
+    if not trace.partitions:
         return counted
+    files, usages = counted.files, counted.usages
     from ioprism.analyses.evidence_of_calls import CallEvidence
 
     calls = CallEvidence.of(trace, engine, thresholds)
@@ -253,12 +287,12 @@ def evidence_of_trace(
             **seen,
             **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()},
         },
-        loads={**heat, **calls.loads},
+        loads={**counted.loads, **calls.loads},
         phases=calls.phases,
         targets=calls.targets,
         hosts=calls.hosts,
         callers=calls.callers,
-        concurrency=None if records else calls.concurrency(),
+        concurrency=None if usages else calls.concurrency(),
         peers=calls.peers(trace.processes, files.not_data),
     )
 

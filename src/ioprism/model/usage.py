@@ -23,6 +23,8 @@ OF_PROGRAMS = (
     r"\.(?:so(?:\.[0-9.]+)?|py|pyc|pyo|pth|egg|whl|conf|cfg|ini)$|/site-packages/|/lib/python\d"
 )
 
+OF_SYSTEM = r"^/(?:usr|bin|sbin|lib|lib64|etc)/"
+
 Counts = list[int]
 Seconds = list[float]
 
@@ -43,6 +45,7 @@ class Moves:
     independent: Counts | None = None
     nonblocking: Counts | None = None
     begin: Seconds | None = None  # when the first began; 0 where there is none
+    longest: Seconds | None = None  # what the longest took
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +169,29 @@ class FileFacts:
         path = self.paths.get(file, "")
         under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
         return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """Bytes that one rank moved through one layer, in bins of time."""
+
+    rank: int
+    width: float  # seconds of a bin
+    read: Sequence[int]
+    write: Sequence[int]
+
+    def filled(self) -> list[int]:
+        """The bins in which any were moved."""
+        both = zip(self.read, self.write, strict=True)
+        return [place for place, (read, write) in enumerate(both) if read > 0 or write > 0]
+
+
+def heat_loads(maps: Mapping[str, Sequence[HeatMap]]) -> dict[str, RankLoad]:
+    """What each rank moved, by layer."""
+    return {
+        layer: RankLoad({m.rank: {"read": sum(m.read), "write": sum(m.write)} for m in some})
+        for layer, some in maps.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,11 +11,11 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.diagnose import Finder
 from ioprism.analyses.diagnosis.diagnose import diagnose as find_causes
-from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
+from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.site_knowledge import judged_by_servers, no_faster_than
-from ioprism.analyses.evidence import evidence_of_trace
-from ioprism.analyses.slowest_rank import slowest_rank
+from ioprism.analyses.evidence import evidence_of_counters, evidence_of_trace
+from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine, View
 from ioprism.engine.local import LocalEngine
@@ -23,10 +23,13 @@ from ioprism.engine.memory import in_memory
 from ioprism.model.ceiling import Ceiling
 from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
+from ioprism.pipeline.counted_diagnosis import with_untraced
 from ioprism.plugins import declared, load
+from ioprism.rules.causes.circumstances import Surroundings
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge
 from ioprism.settings import Thresholds
+from ioprism.views.counters.usage import file_facts
 
 if TYPE_CHECKING:  # what only some sites know is loaded where it is said
     from ioprism.analyses.write_time.model import WriteTimeModel
@@ -70,7 +73,7 @@ def diagnosed(
 ) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
     causes = find_causes(trace, engine, more=plugged_in())
-    diagnosis = _with_untraced(causes, trace, engine, insights)
+    diagnosis = with_untraced(causes, _slowest(trace, insights)) if trace.counters else causes
     if options is not None:
         diagnosis = _sharpened(diagnosis, trace, engine, options)
     if not diagnosis.causes:
@@ -78,29 +81,20 @@ def diagnosed(
     if insights is None and (options is None or options.symptoms):
         insights = judge(evidence_of_trace(trace, engine, Thresholds()))
     findings = insights.findings if insights else ()
-    return worded(diagnosis, trace, [finding.code for finding in findings])
+    return worded(diagnosis, _surroundings(trace), [finding.code for finding in findings])
 
 
-def _with_untraced(
-    found: Diagnosis, trace: Trace, engine: Engine, insights: Insights | None
-) -> Diagnosis:
-    """Hold the job up for as long as its slowest rank is in I/O, by the counters, at least.
-
-    Extended tracing has reads and writes only, and counters of MPI-IO leave out what the rank
-    does besides; what counters have beyond that is told by itself.
-    """
-    if not trace.counters or found.held_up.how in ("uncovered", "nothing"):
-        return found
+def _slowest(trace: Trace, insights: Insights | None) -> SlowestRank | None:
+    """The slowest rank by the counters alone."""
     if insights is not None and not trace.partitions:
-        slowest = insights.slowest
-    else:
-        slowest = slowest_rank(evidence_of_trace(trace, engine, Thresholds(), counters_only=True))
-    seconds = 0.0 if slowest is None else min(slowest.seconds, found.runtime)
-    beyond = seconds - found.held_up.seconds
-    if beyond <= 0:
-        return found
-    held_up = replace(found.held_up, seconds=seconds, share=seconds / found.runtime)
-    return replace(found, held_up=held_up, ledger=(*found.ledger, LedgerLine("untraced", beyond)))
+        return insights.slowest
+    return slowest_rank(evidence_of_counters(trace))
+
+
+def _surroundings(trace: Trace) -> Surroundings:
+    modules = frozenset(name for name, table in trace.counters.items() if table.height)
+    nodes = trace.processes["host"].drop_nulls().n_unique()
+    return Surroundings(trace.job, file_facts(trace), modules, max(1, nodes))
 
 
 def plugged_in() -> list[Finder]:

@@ -30,6 +30,7 @@ from ioprism.settings import Thresholds
 from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.engine.base import Engine
 
 NEARLY_ALL = 0.9  # of the calls that counters count
@@ -72,13 +73,12 @@ def judge_group(
         format_name: of the logs, if it is not to be recognised.
         servers: a store of counters of the servers that the job used.
         progress: is told how many events were read.
-        causes: whether findings are put under the causes that explain them; without, a log
-            with counters only is judged without loading a table library.
+        causes: whether findings are put under the causes that explain them.
     """
-    if not causes and len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
+    if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
         log = read_plain(group[0])
         if not log.has_calls:
-            return _judged_log(log, thresholds, servers)
+            return _judged_log(log, thresholds, servers, causes=causes)
     from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
@@ -97,14 +97,19 @@ def judge_group(
 def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
     """Ask all rules, and put what they find under the causes that explain it."""
     from ioprism.pipeline.diagnosis import diagnosed
-    from ioprism.pipeline.ranking import explained
 
     found = judged_trace(evidence, trace, engine)
     try:
         diagnosis = diagnosed(trace, engine, found)
     except AnalysisError:
         return found
-    told = explained(found.findings, diagnosis, evidence.thresholds)
+    return _under_causes(found, diagnosis, evidence.thresholds)
+
+
+def _under_causes(found: Insights, diagnosis: Diagnosis, thresholds: Thresholds) -> Insights:
+    from ioprism.pipeline.ranking import explained
+
+    told = explained(found.findings, diagnosis, thresholds)
     return replace(found, findings=told, diagnosis=diagnosis)
 
 
@@ -134,8 +139,16 @@ def _has_all_calls(evidence: Evidence, layer: str) -> bool:
     return seen >= NEARLY_ALL * sum(usage.operations)
 
 
-def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
-    insights = judge(with_background_load(evidence_of_log(log, thresholds), servers))
+def _judged_log(
+    log: PlainLog, thresholds: Thresholds, servers: Path | None, *, causes: bool
+) -> Judged:
+    """Judge a log of counters alone, without loading a table library."""
+    evidence = with_background_load(evidence_of_log(log, thresholds), servers)
+    insights = judge(evidence)
+    if causes:
+        from ioprism.pipeline.counted_diagnosis import diagnosed_counters
+
+        insights = _under_causes(insights, diagnosed_counters(evidence, insights), thresholds)
     return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 

@@ -15,7 +15,7 @@ from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.io_phases import io_phases
 from ioprism.analyses.diagnosis.queues import fit_queues
 from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
-from ioprism.analyses.diagnosis.situation import Candidate
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.diagnosis.counted_metadata import believable_metadata
+from ioprism.analyses.diagnosis.counters.records import believable_metadata
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.layers import LAYERS
@@ -101,7 +101,7 @@ def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
         rank=pl.col("process").cast(pl.Int64).fill_null(NOBODY),
         seconds=pl.col("nanoseconds") / PER_SECOND,
     )
-    if believable_metadata(own["rank"].to_numpy(), own["seconds"].to_numpy(), runtime):
+    if believable_metadata(own["rank"].to_list(), own["seconds"].to_list(), runtime):
         return counted
     nothing = pl.when(metadata).then(0).otherwise(pl.col("nanoseconds"))
     return counted.with_columns(nothing.cast(counted.schema["nanoseconds"]).alias("nanoseconds"))

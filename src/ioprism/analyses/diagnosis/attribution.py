@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ioprism.analyses.diagnosis.calls import Floats
-from ioprism.analyses.diagnosis.result import Cause, LedgerLine, Saving
+from ioprism.analyses.diagnosis.result import Cause, Contrast, LedgerLine, Saving
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, WORTH
-from ioprism.analyses.diagnosis.situation import Candidate
+
+if TYPE_CHECKING:  # counters are diagnosed without an array library
+    from ioprism.analyses.diagnosis.calls import Floats
 
 LEAST = 1e-12  # seconds: less is rounding
 NOTICED = 0.05  # seconds: the same job's run times differ by more
@@ -19,31 +19,54 @@ DOUBT = 0.07  # no saving is known better than this: the next run has its own no
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A possible cause and what it would save."""
+
+    code: str
+    culprit: dict[str, Any]
+    seconds: Floats | list[float]  # saved in each phase
+    low: float  # of the sum
+    high: float
+    p_value: float
+    contrast: Contrast
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def saving(self) -> float:
+        """Seconds saved in all phases."""
+        return float(sum(self.seconds))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """The causes, largest saving first, and what is left of each phase."""
 
     causes: tuple[Cause, ...]
-    left: Floats
+    left: list[float]
 
 
-def attributed(candidates: Iterable[Candidate], held: Floats, runtime: float) -> Attribution:
+def attributed(
+    candidates: Iterable[Candidate], held: Floats | list[float], runtime: float
+) -> Attribution:
     """Take candidates in the order given; each removes its part of what earlier ones leave.
 
     A change that takes a part of a phase away takes the same part of what is left of the phase
     when other changes were made before.
     """
-    left = held.copy()
+    left, whole = [float(seconds) for seconds in held], float(sum(held))
     causes: list[Cause] = []
     for candidate in candidates:
         if candidate.p_value > SIGNIFICANT:
             continue
-        part = np.divide(candidate.seconds, held, out=np.zeros_like(held), where=held > LEAST)
-        taken = left * np.clip(part, 0.0, 1.0)
-        seconds = float(taken.sum())
-        if seconds <= max(WORTH * runtime, NOTICED, LEAST_PART * float(held.sum())):
+        taken = [
+            rest * min(1.0, max(0.0, float(saved) / of)) if of > LEAST else 0.0
+            for rest, saved, of in zip(left, candidate.seconds, held, strict=True)
+        ]
+        seconds = sum(taken)
+        if seconds <= max(WORTH * runtime, NOTICED, LEAST_PART * whole):
             continue
-        left = left - taken
-        causes.append(_cause(candidate, seconds, float(held.sum()), runtime))
+        left = [rest - gone for rest, gone in zip(left, taken, strict=True)]
+        causes.append(_cause(candidate, seconds, whole, runtime))
     causes.sort(key=lambda cause: -cause.saving.seconds)
     return Attribution(tuple(causes), left)
 
@@ -57,7 +80,7 @@ def _cause(candidate: Candidate, seconds: float, held: float, runtime: float) ->
         code=candidate.code,
         culprit=candidate.culprit,
         saving=Saving(seconds, low, high, seconds / runtime if runtime > 0 else 0.0),
-        confidence=float(np.clip((1 - candidate.p_value) * (1 - width / 2), 0.0, 1.0)),
+        confidence=min(1.0, max(0.0, float((1 - candidate.p_value) * (1 - width / 2)))),
         contrast=candidate.contrast,
         facts=candidate.facts,
     )

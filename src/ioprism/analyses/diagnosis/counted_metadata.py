@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import METADATA, UNKNOWN, WRITE, Calls, Floats, Ints
+from ioprism.analyses.diagnosis.counters.records import believable_metadata
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,7 @@ def counted_times(
         return CountedTimes(_no_calls(), nothing, nothing, nothing, nothing)
     table = counters["POSIX"].filter(pl.col("file").is_not_null())
     meta = table["POSIX_F_META_TIME"].fill_null(0).to_numpy()
-    if not believable_metadata(table["rank"].to_numpy(), meta, runtime):
+    if not believable_metadata(table["rank"].to_list(), meta.tolist(), runtime):
         return CountedTimes(_no_calls(), nothing, nothing, nothing, nothing)
     places = {int(number): place for place, number in enumerate(numbers)}
     own = table.filter(pl.col("rank").is_in(list(places)))
@@ -62,17 +63,6 @@ def counted_times(
     opens = np.full(len(numbers), float(shared["POSIX_OPENS"].sum()) / everyone)
     np.add.at(opens, rows, own["POSIX_OPENS"].to_numpy())
     return CountedTimes(exact, metadata * share, sync, syncs * share, opens * share)
-
-
-def believable_metadata(rank: Ints, seconds: Floats, runtime: float | None) -> bool:
-    """Whether no rank spends more time in metadata calls of its own than the run lasts.
-
-    Darshan versions exist that count from the first open to the last.
-    """
-    own = rank >= 0
-    if not runtime or not own.any():
-        return True
-    return float(np.bincount(rank[own], seconds[own]).max()) <= runtime * 1.01
 
 
 def _exact(own: pl.DataFrame, places: dict[int, int]) -> tuple[Calls, tuple[Ints, Floats]]:

@@ -15,10 +15,10 @@ from ioprism.analyses.diagnosis import (
     slow_sessions,
     uneven_load,
 )
-from ioprism.analyses.diagnosis.attribution import attributed, ledger
+from ioprism.analyses.diagnosis.attribution import Candidate, attributed, ledger
 from ioprism.analyses.diagnosis.calls import Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.counters_only import diagnose_counters
+from ioprism.analyses.diagnosis.counters.diagnose import diagnose_counters
 from ioprism.analyses.diagnosis.first_reads import first_read_seconds
 from ioprism.analyses.diagnosis.not_checked import not_checked
 from ioprism.analyses.diagnosis.observations import observe
@@ -27,10 +27,11 @@ from ioprism.analyses.diagnosis.program_files import program_seconds
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis, HeldUp, Opportunity, Saving
 from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.diagnosis.significance import WORTH
-from ioprism.analyses.diagnosis.situation import Candidate, Situation, situation
+from ioprism.analyses.diagnosis.situation import Situation, situation
 from ioprism.analyses.diagnosis.stages import stages
 from ioprism.analyses.diagnosis.training import find as find_no_prefetch
 from ioprism.analyses.diagnosis.training import training
+from ioprism.analyses.evidence import evidence_of_counters
 from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
@@ -57,13 +58,13 @@ def diagnose(
         more: further causes to look for, in traces with single calls.
     """
     if not trace.partitions:
-        return diagnose_counters(trace)
+        return diagnose_counters(evidence_of_counters(trace))
     trace = without_process_control(trace)
     ahead = LookingAhead(engine or LocalEngine(), trace, FIRST_LOOK)
     run = training(trace, ahead)
     seen = observe(trace if run is None else run.uncovered(trace), ahead)
     if not seen.has_calls or seen.untraced > MOST_UNTRACED:
-        return diagnose_counters(trace)
+        return diagnose_counters(evidence_of_counters(trace))
     at = situation(seen)
     if run is not None:
         found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered", more=more)
@@ -96,7 +97,7 @@ def of_situation(
     slow = [one for one in _slow(at) if not (busy_target and one.code == "slow-rank")]
     candidates = [*first, *slow, *others]
     found = attributed(candidates, at.held, runtime)
-    left = float(found.left.sum())
+    left = sum(found.left)
     transfer, library = float(_transfer(at).sum()), float(at.library.sum())
     whole = Diagnosis(
         runtime,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from ioprism.analyses.diagnosis.result import NotChecked
-from ioprism.analyses.diagnosis.situation import Situation
+
+if TYPE_CHECKING:  # counters are diagnosed without a table library
+    from ioprism.analyses.diagnosis.situation import Situation
 
 LAYOUT = "the files' layout: a Darshan log with the Lustre module, or --layout FILE"
 APART = (
@@ -26,7 +27,7 @@ APPLICATION = "application events: DFTracer with its Python or C annotations"
 def not_checked(at: Situation) -> tuple[NotChecked, ...]:
     """List what the trace has too little detail for."""
     missing, seen = [], at.seen
-    if not seen.files.filter(pl.col("targets").list.len() > 0).height:
+    if not any(seen.files["targets"].list.len().fill_null(0)):
         missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
     elif len(at.pieces.targets) > 1 and at.pieces.group.max() == 0:
         missing.append(NotChecked("slow-target", APART))

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.limits import LIBRARY, MANY_FILES, TINY
 from ioprism.analyses.diagnosis.program_files import program_calls
 from ioprism.analyses.diagnosis.shared_server import crowding, departures
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.views.time.cover import Cover
-
-LIBRARY = 2**26  # bytes: larger files are data rather than programs
-MANY_FILES = 10  # that all ranks load, to be called a start
-TINY = 2**16  # bytes: a file that costs more to open than to move
 
 
 def find(at: Situation) -> Iterator[Candidate]:

@@ -7,15 +7,13 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import WRITE, Flags
 from ioprism.analyses.diagnosis.situation import Situation
-from ioprism.model.usage import OF_PROGRAMS
-
-SYSTEM = r"^/(?:usr|bin|sbin|lib|lib64|etc)/"
+from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM
 
 
 def of_programs(files: pl.DataFrame) -> Flags:
     """Which files are parts of programs and of the system, by their names."""
     path = pl.col("path").fill_null("")
-    named = path.str.contains(SYSTEM) | path.str.contains(OF_PROGRAMS)
+    named = path.str.contains(OF_SYSTEM) | path.str.contains(OF_PROGRAMS)
     return files.select(named)["path"].to_numpy().copy()
 
 

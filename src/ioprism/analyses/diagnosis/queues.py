@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Calls, Flags, Floats, Ints
+from ioprism.analyses.diagnosis.limits import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
 ENOUGH = 12  # calls of a kind for a median that can be trusted
-# What part of a lone call's time its target is held, where no call ever waits for another:
-# anything from a quarter to all of it.
-LEAST, LIKELY, MOST = 0.25, 0.7, 1.0
 SURE = (0.85, 1.15)  # where waiting calls tell it
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
+from ioprism.analyses.diagnosis.limits import FAST, SLOW, USUAL
 from ioprism.analyses.diagnosis.situation import Situation, medians_by
 
 APART = 1.5  # sizes must differ by this factor to tell the fixed cost from the rate
 FEWEST = 8  # requests of a size
-# Where all requests have one size: a storage target moves between these many bytes a second.
-SLOW, USUAL, FAST = 150e6, 400e6, 1200e6
-REQUEST = 2e-4  # seconds: what a request costs whatever its size, on usual storage
 
 
 def fixed_share(at: Situation, some: Flags) -> tuple[float, float, float]:

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.layers import of_libraries
-from ioprism.analyses.diagnosis.queues import LIKELY
-from ioprism.analyses.diagnosis.request_cost import REQUEST, fixed_share
+from ioprism.analyses.diagnosis.limits import BLOCK, COPIES, LIKELY, REQUEST
+from ioprism.analyses.diagnosis.request_cost import fixed_share
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, rank_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
-from ioprism.analyses.diagnosis.uneven_load import COPIES, read_copies
+from ioprism.analyses.diagnosis.situation import Situation
+from ioprism.analyses.diagnosis.uneven_load import read_copies
 
-BLOCK = 2**20  # bytes: lock block where the layout is not known, and one request of a file system
 ENOUGH = 3
 DISORDER = 0.5  # share of requests out of order
 FEW_RANKS = 0.25  # of all that do I/O: then who makes requests tells as much as their size

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from ioprism.analyses.diagnosis.stages import Stage
 from ioprism.model.finding import Recommendation
 from ioprism.model.result import Result
 from ioprism.units import format_seconds
+
+if TYPE_CHECKING:  # counters are diagnosed without a table library
+    import polars as pl
+
+    from ioprism.analyses.diagnosis.stages import Stage
 
 COUNTS = ("requests", "syncs", "calls", "copies")  # facts that a longer run has more of
 
@@ -170,6 +172,10 @@ class Diagnosis(Result):
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per cause."""
+        import polars as pl
+
+        numbers = ("saving", "low", "high", "share", "confidence")
+        schema = {"code": pl.String, "culprit": pl.String, **dict.fromkeys(numbers, pl.Float64)}
         rows = [
             {
                 "code": cause.code,
@@ -182,7 +188,7 @@ class Diagnosis(Result):
             }
             for cause in self.causes
         ]
-        return pl.DataFrame(rows, schema=_FRAME)
+        return pl.DataFrame(rows, schema=schema)
 
     def summary(self) -> str:
         """Return the answer in one line."""
@@ -192,14 +198,6 @@ class Diagnosis(Result):
         first = self.causes[0]
         saved = format_seconds(first.saving.seconds)
         return f"{held}; {first.title or first.code}, {saved} of it ({first.code})"
-
-
-_FRAME = pl.Schema(
-    {
-        "code": pl.String(), "culprit": pl.String(), "saving": pl.Float64(), "low": pl.Float64(),
-        "high": pl.Float64(), "share": pl.Float64(), "confidence": pl.Float64(),
-    }
-)  # fmt: skip
 
 
 def _cause_dict(cause: Cause) -> dict[str, Any]:

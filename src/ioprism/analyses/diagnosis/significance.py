@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ioprism.analyses.diagnosis.calls import Floats
+if TYPE_CHECKING:  # most counters are diagnosed without an array library
+    from ioprism.analyses.diagnosis.calls import Floats
 
 SIGNIFICANT = 0.01  # after correction for the number of things tried
 TRIED = 12  # causes without peers that each trace is searched for
@@ -14,7 +14,7 @@ LONGEST = 0.05  # share of calls that may be long for reasons of their own
 WORTH = 0.01  # of the run time: less is no cause
 
 
-def rank_test(slow: Floats, peers: Floats) -> float:
+def rank_test(slow: Floats | list[float], peers: Floats | list[float]) -> float:
     """Return how likely chance makes `slow` larger than `peers` (Mann-Whitney, one-sided).
 
     Exact where all of `slow` are above all peers; elsewhere by the normal approximation.
@@ -22,8 +22,10 @@ def rank_test(slow: Floats, peers: Floats) -> float:
     few, many = len(slow), len(peers)
     if not few or not many:
         return 1.0
-    if slow.min() > peers.max():
+    if min(slow) > max(peers):
         return 1 / math.comb(few + many, few)
+    import numpy as np
+
     both = np.concatenate((slow, peers))
     order = np.argsort(both, kind="stable")
     ranks = np.empty(few + many)
@@ -37,15 +39,17 @@ def rank_test(slow: Floats, peers: Floats) -> float:
     return 0.5 * math.erfc(score / math.sqrt(2))
 
 
-def outlier_test(value: float, peers: Floats, *, floor: float) -> float:
+def outlier_test(value: float, peers: Floats | list[float], *, floor: float) -> float:
     """Return how likely a value so far above its peers is (median and absolute deviation).
 
     `floor` is the least spread that peers are believed to have.
     """
     if len(peers) < 2:
         return 1.0
+    import numpy as np
+
     middle = float(np.median(peers))
-    spread = max(floor, 1.4826 * float(np.median(np.abs(peers - middle))))
+    spread = max(floor, 1.4826 * float(np.median(np.abs(np.asarray(peers) - middle))))
     score = (value - middle) / (spread * math.sqrt(1 + 1 / len(peers)))
     return _chance_above(score, len(peers) - 1)
 
@@ -60,6 +64,8 @@ def again_test(seconds: Floats, least: float) -> float:
     count = len(seconds)
     if count < 2:
         return 1.0
+    import numpy as np
+
     usual = np.sort(seconds)[: count - max(1, round(LONGEST * count))]
     return min(1.0, 2 * min(_again(seconds, least), _again(usual, least)))
 
@@ -68,6 +74,8 @@ def _again(seconds: Floats, least: float) -> float:
     count = len(seconds)
     if count < 2:
         return 1.0
+    import numpy as np
+
     error = max(float(np.std(seconds, ddof=1)), 1e-12) * math.sqrt(count)
     return _chance_above((float(seconds.sum()) - least) / error, count - 1)
 

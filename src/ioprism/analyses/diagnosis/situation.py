@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -24,31 +23,12 @@ from ioprism.analyses.diagnosis.late_ranks import (
     idle_phases,
     late_ranks,
 )
+from ioprism.analyses.diagnosis.limits import at_least
 from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
-from ioprism.analyses.diagnosis.result import Contrast
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, again_test
-from ioprism.analyses.diagnosis.target_pieces import TargetPieces, at_least, target_pieces
+from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
 from ioprism.views.time.intervals import unite
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A possible cause and what it would save."""
-
-    code: str
-    culprit: dict[str, Any]
-    seconds: Floats  # saved in each phase
-    low: float  # of the sum
-    high: float
-    p_value: float
-    contrast: Contrast
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def saving(self) -> float:
-        """Seconds saved in all phases."""
-        return float(self.seconds.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import Flags, Floats
 from ioprism.analyses.diagnosis.cells import Cells, explained, make_cells, mend, phase_seconds
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.limits import FEWEST_PEERS, SLOWER, SPREAD
 from ioprism.analyses.diagnosis.parts import (
     REPEATED,
     Part,
@@ -20,13 +22,10 @@ from ioprism.analyses.diagnosis.parts import (
 )
 from ioprism.analyses.diagnosis.queues import ENOUGH, service_seconds
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test, rank_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.analyses.diagnosis.slow_times import slow_stretch
 
-SLOWER = 1.25  # a part that takes less than this many times its peers' time is one of them
-SPREAD = 0.05  # parts of a sound system differ at least so much, as logarithm of seconds
 MOST_PARTS = 8  # that may be slow together
-FEWEST_PEERS = 4  # parts of a kind, for their own differences to be known
 
 
 def find(at: Situation) -> Iterator[Candidate]:

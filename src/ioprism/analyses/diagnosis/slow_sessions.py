@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.limits import FEWEST_PEERS, SLOWER, SPREAD
 from ioprism.analyses.diagnosis.parts import (
     REPEATED,
     Part,
@@ -23,8 +25,8 @@ from ioprism.analyses.diagnosis.parts import (
     slowest_parts,
 )
 from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
-from ioprism.analyses.diagnosis.slow_parts import FEWEST_PEERS, SLOWER, SPREAD, sound_cells
+from ioprism.analyses.diagnosis.situation import Situation, medians_by
+from ioprism.analyses.diagnosis.slow_parts import sound_cells
 
 CHANCE = 0.01  # that a difference so large means nothing, after all parts were tried
 MOST_PARTS = 8  # that may be slow together

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.cells import Cells, mend, phase_seconds
 from ioprism.analyses.diagnosis.contrasts import contrast_of
+from ioprism.analyses.diagnosis.limits import FEWEST_PHASES, SLOWER, SPREAD
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, outlier_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation, medians_by
-
-SLOWER = 1.25  # times the other phases' seconds
-SPREAD = 0.05  # phases of a sound run differ at least so much, as logarithm of seconds
-FEWEST = 4  # phases, for some to stand out
-MOST_STEPS = 100  # phases, or groups of neighbouring ones, that runs are looked for in
+from ioprism.analyses.diagnosis.situation import Situation, medians_by
+from ioprism.analyses.diagnosis.stretches import best_run
 
 
 def slow_stretch(at: Situation, cells: Cells, seconds: Floats) -> tuple[Candidate, Floats] | None:
     """Return the neighbouring phases that are slower than all others, and the mended seconds."""
     present, level = _phase_levels(at, seconds)
-    if len(present) < FEWEST:
+    if len(present) < FEWEST_PHASES:
         return None
-    best = best_run(level)
+    best = best_run(level.tolist())
     if best is None:
         return None
     inside = np.zeros(len(present), np.bool_)
@@ -74,22 +72,6 @@ def _phase_levels(at: Situation, seconds: Floats) -> tuple[Ints, Floats]:
     usual = np.bincount(phase, expected, minlength=at.phases)
     present = np.flatnonzero((usual > 0.1 * np.median(usual[usual > 0])) & (spent > 0))
     return present, np.log(spent[present] / usual[present])
-
-
-def best_run(level: Floats) -> tuple[int, int] | None:
-    """The run of neighbours, less than half of all, that stands out most."""
-    step = -(-len(level) // MOST_STEPS)
-    parts = [level[begin : begin + step] for begin in range(0, len(level), step)]
-    levels = np.array([float(np.median(part)) for part in parts])
-    best, most = None, 0.0
-    for first in range(len(levels)):
-        for last in range(first, min(len(levels), first + (len(levels) - 1) // 2)):
-            outside = np.concatenate((levels[:first], levels[last + 1 :]))
-            usual = max(float(np.quantile(outside, 0.9)), float(np.median(outside)))
-            steps = levels[first : last + 1] - usual
-            if steps.min() > np.log(SLOWER) and float(steps.sum()) > most:
-                best, most = (first * step, min((last + 1) * step, len(level)) - 1), steps.sum()
-    return best
 
 
 def _everywhere(cells: Cells, member: Flags) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,12 +26,6 @@ class TargetPieces:
     def known(self) -> Flags:
         """For which calls the targets are known."""
         return self.group >= 0
-
-
-def at_least(names: Collection[int | str], said: int) -> int:
-    """How many targets there are at least: as said, else numbered from 0, as Lustre does."""
-    numbers = [name for name in names if isinstance(name, int)]
-    return max(said, len(names)) if said else max(len(names), max(numbers, default=-1) + 1)
 
 
 def target_pieces(calls: Calls, files: pl.DataFrame) -> TargetPieces:

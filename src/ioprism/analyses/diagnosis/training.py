@@ -9,12 +9,13 @@ from pathlib import PurePosixPath
 import numpy as np
 import polars as pl
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import READ, Flags, Floats
 from ioprism.analyses.diagnosis.observations import BELOW
 from ioprism.analyses.diagnosis.process_control import has_only_io
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.sampling import NOT_IO
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import READ, SYNC, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.layers import collective_files
+from ioprism.analyses.diagnosis.limits import (
+    COPIES,
+    HEAVY,
+    MANY,
+    SERIAL,
+    UNEVEN,
+    even_placement,
+    useful_targets,
+)
 from ioprism.analyses.diagnosis.significance import rank_test
-from ioprism.analyses.diagnosis.situation import Candidate, Situation
+from ioprism.analyses.diagnosis.situation import Situation
 
-UNEVEN = 1.5  # more than this many times the even share is uneven
-HEAVY = 1.5  # ranks that move more than this many times the mean
-SERIAL = 0.9  # of all bytes by one rank
 SATURATED = 0.6  # share of a phase that a target works in, for it to be the limit
-MANY = 4  # ranks that share a file
-COPIES = 3.0  # times that the same bytes are read: then that is what costs
 
 
 def find(at: Situation) -> Iterator[Candidate]:
@@ -190,19 +194,6 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
         {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
          "targets": len(at.pieces.targets)},
     )  # fmt: skip
-
-
-def even_placement(total: float, single: float, targets: int) -> float:
-    """The most that any target has to do when files, none larger than `single`, are spread."""
-    if single <= 0:
-        return total / targets
-    return max(total / targets, single * math.ceil(total / single / targets - 1e-6))
-
-
-def useful_targets(known: int, ranks: int, moved: float, stripe: int) -> int:
-    """As many targets as help a shared file: one for each rank, and a stripe on each."""
-    stripes = math.ceil(moved / stripe) if stripe > 0 else known
-    return max(1, min(known, ranks, stripes))
 
 
 def _one_file(at: Situation) -> float:

@@ -23,7 +23,7 @@ from ioprism.formats.darshan.records import (
 )
 from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
 from ioprism.model.trace import Completeness, Job, Warn
-from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, RankLoad, Striping, is_data
+from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, HeatMap, Striping, is_data
 from ioprism.units import format_counted
 
 MODULE_BYTES = 4 * 2**30
@@ -167,22 +167,22 @@ class PlainLog:
                 yield row, part
 
     @cached_property
-    def heat(self) -> dict[str, RankLoad]:
-        """Bytes of each rank by layer, from the heat maps."""
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """When each rank moved how many bytes, by layer."""
         region = self.log.modules.get("HEATMAP")
         if region is None or not region.length:
             return {}
         data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
-        loads: dict[str, dict[int, dict[str, int]]] = {}
+        maps: dict[str, list[HeatMap]] = {}
         for record in heat_records(data, self.log.byte_order):
             if record is None:
                 self._warn("a HEATMAP record is damaged; bins from there on are missing")
                 break
             layer = HEATMAP_LAYERS.get(self.names.get(record.id, ""))
             if layer is not None:
-                moved = {"read": sum(record.read), "write": sum(record.write)}
-                loads.setdefault(layer, {})[record.rank] = moved
-        return {layer: RankLoad(ranks) for layer, ranks in loads.items()}
+                one = HeatMap(record.rank, record.width, record.read, record.write)
+                maps.setdefault(layer, []).append(one)
+        return maps
 
 
 def _signed(identifier: object) -> int:

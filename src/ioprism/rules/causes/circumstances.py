@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ioprism.analyses.diagnosis.result import Cause
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Job
+from ioprism.model.usage import FileFacts
 from ioprism.rules.circumstances import HDF5_NAMES, MPI_LIBRARIES
 
 _MODULES = {
@@ -16,22 +19,33 @@ _TINY = 4096  # bytes: libraries keep their metadata in such pieces
 _REOPENED = 4  # metadata calls for a file: open and close, and once more
 
 
-def circumstances(cause: Cause, trace: Trace) -> set[str]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """What is known of a job beside its causes."""
+
+    job: Job
+    files: FileFacts
+    modules: frozenset[str]  # of counters that its log holds
+    nodes: int = 1
+
+
+def circumstances(cause: Cause, around: Surroundings) -> set[str]:
     """Name libraries, MPI, file system and language, as far as the trace tells."""
-    found = {name for name, modules in _MODULES.items() if _used(trace, modules)}
-    ranks = trace.job.ranks or 1
+    job = around.job
+    found = {name for name, modules in _MODULES.items() if not around.modules.isdisjoint(modules)}
+    ranks = job.ranks or 1
     found.add("parallel" if ranks > 1 else "serial")
     path = str(cause.culprit.get("file", ""))
     if path.endswith(HDF5_NAMES):
         found.add("hdf5")
-    if _on_lustre(trace):
+    if "LUSTRE" in around.modules or any(m.filesystem == "lustre" for m in job.mounts):
         found.add("lustre")
-    if trace.files["targets"].drop_nulls().len():
+    if around.files.striping:
         found.add("layout")
-    program = (trace.job.executable or "").lower()
+    program = (job.executable or "").lower()
     if "python" in program or ".py" in program:
         found.add("python")
-    told = " ".join([program, *trace.job.metadata.values()]).lower()
+    told = " ".join([program, *job.metadata.values()]).lower()
     found |= {name for name, words in MPI_LIBRARIES.items() if any(word in told for word in words)}
     if float(cause.facts.get("calls_per_file", 0)) > _REOPENED:
         found.add("reopened")
@@ -44,11 +58,3 @@ def circumstances(cause: Cause, trace: Trace) -> set[str]:
     if "directory" in cause.culprit:
         found.add("many-files")
     return found
-
-
-def _used(trace: Trace, modules: tuple[str, ...]) -> bool:
-    return any(name in trace.counters and trace.counters[name].height > 0 for name in modules)
-
-
-def _on_lustre(trace: Trace) -> bool:
-    return "LUSTRE" in trace.counters or any(m.filesystem == "lustre" for m in trace.job.mounts)

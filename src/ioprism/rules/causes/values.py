@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from posixpath import dirname
 from typing import Any
 
-import polars as pl
-
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.result import COUNTS, Cause
 from ioprism.model.quantities import kind_of, quantity
-from ioprism.model.trace import Trace
+from ioprism.model.usage import FileFacts
+from ioprism.rules.causes.circumstances import Surroundings
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count
 
@@ -19,21 +18,21 @@ MOST_NAMED = 8
 BLOCK = 2**20  # bytes: what small requests are joined to
 
 
-def values(cause: Cause, trace: Trace) -> dict[str, str]:
+def values(cause: Cause, around: Surroundings) -> dict[str, str]:
     """Return every value that the words of a cause may name."""
     known: dict[str, Any] = {
-        "ranks": trace.job.ranks or 1,
-        "nodes": max(1, trace.processes["host"].drop_nulls().n_unique()),
+        "ranks": around.job.ranks or 1,
+        "nodes": around.nodes,
         **cause.facts,
         **cause.culprit,
     }
-    stripe = int(known.get("stripe_size") or _stripe_size(trace, str(known.get("file", ""))))
+    stripe = int(known.get("stripe_size") or _stripe_size(around.files, str(known.get("file", ""))))
     shown = {key: _shown(key, value) for key, value in known.items()}
     where = known.get("directory")
     size = float(known.get("bytes_per_request", BLOCK) or BLOCK)
     return {
-        "directory": dirname(str(known.get("file", ""))) or _striped_directory(trace),
-        "other_targets": _other_targets(cause, trace),
+        "directory": dirname(str(known.get("file", ""))) or _striped_directory(around.files),
+        "other_targets": _other_targets(cause, around.files),
         **shown,
         "ratio": _ratio(cause),
         "by_ranks": _whose(cause, "by"),
@@ -82,19 +81,20 @@ def _ratio(cause: Cause) -> str:
     return f"{slow.median_seconds / peers.median_seconds:.1f}"
 
 
-def _stripe_size(trace: Trace, path: str) -> int:
-    sizes = trace.files.filter(pl.col("path") == path)["stripe_size"].drop_nulls()
-    return int(sizes[0]) if len(sizes) and sizes[0] > 0 else BLOCK
+def _stripe_size(files: FileFacts, path: str) -> int:
+    sizes = (one.size for file, one in files.striping.items() if files.paths.get(file) == path)
+    size = next(sizes, 0)
+    return size if size > 0 else BLOCK
 
 
-def _striped_directory(trace: Trace) -> str:
+def _striped_directory(files: FileFacts) -> str:
     """Where the files lie whose layout is known."""
-    paths = trace.files.filter(pl.col("targets").list.len() > 0)["path"].to_list()
+    paths = [files.paths[file] for file, one in files.striping.items() if one.targets]
     return printable(common_directory(paths)) or "OUTPUT_DIRECTORY"
 
 
-def _other_targets(cause: Cause, trace: Trace) -> str:
+def _other_targets(cause: Cause, files: FileFacts) -> str:
     """Targets that the job used and that are not to blame."""
     slow = set(cause.culprit.get("targets", [cause.culprit.get("target")]))
-    used = trace.files["targets"].drop_nulls().explode().unique().sort().to_list()
+    used = sorted({name for striping in files.striping.values() for name in striping.targets})
     return ",".join(str(name) for name in used if name not in slow) or "OTHERS"

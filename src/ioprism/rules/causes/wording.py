@@ -11,8 +11,7 @@ from typing import Any
 
 from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.model.finding import Recommendation
-from ioprism.model.trace import Trace
-from ioprism.rules.causes.circumstances import circumstances
+from ioprism.rules.causes.circumstances import Surroundings, circumstances
 from ioprism.rules.causes.symptoms import explained
 from ioprism.rules.causes.values import values
 
@@ -28,7 +27,7 @@ def texts(code: str) -> Mapping[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diagnosis:
+def worded(found: Diagnosis, around: Surroundings, findings: Iterable[str] = ()) -> Diagnosis:
     """Return the diagnosis with title, advice and symptoms for every cause.
 
     Each finding is told under one cause only: the first that explains it.
@@ -42,14 +41,14 @@ def worded(found: Diagnosis, trace: Trace, findings: Iterable[str] = ()) -> Diag
         symptoms = tuple(code for code in known if code in left)
         for code in symptoms:
             del left[code]
-        causes.append(_worded(cause, trace, symptoms))
+        causes.append(_worded(cause, around, symptoms))
     return replace(found, causes=tuple(causes))
 
 
-def _worded(cause: Cause, trace: Trace, symptoms: tuple[str, ...]) -> Cause:
+def _worded(cause: Cause, around: Surroundings, symptoms: tuple[str, ...]) -> Cause:
     words = texts(cause.code)
-    filled = values(cause, trace)
-    present = circumstances(cause, trace)
+    filled = values(cause, around)
+    present = circumstances(cause, around)
     advice = tuple(
         Recommendation(fill(entry["text"], filled), _code(entry, filled))
         for entry in words.get("recommendation", ())

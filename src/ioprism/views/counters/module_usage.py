@@ -153,6 +153,7 @@ def _moves(
         independent=kind(module.independent),
         nonblocking=kind(module.nonblocking),
         begin=columns.known(f"F_{name}_START_TIMESTAMP"),
+        longest=columns.known(f"F_MAX_{name}_TIME"),
     )
     counted = module.sequences and columns.tells(f"SEQ_{name}S")
     return _with_sequences(moves, columns, direction, first) if counted else moves

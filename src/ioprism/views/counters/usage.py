@@ -14,6 +14,7 @@ from ioprism.model.usage import (
     EVERYONE,
     NAMELESS,
     FileFacts,
+    HeatMap,
     Moves,
     RankLoad,
     Striping,
@@ -178,15 +179,15 @@ def rank_loads(totals: pl.DataFrame) -> dict[str, RankLoad]:
     return loads
 
 
-def heat_loads(heat: pl.DataFrame) -> dict[str, RankLoad]:
-    """Turn heat maps into the bytes of each rank."""
-    sums = heat.filter(pl.col("layer").is_not_null()).select(
-        "layer", "rank", pl.col("read").list.sum(), pl.col("write").list.sum()
-    )
-    loads: dict[str, dict[int, dict[str, int]]] = {}
-    for layer, rank, read, write in sums.iter_rows():
-        loads.setdefault(str(layer), {})[rank] = {"read": read, "write": write}
-    return {layer: RankLoad(ranks) for layer, ranks in loads.items()}
+def heat_maps(trace: Trace) -> dict[str, list[HeatMap]]:
+    """Return when each rank moved how many bytes, by layer."""
+    if "HEATMAP" not in trace.counters:
+        return {}
+    maps: dict[str, list[HeatMap]] = {}
+    table = trace.counters["HEATMAP"].filter(pl.col("layer").is_not_null())
+    for layer, *columns in table.select("layer", "rank", "bin_width", "read", "write").iter_rows():
+        maps.setdefault(str(layer), []).append(HeatMap(*columns))
+    return maps
 
 
 def target_bytes(load: pl.DataFrame) -> dict[str, dict[int, int]]:

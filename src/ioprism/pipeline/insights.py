@@ -21,7 +21,6 @@ from ioprism.errors import (
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.darshan.plain import PlainLog, read_plain
 from ioprism.formats.files import files_below
-from ioprism.formats.registry import Grouping
 from ioprism.model.trace import Job, Progress, Trace
 from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.rules.registry import Insights, judge
@@ -32,6 +31,7 @@ from ioprism.text import printable
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.engine.base import Engine
+    from ioprism.formats.registry import Grouping
 
 NEARLY_ALL = 0.9  # of the calls that counters count
 

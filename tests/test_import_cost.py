@@ -46,5 +46,13 @@ def test_a_small_log_loads_nothing_of_other_questions_and_formats(command: str) 
     assert not [name for name in loaded for other in OTHERS if other in name]
 
 
+@pytest.mark.parametrize("command", ["insights", "diagnose"])
+def test_counters_are_judged_and_diagnosed_without_a_table_library(command: str) -> None:
+    words = [command, str(TEST_DATA / "darshan" / "l_killed_job_merged.darshan"), "--json"]
+    code = f"import ioprism.cli\nioprism.cli.main({words}, standalone_mode=False)"
+
+    assert not loaded_by(code) & {"numpy", "polars"}
+
+
 def test_loading_is_noticed_when_it_happens() -> None:
     assert "polars" in loaded_by("import ioprism; ioprism.read")

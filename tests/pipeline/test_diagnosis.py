@@ -24,6 +24,7 @@ from ioprism import (
     PluginError,
     Thresholds,
     Trace,
+    diagnose,
     read,
     servers,
 )
@@ -31,6 +32,7 @@ from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.cli import main
 from ioprism.engine.base import View
+from ioprism.formats.darshan.plain import counters_alone
 from ioprism.pipeline import diagnosis
 from ioprism.pipeline.insights import judge_group
 from tests.call_tables import trace_of
@@ -194,3 +196,16 @@ def test_calls_are_looked_at_once_before_those_of_phases_are_collected(
     asked.clear()
     judge_group((log,), thresholds=Thresholds())
     assert sum("BusyIntervals" in views for views in asked) == 1
+
+
+@pytest.mark.corpus
+def test_the_command_and_the_library_agree_on_logs_of_counters_alone(shared_data: Path) -> None:
+    logs = [
+        log for log in sorted((shared_data / "darshan").rglob("*.darshan"))
+        if counters_alone([log], None) is not None
+    ]  # fmt: skip
+
+    assert len(logs) > 60
+    for log in logs:
+        whole = diagnose(read(log)).to_dict()
+        assert {key: answer(log)[key] for key in whole} == json.loads(json.dumps(whole)), log

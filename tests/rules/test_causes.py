@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioprism import CallGroup, Cause, Contrast, Diagnosis, HeldUp, Saving, read
+from ioprism.pipeline.diagnosis import surroundings
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.causes.wording import FOLDER, texts, worded
 from tests.conftest import TEST_DATA
@@ -36,7 +37,7 @@ def test_symptoms_are_findings_that_exist() -> None:
 
 def test_hints_are_given_by_the_names_of_the_mpi_that_was_used() -> None:
     trace = read(LOG)
-    found = worded(cause("few-aggregators", file="/x/y", rank=0), trace)
+    found = worded(cause("few-aggregators", file="/x/y", rank=0), surroundings(trace))
 
     snippets = " ".join(item.snippet or "" for item in found.causes[0].advice)
     assert "cb_nodes" in snippets
@@ -48,6 +49,6 @@ def test_a_finding_is_told_below_one_cause_only() -> None:
     two = cause("slow-node", host="n1")
     both = Diagnosis(10.0, two.held_up, (*two.causes, *cause("slow-rank", ranks=[1]).causes))
 
-    found = worded(both, trace, ["stragglers"])
+    found = worded(both, surroundings(trace), ["stragglers"])
 
     assert [c.symptoms for c in found.causes] == [("stragglers",), ()]

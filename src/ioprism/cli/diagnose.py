@@ -9,15 +9,12 @@ import click
 
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, NumberRange, option
-from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.layouts import read_layout
-from ioprism.pipeline.diagnosis import DiagnosisOptions
-from ioprism.pipeline.diagnosis import diagnose as find_causes
+from ioprism.formats.darshan.plain import counters_alone
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import diagnose as terminal_form
 
-if TYPE_CHECKING:
-    from ioprism.analyses.write_time.model import WriteTimeModel
+if TYPE_CHECKING:  # a log of counters alone is diagnosed without a table library
+    from ioprism.pipeline.diagnosis import DiagnosisOptions
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -81,28 +78,43 @@ def diagnose(
 
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
-    chosen = DiagnosisOptions(
-        layout={} if layout_file is None else read_layout(layout_file),
-        ceilings=[read_ceiling(path) for path in ceilings],
-        model=_model(model_file),
-        servers=servers,
-    )
-    trace = options.read_job(paths, format_name)
-    with output.progress("reading events", quiet=quiet) as progress:
-        diagnosis = find_causes(trace, options=chosen, engine=engine_options.made(progress))
+    site = _site(layout_file, ceilings, model_file, servers)
+    log = counters_alone(paths, format_name) if site is None else None
+    source: to_json.Source
+    if log is not None:
+        from ioprism.pipeline.counted_diagnosis import diagnose_log
+
+        source, diagnosis = log, diagnose_log(log)
+    else:
+        from ioprism.pipeline.diagnosis import diagnose as find_causes
+
+        source = trace = options.read_job(paths, format_name)
+        with output.progress("reading events", quiet=quiet) as progress:
+            diagnosis = find_causes(trace, options=site, engine=engine_options.made(progress))
     if as_json:
         whole = diagnosis.to_dict()
-        click.echo(to_json.document(trace, {**whole, "causes": whole["causes"][:top]}))
+        click.echo(to_json.document(source, {**whole, "causes": whole["causes"][:top]}))
     else:
         terminal_form.show(diagnosis, output.console(), top=top)
-        output.show_warnings(trace)
+        output.show_warnings(source.completeness.warnings)
     if fail_on is not None and diagnosis.share >= fail_on:
         click.get_current_context().exit(FAILED)
 
 
-def _model(file: Path | None) -> WriteTimeModel | None:
-    if file is None:
+def _site(
+    layout: Path | None, ceilings: tuple[Path, ...], model: Path | None, servers: Path | None
+) -> DiagnosisOptions | None:
+    """What a site knows beyond the trace, where anything is given."""
+    if not (layout or ceilings or model or servers):
         return None
+    from ioprism.formats.ceilings import read_ceiling
+    from ioprism.formats.layouts import read_layout
+    from ioprism.pipeline.diagnosis import DiagnosisOptions
     from ioprism.pipeline.write_time import load_model
 
-    return load_model(file)
+    return DiagnosisOptions(
+        layout={} if layout is None else read_layout(layout),
+        ceilings=[read_ceiling(path) for path in ceilings],
+        model=None if model is None else load_model(model),
+        servers=servers,
+    )

@@ -6,20 +6,29 @@ from dataclasses import replace
 
 from ioprism.analyses.diagnosis.counters.diagnose import diagnose_counters
 from ioprism.analyses.diagnosis.result import Diagnosis, LedgerLine
-from ioprism.analyses.evidence import Evidence
-from ioprism.analyses.slowest_rank import SlowestRank
+from ioprism.analyses.evidence import Evidence, evidence_of_log
+from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
+from ioprism.formats.darshan.plain import PlainLog
 from ioprism.rules.causes.circumstances import Surroundings
 from ioprism.rules.causes.wording import worded
-from ioprism.rules.registry import Insights
+from ioprism.rules.registry import Insights, judge
+from ioprism.settings import Thresholds
 
 
-def diagnosed_counters(evidence: Evidence, insights: Insights) -> Diagnosis:
+def diagnose_log(log: PlainLog) -> Diagnosis:
+    """Return what holds the job of a log up that holds counters alone."""
+    return diagnosed_counters(evidence_of_log(log, Thresholds()))
+
+
+def diagnosed_counters(evidence: Evidence, insights: Insights | None = None) -> Diagnosis:
     """Find the causes and word them; findings become their symptoms."""
-    diagnosis = with_untraced(diagnose_counters(evidence), insights.slowest)
+    slowest = slowest_rank(evidence) if insights is None else insights.slowest
+    diagnosis = with_untraced(diagnose_counters(evidence), slowest)
     if not diagnosis.causes:
         return diagnosis
     around = Surroundings(evidence.job, evidence.files, evidence.modules)
-    return worded(diagnosis, around, [finding.code for finding in insights.findings])
+    findings = (insights or judge(evidence)).findings
+    return worded(diagnosis, around, [finding.code for finding in findings])
 
 
 def with_untraced(found: Diagnosis, slowest: SlowestRank | None) -> Diagnosis:

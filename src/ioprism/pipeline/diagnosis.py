@@ -81,7 +81,7 @@ def diagnosed(
     if insights is None and (options is None or options.symptoms):
         insights = judge(evidence_of_trace(trace, engine, Thresholds()))
     findings = insights.findings if insights else ()
-    return worded(diagnosis, _surroundings(trace), [finding.code for finding in findings])
+    return worded(diagnosis, surroundings(trace), [finding.code for finding in findings])
 
 
 def _slowest(trace: Trace, insights: Insights | None) -> SlowestRank | None:
@@ -91,7 +91,8 @@ def _slowest(trace: Trace, insights: Insights | None) -> SlowestRank | None:
     return slowest_rank(evidence_of_counters(trace))
 
 
-def _surroundings(trace: Trace) -> Surroundings:
+def surroundings(trace: Trace) -> Surroundings:
+    """Return what advice depends on beside the causes."""
     modules = frozenset(name for name, table in trace.counters.items() if table.height)
     nodes = trace.processes["host"].drop_nulls().n_unique()
     return Surroundings(trace.job, file_facts(trace), modules, max(1, nodes))

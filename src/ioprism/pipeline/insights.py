@@ -19,7 +19,7 @@ from ioprism.errors import (
     UnknownFormatError,
 )
 from ioprism.formats.darshan.log import is_log
-from ioprism.formats.darshan.plain import PlainLog, read_plain
+from ioprism.formats.darshan.plain import PlainLog, counters_alone, read_plain
 from ioprism.formats.files import files_below
 from ioprism.model.trace import Job, Progress, Trace
 from ioprism.pipeline.processes import CRASHED, mapped
@@ -75,10 +75,9 @@ def judge_group(
         progress: is told how many events were read.
         causes: whether findings are put under the causes that explain them.
     """
-    if len(group) == 1 and format_name in (None, "darshan") and is_log(group[0]):
-        log = read_plain(group[0])
-        if not log.has_calls:
-            return _judged_log(log, thresholds, servers, causes=causes)
+    log = counters_alone(group, format_name)
+    if log is not None:
+        return _judged_log(log, thresholds, servers, causes=causes)
     from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory

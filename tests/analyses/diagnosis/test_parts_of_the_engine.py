@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioprism import CallGroup, Contrast
-from ioprism.analyses.diagnosis.attribution import attributed, ledger
+from ioprism.analyses.diagnosis.attribution import Candidate, attributed, ledger
 from ioprism.analyses.diagnosis.calls import WRITE, Calls, own_time
 from ioprism.analyses.diagnosis.cells import Cells, explained
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.io_phases import io_phases
 from ioprism.analyses.diagnosis.queues import fit_queues
 from ioprism.analyses.diagnosis.significance import outlier_test, rank_test
-from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
 
 
@@ -101,7 +100,7 @@ def test_savings_never_exceed_what_is_held_up_and_the_ledger_adds_up(
     found = attributed(candidates, phases, runtime=float(phases.sum()) + 1)
 
     total = sum(cause.saving.seconds for cause in found.causes)
-    left = float(found.left.sum())
+    left = sum(found.left)
     lines = ledger(found.causes, left, transfer=left / 2)
     assert total <= phases.sum() * (1 + 1e-9)
     assert sum(line.seconds for line in lines) == pytest.approx(phases.sum())

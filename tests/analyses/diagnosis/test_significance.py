@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ioprism import CallGroup, Contrast
-from ioprism.analyses.diagnosis.attribution import NOTICED, attributed
+from ioprism.analyses.diagnosis.attribution import NOTICED, Candidate, attributed
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, again_test, counted_test
-from ioprism.analyses.diagnosis.attribution import Candidate
 
 
 def candidate(seconds: float, p_value: float = 0.0) -> Candidate:

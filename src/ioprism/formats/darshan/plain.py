@@ -6,14 +6,14 @@ Gives what `reader` gives, except single calls: columns are lists, read when ask
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
-from ioprism.formats.darshan.log import Log, Region, notes, read_log, whole
+from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_log, whole
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
     FIXED,
@@ -198,6 +198,14 @@ def _native(data: bytes, order: str) -> memoryview:
     words = array("Q", data)
     words.byteswap()
     return memoryview(words.tobytes())
+
+
+def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:
+    """Read the log at these paths, if it is one that holds counters and no single calls."""
+    if len(paths) != 1 or format_name not in (None, "darshan") or not is_log(paths[0]):
+        return None
+    log = read_plain(paths[0])
+    return None if log.has_calls else log
 
 
 def read_plain(source: Path) -> PlainLog:

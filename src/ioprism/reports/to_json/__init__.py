@@ -6,15 +6,34 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Completeness
 from ioprism.version import __version__
 
 SCHEMA = 1
 
 
-def document(trace: Trace, body: Mapping[str, Any]) -> str:
+class Source(Protocol):
+    """What was read: a trace, or a log of counters alone."""
+
+    @property
+    def paths(self) -> Iterable[Path]:
+        """Where it is."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """What it is."""
+        ...
+
+    @property
+    def completeness(self) -> Completeness:
+        """What is missing there."""
+        ...
+
+
+def document(trace: Source, body: Mapping[str, Any]) -> str:
     """Return one JSON document: the version, the source, and the result."""
     return plain_document({"source": source(trace), **body})
 
@@ -30,12 +49,12 @@ def document_of(
     return plain_document({"source": _source(paths, format_name, warnings), **body})
 
 
-def source(trace: Trace) -> dict[str, Any]:
+def source(trace: Source) -> dict[str, Any]:
     """Return where an answer comes from, and what is missing there."""
     return _source(trace.paths, trace.format, trace.completeness.warnings)
 
 
-def between(before: Trace, after: Trace) -> dict[str, Any]:
+def between(before: Source, after: Source) -> dict[str, Any]:
     """Return where the two sides of a comparison come from."""
     return {"before": source(before), "after": source(after)}
 

@@ -112,6 +112,12 @@ class Evidence:
         return frozenset(usage.file) if usage else frozenset()
 
     @cached_property
+    def shared_files(self) -> frozenset[int]:
+        """Files that more than one rank uses, through any interface."""
+        users = (item for usage in self.usages.values() for item in usage.users().items())
+        return frozenset(file for file, count in users if count > 1)
+
+    @cached_property
     def sieved(self) -> frozenset[int]:
         """Files that MPI-IO is only told to write, and reads nevertheless (data sieving)."""
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")

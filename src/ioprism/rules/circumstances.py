@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from ioprism.analyses.evidence import Evidence
-from ioprism.model.usage import EVERYONE, OF_PROGRAMS
+from ioprism.model.usage import OF_PROGRAMS
 from ioprism.text import printable
 from ioprism.units import format_bytes
 
@@ -74,16 +74,8 @@ def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Itera
     loaded = sum(re.search(OF_PROGRAMS, name) is not None for name in names)
     if 2 * loaded > len(names):
         yield "start-up"  # nobody reads these through a parallel interface
-    if any(_shared(evidence, file) for file in files):
+    if not evidence.shared_files.isdisjoint(files):
         yield "shared"
-
-
-def _shared(evidence: Evidence, file: int) -> bool:
-    for usage in evidence.usages.values():
-        ranks = {r for f, r in zip(usage.file, usage.rank, strict=True) if f == file}
-        if EVERYONE in ranks or len(ranks) > 1:
-            return True
-    return False
 
 
 def log_values(

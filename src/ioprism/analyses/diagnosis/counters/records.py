@@ -34,11 +34,9 @@ class Record(NamedTuple):
     slowest_rank: int
     byte_deviation: float  # of the ranks
     striping: Striping
-
-    @property
-    def shared(self) -> bool:
-        """Whether it stands for all ranks together."""
-        return self.rank == EVERYONE
+    shared: bool  # whether it stands for all ranks together
+    requests: int  # reads and writes
+    moved: int  # bytes read and written
 
     @property
     def busy(self) -> float:
@@ -49,16 +47,6 @@ class Record(NamedTuple):
     def seconds(self) -> float:
         """Seconds in reads, writes and metadata calls."""
         return self.read_seconds + self.write_seconds + self.meta_seconds
-
-    @property
-    def moved(self) -> int:
-        """Bytes read and written."""
-        return self.bytes_read + self.bytes_written
-
-    @property
-    def requests(self) -> int:
-        """Reads and writes."""
-        return self.reads + self.writes
 
     @property
     def calls(self) -> int:
@@ -131,4 +119,7 @@ def _records(usage: Usage, evidence: Evidence) -> Iterator[Record]:
         spread.slowest if spread else nothing,
         spread.deviation_bytes if spread else nothing,
         [known.get(file, _UNKNOWN) for file in usage.file],
+        [rank == EVERYONE for rank in usage.rank],
+        usage.operations,
+        usage.bytes,
     )

@@ -271,7 +271,7 @@ def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> 
         loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
-        modules=frozenset(name for name in trace.counters if trace.counters[name].height),
+        modules=frozenset(trace.counters),
         heat=heat,
         last_moment=_last_moment(records, trace.job),
     )

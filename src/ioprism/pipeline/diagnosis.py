@@ -93,9 +93,8 @@ def _slowest(trace: Trace, insights: Insights | None) -> SlowestRank | None:
 
 def surroundings(trace: Trace) -> Surroundings:
     """Return what advice depends on beside the causes."""
-    modules = frozenset(name for name, table in trace.counters.items() if table.height)
     nodes = trace.processes["host"].drop_nulls().n_unique()
-    return Surroundings(trace.job, file_facts(trace), modules, max(1, nodes))
+    return Surroundings(trace.job, file_facts(trace), frozenset(trace.counters), max(1, nodes))
 
 
 def plugged_in() -> list[Finder]:

@@ -13,8 +13,6 @@ from ioprism.units import format_seconds
 if TYPE_CHECKING:  # counters are diagnosed without a table library
     import polars as pl
 
-    from ioprism.analyses.diagnosis.stages import Stage
-
 COUNTS = ("requests", "syncs", "calls", "copies")  # facts that a longer run has more of
 
 
@@ -118,6 +116,27 @@ class NotChecked:
 
     code: str
     needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class EpochShare:
+    """One stage in one epoch."""
+
+    seconds: float
+    unoverlapped: float
+    share: float  # of the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What all functions of one kind took; seconds in which at least one process is in it."""
+
+    name: str
+    functions: tuple[str, ...]
+    seconds: float
+    unoverlapped: float  # of them, outside the process's own computing
+    share: float  # of the application
+    epochs: tuple[EpochShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.analyses.diagnosis.result import EpochShare, Stage
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.views.calls.application import ApplicationEvents
@@ -31,27 +32,6 @@ KINDS: Mapping[str, re.Pattern[str]] = {
     }.items()
 }
 SHOWN = ("application", "epoch", "compute", "fetch", "sample", "checkpoint")
-
-
-@dataclass(frozen=True, slots=True)
-class EpochShare:
-    """One stage in one epoch."""
-
-    seconds: float
-    unoverlapped: float
-    share: float  # of the epoch
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What all functions of one kind took; seconds in which at least one process is in it."""
-
-    name: str
-    functions: tuple[str, ...]
-    seconds: float
-    unoverlapped: float  # of them, outside the process's own computing
-    share: float  # of the application
-    epochs: tuple[EpochShare, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

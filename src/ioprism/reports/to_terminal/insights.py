@@ -127,22 +127,26 @@ def show_jobs(
     ]
     table(console, columns, rows)
     heading(console, "Job by job")
-    table(console, ("log", "ranks", "ran for", "high", "warn", ""), _job_rows(listed, everything))
+    columns = ("log", "ranks", "ran for", "held up", "first cause", "saves", "high")
+    table(console, columns, _job_rows(listed, everything))
 
 
 def _job_rows(
     jobs: Sequence[tuple[Sequence[Path], Job, Insights]], everything: bool
 ) -> Iterable[Sequence[str | Text]]:
+    """Jobs with a cause or a grave finding; all of them where everything is asked for."""
     for paths, job, insights in jobs:
         high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
-        warn = [f.code for f in insights.findings if f.severity is Severity.WARN]
-        if not (high or everything):
+        diagnosis = insights.diagnosis
+        causes = () if diagnosis is None else diagnosis.causes
+        if not (high or causes or everything):
             continue
         yield (
             name(paths[0].name if paths else None),
             format_count(job.ranks),
             format_seconds(job.runtime),
-            str(len(high)),
-            str(len(warn)),
+            format_seconds(diagnosis.held_up.seconds) if diagnosis else "",
+            Text(causes[0].code if causes else ""),
+            format_seconds(causes[0].saving.seconds) if causes else "",
             Text(" ".join(high)),
         )

@@ -132,10 +132,12 @@ class UnknownFormatError(TraceError):
 class ReaderUnavailableError(TraceError):
     """A reader for this format exists, but a package it needs is not installed."""
 
-    def __init__(self, source: Path, *, reader: str, missing: str) -> None:
+    def __init__(
+        self, source: Path, *, reader: str, missing: str, install: str | None = None
+    ) -> None:
         super().__init__(
             f"the {reader} reader needs the package {missing!r}, which is not installed.\n"
-            f"Hint: pip install {missing}",
+            f"Hint: pip install {install or missing}",
             source=source,
         )
         self.reader = reader

@@ -37,7 +37,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "otf2", None)
 
     assert Otf2Reader().recognises(DATA)
-    with pytest.raises(ReaderUnavailableError, match="pip install otf2"):
+    with pytest.raises(ReaderUnavailableError, match=r"pip install 'ioprism\[otf2\]'"):
         read(DATA)
 
 

@@ -274,7 +274,7 @@ def test_tokio_without_h5py_says_what_to_install(
 
     monkeypatch.setattr(tokio, "import_module", missing)
 
-    with pytest.raises(ReaderUnavailableError, match="pip install h5py"):
+    with pytest.raises(ReaderUnavailableError, match=r"pip install 'ioprism\[tokio\]'"):
         read(path)
 
 

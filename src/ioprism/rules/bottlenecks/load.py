@@ -118,7 +118,7 @@ def _parsed_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
         import yaml
     except ImportError:
         raise MissingPackageError(
-            needed_by="a rule file in YAML", package="pyyaml", install="pyyaml"
+            needed_by="a rule file in YAML", package="pyyaml", install="'ioprism[yaml]'"
         ) from None
     try:
         return yaml.safe_load(text)

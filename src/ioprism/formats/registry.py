@@ -15,6 +15,7 @@ from ioprism.errors import (
     NoSuchTraceError,
     ReaderUnavailableError,
     SeveralJobsError,
+    TraceError,
     UnknownFormatError,
     UsageError,
 )
@@ -24,7 +25,7 @@ from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
-from ioprism.storage.remote import exists
+from ioprism.storage.remote import address_of, exists
 
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written
@@ -127,6 +128,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
+        TraceError: it lies in object storage, and is no store.
         UsageError: no format has this name.
     """
     if not exists(source):
@@ -146,6 +148,12 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         raise UsageError(
             f"there is no format {format_name!r} (there are {', '.join(tried)}).\n"
             "Hint: `ioprism formats` lists them."
+        )
+    if address_of(source) is not None:
+        raise TraceError(
+            "only stores are read from object storage, and this is none.\n"
+            "Hint: copy the trace to this machine; `ioprism convert` makes a store of it.",
+            source=source,
         )
     raise UnknownFormatError(source, tried=tried)
 

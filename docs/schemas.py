@@ -256,7 +256,7 @@ def documents() -> dict[str, Schema]:
 
 def file_name(command: str) -> str:
     """Return the name of a command's schema in the package."""
-    return f"{command.replace(' ', '-')}.json"
+    return f"{command.replace(' --', ' ').replace(' ', '-')}.json"
 
 
 def write(folder: Path) -> None:

@@ -79,19 +79,59 @@ def test_shells_get_their_completion(shell: str) -> None:
     assert "_IOPRISM_COMPLETE" in told.stdout or "requires bash" in told.stderr.lower()
 
 
-@pytest.mark.parametrize("path", ["CITATION.cff", "packaging/conda/meta.yaml"])
-def test_recipes_name_this_version(path: str) -> None:
-    assert __version__ in (ROOT / path).read_text("utf-8")
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        ("CITATION.cff", rf"^version: {__version__}$"),
+        ("packaging/conda/meta.yaml", rf'set version = "{__version__}"'),
+        ("packaging/spack/package.py", rf"ioprism-{__version__}\.tar\.gz"),
+        ("CHANGELOG.md", rf"^## {__version__}$"),
+    ],
+)
+def test_recipes_name_this_version(path: str, version: str) -> None:
+    assert re.search(version, (ROOT / path).read_text("utf-8"), re.MULTILINE)
 
 
-def test_recipes_name_every_dependency() -> None:
-    spack = (ROOT / "packaging/spack/package.py").read_text("utf-8")
-    conda = (ROOT / "packaging/conda/meta.yaml").read_text("utf-8")
+OTHER_NAMES = {"duckdb": "python-duckdb", "isal": "python-isal", "msgpack": "msgpack-python"}
 
-    for needed in PROJECT["dependencies"]:
-        name = re.split(r"[<>=]", needed)[0]
-        assert f'"py-{name}@' in spack
-        assert name in conda
+
+def floors(requirements: list[str], other_names: dict[str, str]) -> dict[str, str]:
+    """Each package and the version it needs at least."""
+    pairs = (re.split(r"[<>=,]+", needed.replace(" ", ""))[:2] for needed in requirements)
+    return {other_names.get(name, name): version for name, version in pairs}
+
+
+def test_the_conda_recipe_needs_what_the_package_needs() -> None:
+    text = (ROOT / "packaging/conda/meta.yaml").read_text("utf-8")
+    recipe = yaml.safe_load(re.sub(r"{%.*?%}|{{ version }}", "", text))
+    python = [f"python{PROJECT['requires-python']}"]
+
+    assert floors(recipe["requirements"]["run"], {}) == floors(
+        [*PROJECT["dependencies"], *python], OTHER_NAMES
+    )
+    assert recipe["build"]["entry_points"] == [
+        f"{name} = {place}" for name, place in PROJECT["scripts"].items()
+    ]
+    assert recipe["about"]["license"] == PROJECT["license"]
+
+
+def test_the_spack_recipe_needs_what_the_package_needs() -> None:
+    text = (ROOT / "packaging/spack/package.py").read_text("utf-8")
+    needs = re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):\d*",.*?(?:when="\+(\w+)")?\)\n', text)
+    extras = PROJECT["optional-dependencies"]
+    variants = re.findall(r'variant\("(\w+)"', text)
+
+    for variant in ["", *variants]:
+        found = {name: version for name, version, extra in needs if extra == variant}
+        needed = floors(extras[variant] if variant else PROJECT["dependencies"], {})
+        assert {name: version.removesuffix(".0") for name, version in needed.items()} == found
+
+
+def test_the_container_installs_extras_that_exist() -> None:
+    text = (ROOT / "Containerfile").read_text("utf-8")
+    named = re.findall(r"/source\[([\w,]+)\]", text)
+
+    assert set(",".join(named).split(",")) <= set(PROJECT["optional-dependencies"])
 
 
 @pytest.mark.parametrize(

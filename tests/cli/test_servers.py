@@ -275,7 +275,7 @@ def test_the_chain_recovers_what_was_simulated() -> None:
     ("arguments", "code", "message"),
     [
         (("ingest", "nothing", "--store", "s"), 1, "no such file or folder"),
-        (("ingest", __file__, "--store", "s"), 1, "no reader recognises this"),
+        (("ingest", __file__, "--store", "s"), 1, "Hint: `ioprism servers ingest --help` lists"),
         (("jobs", "--store", "nothing"), 1, "not a store of server counters"),
         (("jobs", "--store", "nothing", "--grid", "odd"), 2, "is not one of"),
         (("simulate", "x", "--days", "0.1", "--servers", "1", "--seed", "7"), 2, "no job fits"),

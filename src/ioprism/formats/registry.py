@@ -155,7 +155,9 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
             "Hint: copy the trace to this machine; `ioprism convert` makes a store of it.",
             source=source,
         )
-    raise UnknownFormatError(source, tried=tried)
+    empty = source.is_file() and source.stat().st_size == 0
+    what = "this file, which is empty" if empty else "this file"
+    raise UnknownFormatError(source, tried=tried, what=what)
 
 
 def read_traces(
@@ -210,7 +212,9 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
             raise
         traces = _read_folder(source)
         if not traces:
-            raise UnknownFormatError(source, tried=unknown.tried) from None
+            raise UnknownFormatError(
+                source, tried=unknown.tried, what="this folder or anything in it"
+            ) from None
         return traces
 
 

@@ -106,7 +106,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise RuleError(
             f"{name}: this is not TOML: {printable(str(error))}.\n"
-            "Hint: docs/reference/rule-language.md shows a rule."
+            "Hint: write tables such as [my_rule], with condition and reasons."
         ) from error
     if not isinstance(content, dict):
         raise RuleError(f"{name}: a rule file holds rules by name.")

@@ -133,6 +133,14 @@ as_json: Decorator = option(
 seed: Decorator = option(
     "--seed", default=1, type=click.IntRange(0), help="Seed of the random numbers."
 )
+ceilings: Decorator = option(
+    "--ceiling",
+    "ceilings",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
+)
 quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 
 

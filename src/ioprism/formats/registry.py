@@ -30,9 +30,8 @@ from ioprism.storage.remote import address_of, exists
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written
 
-Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
-GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
+Grouping = Literal["auto", "one", "each"]
 SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
 # These write a file for each process of a run.
 PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
@@ -171,7 +170,7 @@ def read_traces(
     Args:
         sources: files and folders.
         format_name: their format; recognised from their content if None.
-        grouping: which of them are one job (see `GROUPINGS`).
+        grouping: which of them are one job (see `Grouping`).
     """
     traces: list[Trace] = []
     for source in sources:

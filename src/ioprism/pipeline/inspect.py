@@ -38,7 +38,7 @@ class FindingInspection(TakenApart):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        return self.with_parts(finding=self.finding.to_dict())
+        return self._with_parts(finding=self.finding.to_dict())
 
     def summary(self) -> str:
         """Return the answer in one line."""

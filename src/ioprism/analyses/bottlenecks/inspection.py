@@ -33,7 +33,7 @@ class Inspection(TakenApart):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        return self.with_parts(bottleneck=self.bottleneck.to_dict())
+        return self._with_parts(bottleneck=self.bottleneck.to_dict())
 
     def summary(self) -> str:
         """Return the answer in one line."""

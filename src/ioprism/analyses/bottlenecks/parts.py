@@ -27,7 +27,7 @@ class TakenApart(Result):
     parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
     calls: pl.DataFrame  # the longest calls, with names
 
-    def with_parts(self, **subject: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_parts(self, **subject: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the JSON holds: the subject under its name, and its parts."""
         plain: dict[str, Any] = whole_numbers(
             {

@@ -7,41 +7,54 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 
-from ioprism import IoprismError, read
-from ioprism.analyses.periodicity.spectral.outliers import _load
-from ioprism.analyses.periodicity.spectral.wavelet import _other
-from ioprism.analyses.write_time.boosting import fit_trees
-from ioprism.client import _zeromq
-from ioprism.engine.cluster import package
-from ioprism.formats.counters.tokio import _h5py
-from ioprism.rules.bottlenecks.load import _parsed_yaml
-from ioprism.service.addresses import zeromq
-from ioprism.service.mcp import server
-from ioprism.storage.remote import _storage
+from ioprism import MissingPackageError, client
+from ioprism.cli import main
 from ioprism.version import __version__
 from tests.conftest import ROOT, TEST_DATA
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS: dict[str, list[tuple[tuple[str, ...], Callable[[], object]]]] = {
-    "boosting": [(("sklearn.ensemble",), lambda: fit_trees(None, seed=1))],  # type: ignore[arg-type]
-    "dask": [(("dask",), lambda: package("dask"))],
-    "mcp": [(("mcp.server",), lambda: server([Path()]))],
-    "otf2": [(("otf2",), lambda: read(TEST_DATA / "otf2/traces.otf2").files)],
-    "outliers": [(("sklearn.cluster",), lambda: _load("sklearn.cluster", "dbscan"))],
-    "remote": [(("s3fs",), lambda: _storage("s3://bucket/run.darshan"))],
-    "server": [(("zmq",), lambda: zeromq("watch")), (("zmq",), lambda: _zeromq("sending"))],
-    "tokio": [(("h5py",), lambda: _h5py(Path("x.hdf5")))],
-    "wavelets": [(("pywt",), lambda: _other("db4"))],
-    "yaml": [(("yaml",), lambda: _parsed_yaml("a: 1"))],
+LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
+# By extra: a module that it brings, and a command that needs it.
+EXTRAS: dict[str, tuple[str, str]] = {
+    "boosting": ("sklearn.ensemble", "write-time train --store runs.db --model boosting -o m.json"),
+    "dask": ("distributed", f"bottlenecks {LOG} --workers 1"),
+    "mcp": ("mcp.server", "mcp ."),
+    "otf2": ("otf2", f"characterise {TEST_DATA / 'otf2/traces.otf2'}"),
+    "outliers": ("sklearn.cluster", f"period {LOG} --method dft --outliers dbscan"),
+    "remote": ("s3fs", "characterise s3://bucket/run.store"),
+    "server": ("zmq", "watch --zmq ipc://socket"),
+    "tokio": ("h5py", "servers ingest series.hdf5 --store machine.store"),
+    "wavelets": ("pywt", f"period {LOG} --hybrid --wavelet db4"),
+    "yaml": ("yaml", "rules check rules.yaml"),
 }
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the commands read."""
+    monkeypatch.chdir(tmp_path)
+    Path("rules.yaml").write_text("slow: {condition: time > 1 s}")
+    Path("series.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\x00" * 100)
+    heading = "nodes,cores_per_node,burst_bytes,stripe_bytes,stripe_count,node_list,seconds"
+    runs = [
+        f"p{nodes},{nodes},16,{2**30},{2**20},4,0-{nodes - 1},{nodes + 0.01 * repetition}"
+        for nodes in (8, 16, 32, 64, 128)
+        for repetition in range(4)
+    ]
+    Path("runs.csv").write_text("\n".join([f"pattern,{heading}", *runs]))
+    assert invoked("write-time import runs.csv --system titan --store runs.db").exit_code == 0
+
+
+def invoked(command: str) -> Result:
+    return CliRunner().invoke(main, command.split())
 
 
 def test_every_extra_is_tried_and_documented() -> None:
@@ -53,17 +66,25 @@ def test_every_extra_is_tried_and_documented() -> None:
         assert f"| `{name}` |" in page
 
 
+@pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("extra", sorted(EXTRAS))
 def test_a_missing_extra_is_one_message_that_says_what_to_install(
     extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for modules, use in EXTRAS[extra]:
-        for module in modules:
-            monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(
-            IoprismError, match=rf"not installed.\nHint: pip install 'ioprism\[{extra}\]'"
-        ):
-            use()
+    module, command = EXTRAS[extra]
+    monkeypatch.setitem(sys.modules, module, None)
+
+    done = invoked(command)
+
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"not installed.\nHint: pip install 'ioprism[{extra}]'\n")
+
+
+def test_sending_without_zeromq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zmq", None)
+
+    with pytest.raises(MissingPackageError, match=r"pip install 'ioprism\[server\]'"):
+        client.Reporter("ipc://socket", job="climate")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 import ioprism
 from docs.schema_words import comments
 from ioprism import client, servers, synthetic, write_time
+from ioprism.model.result import Result
 from ioprism.model.schema import Table
 
 MODULES: tuple[ModuleType, ...] = (ioprism, servers, write_time, client, synthetic)
@@ -167,7 +168,14 @@ def _escaped(cell: str) -> str:
 
 
 def _methods(kind: type) -> Iterator[str]:
-    for name, thing in vars(kind).items():
+    families = [one for one in kind.__mro__ if one.__module__.startswith("ioprism.")]
+    members = {
+        name: thing
+        for one in families[::-1]
+        if one is not Result
+        for name, thing in vars(one).items()
+    }
+    for name, thing in members.items():
         if name.startswith("_") or not (inspect.getdoc(thing) or "").strip():
             continue
         about = (inspect.getdoc(thing) or "").partition("\n")[0]

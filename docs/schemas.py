@@ -34,7 +34,7 @@ from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.analyses.phases import LayerPhases, Phase
 from ioprism.analyses.slowest_rank import SlowestRank
-from ioprism.model.finding import Finding, Recommendation, Severity
+from ioprism.model.finding import Finding, Severity
 from ioprism.reports.to_json import SCHEMA
 from ioprism.rules.registry import NotChecked
 
@@ -85,7 +85,6 @@ CHARACTERISE = keys(
 )  # fmt: skip
 
 LEVEL: Schema = {"enum": [level.value for level in Severity]}
-ADVICE = each(of(Recommendation))
 FINDING = of(
     Finding,
     without=("severity",),
@@ -256,7 +255,7 @@ def documents() -> dict[str, Schema]:
 
 def file_name(command: str) -> str:
     """Return the name of a command's schema in the package."""
-    return f"{command.replace(' ', '-')}.json"
+    return f"{command.replace(' --', ' ').replace(' ', '-')}.json"
 
 
 def write(folder: Path) -> None:

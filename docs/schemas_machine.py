@@ -113,7 +113,7 @@ SERVERS = {
     "jobs": keys({"settings": SETTINGS, "attribution": ATTRIBUTION, "jobs": each(JOB)}),
     "report": MACHINE,
     "validate": VALIDATION,
-    "validate-run": BENCHMARK,
+    "validate --run": BENCHMARK,
 }  # fmt: skip
 
 INTERVAL = keys({"low": NUMBER, "high": NUMBER, "level": NUMBER})
@@ -176,7 +176,7 @@ WRITE_TIME = {
     "train": TRAIN,
     "evaluate": EVALUATE,
     "estimate": ESTIMATE,
-    "estimate-trace": keys({"phases": each(joined(keys({
+    "estimate --trace": keys({"phases": each(joined(keys({
         "start": NUMBER, "end": NUMBER, "measured": NUMBER, "ratio": NUMBER,
     }), ESTIMATE))}),
     "tune": keys({
@@ -186,18 +186,18 @@ WRITE_TIME = {
             "daly_interval": maybe(NUMBER), "io_share": SHARE, "least_interval": maybe(NUMBER),
         }),
     }),
-    "system-list": keys({"systems": each(keys({"name": TEXT, "title": TEXT, "nodes": WHOLE}))}),
-    "system-show": keys({
+    "system list": keys({"systems": each(keys({"name": TEXT, "title": TEXT, "nodes": WHOLE}))}),
+    "system show": keys({
         "system": keys({"name": TEXT, "title": TEXT, "description": TEXT}),
         "features": each(keys({"name": TEXT, "stage": TEXT, "unit": TEXT, "kind": TEXT})),
     }),
-    "sample-plan": keys({"plan": keys({
+    "sample plan": keys({"plan": keys({
         "patterns": WHOLE, "added": WHOLE, "largest_run_bytes": NUMBER, "bytes": RANGE,
         "seconds": RANGE, "node_hours": NUMBER,
         "too_short": keys({"patterns": WHOLE, "seconds": NUMBER}),
         "assumed_rate_per_node": NUMBER, "rate_is": TEXT,
     })}),
-    "sample-run": keys({"sampling": keys(dict.fromkeys(
+    "sample run": keys({"sampling": keys(dict.fromkeys(
         ("runs", "converged", "unconverged", "waiting", "discarded", "failed", "left_aside"),
         WHOLE,
     ))}),

@@ -201,6 +201,12 @@ def test_every_class_of_settings_is_explained() -> None:
         assert f".{name}`: " in reference("settings.md"), name
 
 
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_generated_page_begins_with_its_title(name: str) -> None:
+    """The site would name it after its file otherwise."""
+    assert reference(name).startswith("# ")
+
+
 def test_every_page_can_be_reached() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     listed = set(re.findall(r"[\w/-]+\.(?:md|ipynb)", yaml.dump(yaml.safe_load(text)["nav"])))

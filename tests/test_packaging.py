@@ -7,41 +7,54 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner, Result
 
-from ioprism import IoprismError, read
-from ioprism.analyses.periodicity.spectral.outliers import _load
-from ioprism.analyses.periodicity.spectral.wavelet import _other
-from ioprism.analyses.write_time.boosting import fit_trees
-from ioprism.client import _zeromq
-from ioprism.engine.cluster import package
-from ioprism.formats.counters.tokio import _h5py
-from ioprism.rules.bottlenecks.load import _parsed_yaml
-from ioprism.service.addresses import zeromq
-from ioprism.service.mcp import server
-from ioprism.storage.remote import _storage
+from ioprism import MissingPackageError, client
+from ioprism.cli import main
 from ioprism.version import __version__
 from tests.conftest import ROOT, TEST_DATA
 
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS: dict[str, list[tuple[tuple[str, ...], Callable[[], object]]]] = {
-    "boosting": [(("sklearn.ensemble",), lambda: fit_trees(None, seed=1))],  # type: ignore[arg-type]
-    "dask": [(("dask",), lambda: package("dask"))],
-    "mcp": [(("mcp.server",), lambda: server([Path()]))],
-    "otf2": [(("otf2",), lambda: read(TEST_DATA / "otf2/traces.otf2").files)],
-    "outliers": [(("sklearn.cluster",), lambda: _load("sklearn.cluster", "dbscan"))],
-    "remote": [(("s3fs",), lambda: _storage("s3://bucket/run.darshan"))],
-    "server": [(("zmq",), lambda: zeromq("watch")), (("zmq",), lambda: _zeromq("sending"))],
-    "tokio": [(("h5py",), lambda: _h5py(Path("x.hdf5")))],
-    "wavelets": [(("pywt",), lambda: _other("db4"))],
-    "yaml": [(("yaml",), lambda: _parsed_yaml("a: 1"))],
+LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
+# By extra: a module that it brings, and a command that needs it.
+EXTRAS: dict[str, tuple[str, str]] = {
+    "boosting": ("sklearn.ensemble", "write-time train --store runs.db --model boosting -o m.json"),
+    "dask": ("distributed", f"bottlenecks {LOG} --workers 1"),
+    "mcp": ("mcp.server", "mcp ."),
+    "otf2": ("otf2", f"characterise {TEST_DATA / 'otf2/traces.otf2'}"),
+    "outliers": ("sklearn.cluster", f"period {LOG} --method dft --outliers dbscan"),
+    "remote": ("s3fs", "characterise s3://bucket/run.store"),
+    "server": ("zmq", "watch --zmq ipc://socket"),
+    "tokio": ("h5py", "servers ingest series.hdf5 --store machine.store"),
+    "wavelets": ("pywt", f"period {LOG} --hybrid --wavelet db4"),
+    "yaml": ("yaml", "rules check rules.yaml"),
 }
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the commands read."""
+    monkeypatch.chdir(tmp_path)
+    Path("rules.yaml").write_text("slow: {condition: time > 1 s}")
+    Path("series.hdf5").write_bytes(b"\x89HDF\r\n\x1a\n" + b"\x00" * 100)
+    heading = "nodes,cores_per_node,burst_bytes,stripe_bytes,stripe_count,node_list,seconds"
+    runs = [
+        f"p{nodes},{nodes},16,{2**30},{2**20},4,0-{nodes - 1},{nodes + 0.01 * repetition}"
+        for nodes in (8, 16, 32, 64, 128)
+        for repetition in range(4)
+    ]
+    Path("runs.csv").write_text("\n".join([f"pattern,{heading}", *runs]))
+    assert invoked("write-time import runs.csv --system titan --store runs.db").exit_code == 0
+
+
+def invoked(command: str) -> Result:
+    return CliRunner().invoke(main, command.split())
 
 
 def test_every_extra_is_tried_and_documented() -> None:
@@ -53,15 +66,25 @@ def test_every_extra_is_tried_and_documented() -> None:
         assert f"| `{name}` |" in page
 
 
+@pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("extra", sorted(EXTRAS))
 def test_a_missing_extra_is_one_message_that_says_what_to_install(
     extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for modules, use in EXTRAS[extra]:
-        for module in modules:
-            monkeypatch.setitem(sys.modules, module, None)
-        with pytest.raises(IoprismError, match=r"not installed[\s\S]*Hint: pip install"):
-            use()
+    module, command = EXTRAS[extra]
+    monkeypatch.setitem(sys.modules, module, None)
+
+    done = invoked(command)
+
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"not installed.\nHint: pip install 'ioprism[{extra}]'\n")
+
+
+def test_sending_without_zeromq_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zmq", None)
+
+    with pytest.raises(MissingPackageError, match=r"pip install 'ioprism\[server\]'"):
+        client.Reporter("ipc://socket", job="climate")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -77,19 +100,59 @@ def test_shells_get_their_completion(shell: str) -> None:
     assert "_IOPRISM_COMPLETE" in told.stdout or "requires bash" in told.stderr.lower()
 
 
-@pytest.mark.parametrize("path", ["CITATION.cff", "packaging/conda/meta.yaml"])
-def test_recipes_name_this_version(path: str) -> None:
-    assert __version__ in (ROOT / path).read_text("utf-8")
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        ("CITATION.cff", rf"^version: {__version__}$"),
+        ("packaging/conda/meta.yaml", rf'set version = "{__version__}"'),
+        ("packaging/spack/package.py", rf"ioprism-{__version__}\.tar\.gz"),
+        ("CHANGELOG.md", rf"^## {__version__}$"),
+    ],
+)
+def test_recipes_name_this_version(path: str, version: str) -> None:
+    assert re.search(version, (ROOT / path).read_text("utf-8"), re.MULTILINE)
 
 
-def test_recipes_name_every_dependency() -> None:
-    spack = (ROOT / "packaging/spack/package.py").read_text("utf-8")
-    conda = (ROOT / "packaging/conda/meta.yaml").read_text("utf-8")
+OTHER_NAMES = {"duckdb": "python-duckdb", "isal": "python-isal", "msgpack": "msgpack-python"}
 
-    for needed in PROJECT["dependencies"]:
-        name = re.split(r"[<>=]", needed)[0]
-        assert f'"py-{name}@' in spack
-        assert name in conda
+
+def floors(requirements: list[str], other_names: dict[str, str]) -> dict[str, str]:
+    """Each package and the version it needs at least."""
+    pairs = (re.split(r"[<>=,]+", needed.replace(" ", ""))[:2] for needed in requirements)
+    return {other_names.get(name, name): version for name, version in pairs}
+
+
+def test_the_conda_recipe_needs_what_the_package_needs() -> None:
+    text = (ROOT / "packaging/conda/meta.yaml").read_text("utf-8")
+    recipe = yaml.safe_load(re.sub(r"{%.*?%}|{{ version }}", "", text))
+    python = [f"python{PROJECT['requires-python']}"]
+
+    assert floors(recipe["requirements"]["run"], {}) == floors(
+        [*PROJECT["dependencies"], *python], OTHER_NAMES
+    )
+    assert recipe["build"]["entry_points"] == [
+        f"{name} = {place}" for name, place in PROJECT["scripts"].items()
+    ]
+    assert recipe["about"]["license"] == PROJECT["license"]
+
+
+def test_the_spack_recipe_needs_what_the_package_needs() -> None:
+    text = (ROOT / "packaging/spack/package.py").read_text("utf-8")
+    needs = re.findall(r'depends_on\("py-([\w-]+)@([\d.]+):\d*",.*?(?:when="\+(\w+)")?\)\n', text)
+    extras = PROJECT["optional-dependencies"]
+    variants = re.findall(r'variant\("(\w+)"', text)
+
+    for variant in ["", *variants]:
+        found = {name: version for name, version, extra in needs if extra == variant}
+        needed = floors(extras[variant] if variant else PROJECT["dependencies"], {})
+        assert {name: version.removesuffix(".0") for name, version in needed.items()} == found
+
+
+def test_the_container_installs_extras_that_exist() -> None:
+    text = (ROOT / "Containerfile").read_text("utf-8")
+    named = re.findall(r"/source\[([\w,]+)\]", text)
+
+    assert set(",".join(named).split(",")) <= set(PROJECT["optional-dependencies"])
 
 
 @pytest.mark.parametrize(

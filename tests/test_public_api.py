@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from inspect import isfunction
 from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 import ioprism
+from ioprism import servers, write_time
 from ioprism.model.result import Result
 from tests.conftest import TEST_DATA
 
@@ -26,6 +31,24 @@ def test_dir_shows_the_public_names() -> None:
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'explode'"):
         _ = ioprism.explode
+
+
+def classes(hint: Any) -> Iterator[type]:
+    if isinstance(hint, type):
+        yield hint
+    for inner in get_args(hint):
+        yield from classes(inner)
+
+
+@pytest.mark.parametrize("module", [servers, write_time])
+def test_what_functions_take_and_return_is_public(module: ModuleType) -> None:
+    offered = [getattr(module, name) for name in module.__all__]
+    offered += [getattr(ioprism, name) for name in ioprism.__all__]
+
+    for function in filter(isfunction, offered[: len(module.__all__)]):
+        for hint in get_type_hints(function).values():
+            own = [one for one in classes(hint) if one.__module__.startswith("ioprism.")]
+            assert all(one in offered for one in own), (function, own)
 
 
 def test_a_trace_is_read_and_described_in_two_lines() -> None:

@@ -51,8 +51,9 @@ def followed(name: str, folder: Path) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    for line in shown:
+    for line in shown:  # in this order
         assert line in words
+        words = words.partition(line)[2]
     return done.stdout
 
 

@@ -31,4 +31,5 @@ class PyIoprism(PythonPackage):
     depends_on("py-dask@2024.8:", type=("build", "run"), when="+dask")
     depends_on("py-distributed@2024.8:", type=("build", "run"), when="+dask")
     depends_on("py-dask-jobqueue@0.8.5:", type=("build", "run"), when="+dask")
+    depends_on("py-indexed-gzip@1.8:", type=("build", "run"), when="+dask")
     depends_on("py-pyyaml@6:", type=("build", "run"), when="+yaml")

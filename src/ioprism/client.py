@@ -10,6 +10,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,7 +193,9 @@ def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respons
     except urllib.error.HTTPError as error:
         with error:
             said = error.read(1000).decode("utf-8", "replace")
-        raise ServiceError(f"{url}: {error.code}, {said}") from error
+        with suppress(ValueError, KeyError, TypeError):
+            said = json.loads(said)["error"]
+        raise ServiceError(f"{url}: {said} (HTTP status {error.code}).") from error
     except (urllib.error.URLError, OSError) as error:
         raise ServiceError(
             f"{url} does not answer: {error}.\nHint: is `ioprism watch --http` running there?"

@@ -111,7 +111,7 @@ class NoSuchTraceError(TraceError):
 
     def __init__(self, source: Path) -> None:
         super().__init__(
-            "no such file or folder.\nHint: check the spelling; a folder of logs is fine too.",
+            "no such file or folder.\nHint: check the spelling.",
             source=source,
         )
 
@@ -119,11 +119,17 @@ class NoSuchTraceError(TraceError):
 class UnknownFormatError(TraceError):
     """No reader recognises the content."""
 
-    def __init__(self, source: Path, *, tried: Sequence[str]) -> None:
+    def __init__(
+        self,
+        source: Path,
+        *,
+        tried: Sequence[str],
+        what: str = "this file",
+        hint: str = "`ioprism formats` lists what can be read; "
+        "name the format yourself with --format if it is one of them.",
+    ) -> None:
         super().__init__(
-            f"no reader recognises this file (tried {', '.join(tried)}).\n"
-            "Hint: `ioprism formats` lists what can be read; "
-            "name the format yourself with --format if it is one of them.",
+            f"no reader recognises {what} (tried {', '.join(tried)}).\nHint: {hint}",
             source=source,
         )
         self.tried = tuple(tried)
@@ -132,10 +138,12 @@ class UnknownFormatError(TraceError):
 class ReaderUnavailableError(TraceError):
     """A reader for this format exists, but a package it needs is not installed."""
 
-    def __init__(self, source: Path, *, reader: str, missing: str) -> None:
+    def __init__(
+        self, source: Path, *, reader: str, missing: str, install: str | None = None
+    ) -> None:
         super().__init__(
             f"the {reader} reader needs the package {missing!r}, which is not installed.\n"
-            f"Hint: pip install {missing}",
+            f"Hint: pip install {install or missing}",
             source=source,
         )
         self.reader = reader

@@ -23,10 +23,13 @@ from ioprism.pipeline.servers import MachineReport, Question
 __all__ = [
     "COUNTERS",
     "JOBS",
+    "JobMetrics",
     "MachineReport",
+    "Outcome",
     "Question",
     "ReadingOptions",
     "Tally",
+    "Validation",
     "ingest",
     "jobs",
     "report",

@@ -178,6 +178,7 @@ def test_all_of_them_can_be_exported(tmp_path: Path, ending: str) -> None:
     table = pl.read_csv(target) if ending == "csv" else pl.read_parquet(target)
 
     assert table.height == json.loads(result.stdout)["found"] > 0
+    assert result.stderr.endswith(f"wrote {target}\n")
     assert {"id", "view", "severity", "small_write_time"} <= set(table.columns)
 
 

@@ -88,7 +88,11 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
         (["characterise"], 2, "Missing argument 'TRACE...'"),
         (["characterise", str(LOG), "--format", "x"], 2, "there is no format 'x'"),
         (["characterise", __file__], 1, "no reader recognises this"),
+        (["convert", str(LOG)], 2, "Missing argument 'OUT'"),
+        (["inspect", str(LOG)], 2, "Missing argument 'ID'"),
+        (["explore", str(LOG), "--port", "99999"], 2, "99999 is not in the range"),
         (["explode"], 2, "No such command 'explode'"),
+        (["characterize", str(LOG)], 2, "Hint: did you mean characterise?"),
         (["characterise", "\x1b[31m"], 1, "\\x1b[31m: no such file or folder"),
     ],
 )

@@ -158,11 +158,11 @@ def test_what_native_code_prints_does_not_reach_the_terminal() -> None:
 @pytest.mark.parametrize(
     ("deed", "said", "code"),
     [
-        ("os.abort()", "Error: a library gave up: Aborted.\nHint: say --debug", 6),
+        ("os.abort()", "Error: a library gave up: Aborted.\nHint: --debug", 6),
         ("os.write(2, b'a panic\\nmemory allocation failed'); os.abort()",
          "Error: a library gave up: memory allocation failed.\nHint: --memory-limit", 6),
         ("os.write(2, b'\\x1b[31mbad free'); os.abort()",
-         "Error: a library gave up: \\x1b[31mbad free.\nHint: say --debug", 6),
+         "Error: a library gave up: \\x1b[31mbad free.\nHint: --debug", 6),
         ("ctypes.string_at(0)", "Error: a library gave up: Segmentation fault.\nHint:", 11),
         ("os.write(2, b'only noise')", "", 0),
     ],

@@ -241,7 +241,9 @@ def test_a_damaged_table_is_one_message_that_names_it(
 
 def test_the_job_table_can_be_exported(machine: Path, tmp_path: Path) -> None:
     for name in ("jobs.csv", "jobs.parquet"):
-        assert run("jobs", "--store", machine / "store", "--export", tmp_path / name).exit_code == 0
+        done = run("jobs", "--store", machine / "store", "--export", tmp_path / name)
+        assert done.exit_code == 0
+        assert f"wrote {tmp_path / name}\n" in done.stderr
     table = pl.read_parquet(tmp_path / "jobs.parquet")
 
     assert table.height == pl.read_csv(tmp_path / "jobs.csv").height > 10
@@ -275,7 +277,7 @@ def test_the_chain_recovers_what_was_simulated() -> None:
     ("arguments", "code", "message"),
     [
         (("ingest", "nothing", "--store", "s"), 1, "no such file or folder"),
-        (("ingest", __file__, "--store", "s"), 1, "no reader recognises this"),
+        (("ingest", __file__, "--store", "s"), 1, "Hint: `ioprism servers ingest --help` lists"),
         (("jobs", "--store", "nothing"), 1, "not a store of server counters"),
         (("jobs", "--store", "nothing", "--grid", "odd"), 2, "is not one of"),
         (("simulate", "x", "--days", "0.1", "--servers", "1", "--seed", "7"), 2, "no job fits"),

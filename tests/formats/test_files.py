@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, read
+from ioprism.cli import main
 from ioprism.formats.files import files_below
-from ioprism.pipeline.insights import groups
-from ioprism.pipeline.site import add_logs
-from ioprism.storage.site_store import make_site
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
@@ -83,13 +84,22 @@ def test_traces_of_processes_beside_a_closed_folder_are_not_read_as_if_they_were
         read(tmp_path, format="dftracer")
 
 
+def said(*words: object) -> Any:
+    done = CliRunner().invoke(main, [*map(str, words), "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
 def test_many_logs_beside_a_closed_folder_are_judged(folder: Path, closed: Path) -> None:
-    assert groups([folder], format_name=None) == [(folder / "a.darshan",), (closed,)]
+    found = said("insights", folder)
+
+    assert [job["paths"] for job in found["jobs"]] == [[str(folder / "a.darshan")]]
+    assert str(closed) in str(found["failures"])
 
 
 def test_a_site_says_what_it_could_not_look_into(folder: Path, closed: Path) -> None:
     shutil.copy(OTHER, folder / "b.darshan")
-    found = add_logs(make_site(folder.parent / "site"), [folder])
+    found = said("site", "add", folder, "--store", folder.parent / "site")
 
-    assert (found.added, found.known) == (2, 0)
-    assert found.failed == (f"{closed}: Permission denied",) or "directory" in found.failed[0]
+    assert (found["added"], found["known"]) == (2, 0)
+    assert [text.partition(": ")[0] for text in found["failed"]] == [str(closed)]

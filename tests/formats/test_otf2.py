@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ioprism import BrokenTraceError, ReaderUnavailableError, read
+from ioprism import BrokenTraceError, read
 from ioprism.formats import otf2
-from ioprism.formats.otf2 import Otf2Reader
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data/otf2"
@@ -31,14 +29,6 @@ def test_the_writes_of_an_archive_are_read(path: Path) -> None:
     assert writes["offset"].to_list() == [n * 2**20 for n in range(5)]
     assert trace.files["path"].to_list() == ["/scratch/a.dat"]
     assert (events["end"] - events["start"]).sum() == pytest.approx(50e-6)
-
-
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "otf2", None)
-
-    assert Otf2Reader().recognises(DATA)
-    with pytest.raises(ReaderUnavailableError, match="pip install otf2"):
-        read(DATA)
 
 
 def test_an_archive_without_its_parts_is_an_error(tmp_path: Path) -> None:

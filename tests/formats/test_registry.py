@@ -46,12 +46,20 @@ def test_nothing_at_the_path_is_its_own_error(tmp_path: Path) -> None:
         read_trace(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("content", [b"", b"hello\n", b"\x7fELF" * 100])
-def test_unknown_content_names_what_was_tried(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"", "this file, which is empty"),
+        (b"hello\n", "this file"),
+        (b"\x7fELF" * 100, "this file"),
+    ],
+)
+def test_unknown_content_names_what_was_tried(tmp_path: Path, content: bytes, what: str) -> None:
     (tmp_path / "x").write_bytes(content)
 
     with pytest.raises(
-        UnknownFormatError, match=r"tried tmio, .*darshan.*\nHint: `ioprism formats`"
+        UnknownFormatError,
+        match=rf"recognises {what} \(tried tmio, .*darshan.*\nHint: `ioprism formats`",
     ):
         read_trace(tmp_path / "x")
 
@@ -122,7 +130,7 @@ def test_a_folder_with_damaged_logs_only_says_what_is_wrong(tmp_path: Path) -> N
 
 
 def test_an_empty_folder_is_unknown(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError):
+    with pytest.raises(UnknownFormatError, match="this folder or anything in it"):
         read_traces(tmp_path)
 
 

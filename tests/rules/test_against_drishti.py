@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism import Thresholds
-from ioprism.pipeline.insights import judge_group
+import ioprism
 
 REVIEWED = Path(__file__).parent / "drishti_differences.toml"
 
@@ -22,7 +21,7 @@ def differences(data: Path) -> dict[tuple[str, str], set[str]]:
     logs = {path.name.split(".darshan")[0]: path for path in (data / "darshan").rglob("*.darshan*")}
     found = defaultdict(set)
     for name, entry in reference.items():
-        judged = judge_group((logs[name],), thresholds=Thresholds()).insights
+        judged = ioprism.insights(ioprism.read(logs[name]))
         ours = {alias for finding in judged.findings for alias in finding.aliases}
         theirs = {f"drishti:{code}" for code in entry["drishti_codes"]}
         for alias in ours - theirs:

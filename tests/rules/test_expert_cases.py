@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,11 @@ import polars as pl
 import pytest
 
 import ioprism
-from ioprism import FILES, Finding, Insights, Job, Severity, Thresholds, Trace
+from ioprism import FILES, Finding, Insights, Job, Severity, Trace
 from ioprism.analyses.alignment import by_stripes
 from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.usage import Striping
-from ioprism.pipeline.insights import judge_group
-from ioprism.pipeline.report import document_of
-from ioprism.reports.wording import verdict
 from ioprism.rules.registry import judge
 from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA
@@ -38,7 +36,7 @@ def of(found: Insights, code: str) -> Finding:
 
 
 def judged(path: Path) -> Insights:
-    return judge_group((path,), thresholds=Thresholds()).insights
+    return ioprism.insights(ioprism.read(path))
 
 
 # Seconds
@@ -100,7 +98,7 @@ def test_the_headline_is_that_of_the_slowest_rank() -> None:
     rows = [{"start": 0, "seconds": 9.8, "process": 3, "bytes": 2**23, "operation": "write"}]
     rows += [{"start": 0, "seconds": 0.1, "process": n, "bytes": 2**23, "operation": "write"}
              for n in range(16) if n != 3]  # fmt: skip
-    line = verdict(document_of(trace_of(calls(rows)))).line
+    line = json.loads(ioprism.analyse(trace_of(calls(rows))).to_json())["verdict"]["line"]
 
     assert line.startswith("I/O holds the job up for 9.8")
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import ioprism
-from ioprism import Finding, Insights, Severity, Thresholds, Trace
+from ioprism import Finding, Insights, Severity, Trace
 from ioprism.formats.darshan.writer import write_trace
-from ioprism.pipeline.insights import judge_group
 from ioprism.synthetic import (
     Burst,
     MetadataStorm,
@@ -28,7 +27,7 @@ GOOD = Requests(count=32, size=4 * MIB)
 
 
 def judged(log: Path) -> Insights:
-    return judge_group((log,), thresholds=Thresholds()).insights
+    return ioprism.insights(ioprism.read(log))
 
 
 def high(found: Insights) -> set[str]:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ioprism import BrokenTraceError, NoSuchTraceError, OutputError, UnknownFormatError, servers
+from ioprism.cli import main
 from ioprism.storage.counter_store import file_name, open_store
-from ioprism.synthetic.server_load import SimulationSettings, simulate
-from ioprism.synthetic.server_load_files import write_simulation
 
 HEADING = "server,t,br,bw,rdc,wc,oc,cc"
 # Many small writes, so that a kill at any moment hits one.
@@ -211,7 +211,8 @@ def test_a_damaged_partition_is_one_clear_error(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated") / "raw"
-    write_simulation(simulate(SimulationSettings(servers=24, days=1.0, seed=4)), folder)
+    simulated = ["servers", "simulate", str(folder), "--servers=24", "--days=1", "--seed=4"]
+    assert CliRunner().invoke(main, simulated).exit_code == 0
     (folder / "truth.json").unlink()
     return folder
 

@@ -67,6 +67,11 @@ def test_what_is_not_in_the_bucket_is_one_message(bucket: str) -> None:
         read(Path(f"{bucket}/none.store"))
 
 
+def test_a_log_in_the_bucket_is_one_message_that_says_what_can_be_there(bucket: str) -> None:
+    with pytest.raises(TraceError, match="only stores are read from object storage"):
+        read(Path(f"{bucket}/job.store/ioprism-trace.json"))
+
+
 def test_memory_is_storage_too(store: Path) -> None:
     fsspec.filesystem("memory").put(str(store), "/there.store", recursive=True)
 

@@ -103,5 +103,6 @@ def bottlenecks(
     else:
         terminal_form.show(result, output.console(), page=page, top=per_view)
         output.show_warnings(looked_at.trace)
+    output.say_written(target, quiet=quiet)
     if fail_on is not None and result.worst_label_at_least(fail_on):
         raise click.exceptions.Exit(FOUND)

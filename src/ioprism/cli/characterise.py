@@ -9,7 +9,6 @@ import click
 from ioprism.analyses.ceiling import relate
 from ioprism.analyses.characterise import characterise as describe
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
@@ -19,14 +18,7 @@ from ioprism.reports.to_terminal import characterise as terminal_form
 @click.command()
 @options.traces
 @options.format_name
-@option(
-    "--ceiling",
-    "ceilings",
-    metavar="FILE",
-    multiple=True,
-    type=PATH,
-    help="Result of a benchmark (IOR, mdtest, fio) to compare the job's rates with.",
-)
+@options.ceilings
 @options.as_json
 @options.quiet
 def characterise(

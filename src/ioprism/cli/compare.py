@@ -66,5 +66,4 @@ def compare(
         terminal_form.show(comparison, output.console())
         for trace in traces:
             output.show_warnings(trace)
-    if page is not None and not quiet:
-        output.say(f"wrote {page}")
+    output.say_written(page, quiet=quiet)

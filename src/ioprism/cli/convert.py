@@ -40,5 +40,4 @@ def convert(
         engine = engine_options.made(progress)
         write(trace, target, replace=force, progress=progress, engine=engine)
     output.show_warnings(trace)
-    if not quiet:
-        output.say(f"wrote {target}")
+    output.say_written(target, quiet=quiet)

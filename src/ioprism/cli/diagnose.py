@@ -36,14 +36,7 @@ FAILED = 3  # exit code when --fail-on was met
     type=PATH,
     help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
 )
-@option(
-    "--ceiling",
-    "ceilings",
-    metavar="FILE",
-    multiple=True,
-    type=PATH,
-    help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
-)
+@options.ceilings
 @option(
     "--model",
     "model_file",

@@ -15,7 +15,12 @@ from ioprism.service.explore import exploring
 
 @click.command()
 @options.traces
-@option("--port", default=0, help="Port to listen on; 0 chooses a free one.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on; 0 chooses a free one.",
+)
 @option("--browser", is_flag=True, help="Open the page in a browser.")
 @options.format_name
 @options.as_json

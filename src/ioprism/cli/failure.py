@@ -161,9 +161,9 @@ def _listen(heard: int, shown: int) -> None:
 def last_words(text: bytes) -> str:
     """The message for a process that ended while native code was at work."""
     before, _, after = text.partition(MARK)
-    said = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()]
-    lack = [line for line in said if MEMORY in line]
-    why = (*said, *lack)[-1] if said else after.decode("utf-8", "replace").partition("\n")[0]
+    lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()]
+    lack = [line for line in lines if MEMORY in line]
+    why = (*lines, *lack)[-1] if lines else after.decode("utf-8", "replace").partition("\n")[0]
     small = MEMORY in why
-    hint = "--memory-limit reads in smaller pieces" if small else "say --debug to see all it said"
+    hint = "--memory-limit reads in smaller pieces" if small else "--debug shows all it printed"
     return f"Error: a library gave up: {printable(why)[:LONGEST]}.\nHint: {hint}.\n"

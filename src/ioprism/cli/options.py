@@ -75,7 +75,7 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
     return stacked(
-        click.argument("paths", metavar="TRACE...", nargs=-1, required=True, type=PATH),
+        click.argument("paths", metavar="TRACE...", nargs=-1, type=PATH, callback=_at_least_one),
         one_job,
         option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                help="Treat every trace as a separate job."),
@@ -83,6 +83,16 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
                type=PATH, callback=_set_clocks,
                help="Lines of a host, rank or file, and the seconds its clock is ahead."),
     )(command)  # fmt: skip
+
+
+def _at_least_one(
+    context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Miss the last argument if there are too few: it took the word that the traces lack."""
+    if not paths:
+        last = [one for one in context.command.params if isinstance(one, click.Argument)][-1]
+        raise click.MissingParameter(ctx=context, param=last)
+    return paths
 
 
 def _note_grouping(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -122,6 +132,14 @@ as_json: Decorator = option(
 )
 seed: Decorator = option(
     "--seed", default=1, type=click.IntRange(0), help="Seed of the random numbers."
+)
+ceilings: Decorator = option(
+    "--ceiling",
+    "ceilings",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
 quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -36,6 +37,13 @@ def show_warnings(said: Trace | Iterable[str]) -> None:
 def say(text: str) -> None:
     """Print a remark on standard error; names in it cannot steer the terminal."""
     click.echo(harmless(text), err=True)
+
+
+def say_written(*targets: Path | None, quiet: bool = False) -> None:
+    """Name the files that were asked for and written."""
+    for target in targets:
+        if target is not None and not quiet:
+            say(f"wrote {target}")
 
 
 @contextmanager

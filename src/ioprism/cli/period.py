@@ -168,8 +168,7 @@ def period(
     if key is not None:
         terminal_form.show_parts(rhythm.parts[:MOST_PARTS], output.console(), key=key)
     output.show_warnings(trace)
-    if page is not None and not quiet:
-        output.say(f"wrote {page}")
+    output.say_written(page, quiet=quiet)
 
 
 def _write_page(

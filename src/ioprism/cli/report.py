@@ -68,8 +68,7 @@ def report(
     else:
         terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
-    if page is not None and not quiet:
-        output.say(f"wrote {page}")
+    output.say_written(page, quiet=quiet)
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):

@@ -93,6 +93,7 @@ def jobs(
     else:
         terminal_form.show_jobs(metrics, output.console())
         output.show_warnings(metrics.warnings)
+    output.say_written(export, quiet=quiet)
 
 
 @servers.command()
@@ -136,8 +137,7 @@ def report(
     else:
         terminal_form.show_machine(machine, output.console())
         output.show_warnings(machine.warnings)
-        if page is not None and not quiet:
-            output.say(f"wrote {page}")
+    output.say_written(export, page, quiet=quiet)
 
 
 simulated_servers = option(
@@ -184,10 +184,10 @@ def simulate(
     Example: ioprism servers simulate demo-machine --servers 16 --days 2
     """
     settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
-    files, made = pipeline.simulate(settings, folder, format_name=format_name, force=force)
+    files, jobs = pipeline.simulate(settings, folder, format_name=format_name, force=force)
     if not quiet:
         output.say(
-            f"wrote {format_counted(len(files), 'file')} to {folder}: {format_counted(made, 'job')}"
+            f"wrote {format_counted(len(files), 'file')} to {folder}: {format_counted(jobs, 'job')}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ioprism.reports import to_json
 from ioprism.storage.site_store import make_site
 
 if TYPE_CHECKING:
-    from ioprism.analyses.site.summary import SiteStory
+    from ioprism.analyses.site.summary import SiteStory, SiteTables
 
 store_option = option("--store", type=PATH, required=True, help="Folder of the store.")
 
@@ -95,8 +96,12 @@ def add(
 
 
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say which jobs to look at."""
+    """Add the store, and the options that say which of its jobs to look at.
+
+    They reach the command as one argument, `tables`.
+    """
     declared = [
+        store_option,
         option("--since", metavar="DATE", help="Only jobs that started on this day or later."),
         option("--until", metavar="DATE", help="Only jobs that started before this day."),
         option("--application", help="Only jobs of this program."),
@@ -108,31 +113,37 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Also use the file system's counters to see which jobs suffered from others.",
         ),
     ]
-    return stacked(*declared)(command)
 
-
-def _table(subject: str, what: str) -> click.Command:
-    @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
-    @store_option
-    @choosing
-    @option("--top", type=click.IntRange(min=0), default=20,
-            help="Number of rows to show; 0 shows all.")  # fmt: skip
-    @options.as_json
-    def command(
+    @wraps(command)
+    def with_tables(
+        *,
         store: Path,
         since: str | None,
         until: str | None,
         application: str | None,
         user: str | None,
         servers: Path | None,
-        top: int,
-        as_json: bool,
+        **others: Any,  # noqa: ANN401 - whatever the command takes
     ) -> None:
-        from ioprism.analyses.site.summary import Chosen, site_table
-        from ioprism.reports.to_terminal import site as terminal_form
+        from ioprism.analyses.site.summary import Chosen
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        table = site_table(chosen_tables(store, which, servers=servers), subject, top=top or None)
+        command(tables=chosen_tables(store, which, servers=servers), **others)
+
+    return stacked(*declared)(with_tables)
+
+
+def _table(subject: str, what: str) -> click.Command:
+    @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
+    @choosing
+    @option("--top", type=click.IntRange(min=0), default=20,
+            help="Number of rows to show; 0 shows all.")  # fmt: skip
+    @options.as_json
+    def command(tables: SiteTables, top: int, as_json: bool) -> None:
+        from ioprism.analyses.site.summary import site_table
+        from ioprism.reports.to_terminal import site as terminal_form
+
+        table = site_table(tables, subject, top=top or None)
         if as_json:
             click.echo(to_json.plain_document(table.to_dict()))
         else:
@@ -153,7 +164,6 @@ for _subject, _what in (
 
 
 @site.command()
-@store_option
 @choosing
 @option("--output", "-o", "page", type=PATH, required=True,
         help="HTML page to write.")  # fmt: skip
@@ -162,27 +172,17 @@ for _subject, _what in (
         help="Folder for the report of an example job for each advice.")  # fmt: skip
 @options.as_json
 def report(
-    store: Path,
-    since: str | None,
-    until: str | None,
-    application: str | None,
-    user: str | None,
-    servers: Path | None,
-    page: Path,
-    force: bool,
-    reports: Path | None,
-    as_json: bool,
+    tables: SiteTables, page: Path, force: bool, reports: Path | None, as_json: bool
 ) -> None:
     """Write one page about all jobs: savings, slow targets, changes, advice.
 
     Example: ioprism site report --store site.store -o site.html
     """
-    from ioprism.analyses.site.summary import Chosen, site_story
+    from ioprism.analyses.site.summary import site_story
     from ioprism.reports.to_html import site as html_form
     from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
 
-    which = Chosen(parse_day(since), parse_day(until), application, user)
-    story = site_story(chosen_tables(store, which, servers=servers))
+    story = site_story(tables)
     refuse_unless_file(page, replace=force)
     links = {} if reports is None else _write_reports(story, reports, page.parent, force)
     atomic_write_text(page, html_form.page(story, links), replace=force)

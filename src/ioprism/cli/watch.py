@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -17,7 +18,7 @@ from rich.live import Live
 
 from ioprism.analyses.periodicity.live.online import Settings
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, NumberRange, option
+from ioprism.cli.options import PATH, NumberRange, option, stacked
 from ioprism.reports.to_terminal import live as terminal_form
 from ioprism.service.addresses import (
     LOOPBACK,
@@ -51,6 +52,72 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     context.exit()
 
 
+def following(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the service itself; they reach the command as one argument, `settings`."""
+    declared = [
+        option(
+            "--direction",
+            type=click.Choice(["read", "write", "both"]),
+            default="both",
+            help="Direction to follow.",
+        ),
+        option(
+            "--false-alarm",
+            type=NumberRange(0.0, 1.0, min_open=True),
+            default=0.01,
+            help="Probability of ever announcing a false rhythm.",
+        ),
+        option(
+            "--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."
+        ),
+        option(
+            "--state", "save_to", type=PATH, help="File to save the state to, and to resume from."
+        ),
+        option(
+            "--expire",
+            type=NumberRange(min=0.0),
+            default=600.0,
+            help="Forget a job after this many seconds of silence.",
+        ),
+        option(
+            "--max-jobs", type=click.IntRange(1), default=2000, help="Most jobs to follow at once."
+        ),
+        option(
+            "--max-jobs-per-sender",
+            type=click.IntRange(1),
+            help="Most jobs of one sender; by default half of --max-jobs.",
+        ),
+        option("--max-message", default="16MiB", help="Drop larger messages."),
+    ]
+
+    @wraps(command)
+    def with_settings(
+        *,
+        direction: str,
+        false_alarm: float,
+        every: float,
+        save_to: Path | None,
+        expire: float,
+        max_jobs: int,
+        max_jobs_per_sender: int | None,
+        max_message: str,
+        **rest: Any,  # noqa: ANN401 - whatever else the command takes
+    ) -> None:
+        settings = WatchSettings(
+            rhythm=Settings(max_false_alarm=false_alarm),
+            direction=direction,
+            every=every,
+            expire=expire,
+            most_jobs=max_jobs,
+            most_jobs_of_sender=max_jobs_per_sender or max(1, max_jobs // 2),
+            largest_message=parse_bytes(max_message),
+            save_to=save_to,
+        )
+        command(settings=settings, **rest)
+
+    return stacked(*declared)(with_settings)
+
+
 @click.command()
 @option(
     "--zmq",
@@ -72,19 +139,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     metavar="ADDRESS",
     help="Answer the Metric Proxy at this address (REP, binds).",
 )
-@option(
-    "--direction",
-    type=click.Choice(["read", "write", "both"]),
-    default="both",
-    help="Direction to follow.",
-)
-@option(
-    "--false-alarm",
-    type=NumberRange(0.0, 1.0, min_open=True),
-    default=0.01,
-    help="Probability of ever announcing a false rhythm.",
-)
-@option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions.")
+@following
 @option(
     "--json-lines",
     is_flag=True,
@@ -122,20 +177,6 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     help="File that keeps the page's token; without it, every start makes a new one.",
 )
 @option("--host", default=LOOPBACK, help="Host on which --http listens.")
-@option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from.")
-@option(
-    "--expire",
-    type=NumberRange(min=0.0),
-    default=600.0,
-    help="Forget a job after this many seconds of silence.",
-)
-@option("--max-jobs", type=click.IntRange(1), default=2000, help="Most jobs to follow at once.")
-@option(
-    "--max-jobs-per-sender",
-    type=click.IntRange(1),
-    help="Most jobs of one sender; by default half of --max-jobs.",
-)
-@option("--max-message", default="16MiB", help="Drop larger messages.")
 @option(
     "--exit-when-idle",
     "idle",
@@ -150,9 +191,7 @@ def watch(
     *,
     others: tuple[str, ...],
     metric_proxy: str | None,
-    direction: str,
-    false_alarm: float,
-    every: float,
+    settings: WatchSettings,
     json_lines: bool,
     keys_folder: Path | None,
     unprotected: bool,
@@ -161,11 +200,6 @@ def watch(
     port: int | None,
     token_file: Path | None,
     host: str,
-    save_to: Path | None,
-    expire: float,
-    max_jobs: int,
-    max_jobs_per_sender: int | None,
-    max_message: str,
     idle: float | None,
     quiet: bool,
 ) -> None:
@@ -183,16 +217,6 @@ def watch(
         check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
     keys = None if keys_folder is None else server_keys(keys_folder)
     token = None if token_file is None else read_token(token_file)
-    settings = WatchSettings(
-        rhythm=Settings(max_false_alarm=false_alarm),
-        direction=direction,
-        every=every,
-        expire=expire,
-        most_jobs=max_jobs,
-        most_jobs_of_sender=max_jobs_per_sender or max(1, max_jobs // 2),
-        largest_message=parse_bytes(max_message),
-        save_to=save_to,
-    )
     service = Watch(settings, notify=output.say)
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
@@ -202,8 +226,8 @@ def watch(
             server = Server(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
-        if save_to is not None:
-            stack.enter_context(_held(save_to))
+        if settings.save_to is not None:
+            stack.enter_context(_held(settings.save_to))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))

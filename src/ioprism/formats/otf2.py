@@ -99,7 +99,9 @@ def _library(source: Path) -> ModuleType:
     try:
         import otf2
     except ImportError as error:
-        raise ReaderUnavailableError(source, reader="otf2", missing="otf2") from error
+        raise ReaderUnavailableError(
+            source, reader="otf2", missing="otf2", install="'ioprism[otf2]'"
+        ) from error
     return otf2  # type: ignore[no-any-return]
 
 

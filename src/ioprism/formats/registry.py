@@ -15,6 +15,7 @@ from ioprism.errors import (
     NoSuchTraceError,
     ReaderUnavailableError,
     SeveralJobsError,
+    TraceError,
     UnknownFormatError,
     UsageError,
 )
@@ -24,14 +25,13 @@ from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
-from ioprism.storage.remote import exists
+from ioprism.storage.remote import address_of, exists
 
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written
 
-Grouping = Literal["auto", "one", "each"]
 # What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
-GROUPINGS: tuple[Grouping, ...] = ("auto", "one", "each")
+Grouping = Literal["auto", "one", "each"]
 SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
 # These write a file for each process of a run.
 PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
@@ -127,6 +127,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
+        TraceError: it lies in object storage, and is no store.
         UsageError: no format has this name.
     """
     if not exists(source):
@@ -147,7 +148,15 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
             f"there is no format {format_name!r} (there are {', '.join(tried)}).\n"
             "Hint: `ioprism formats` lists them."
         )
-    raise UnknownFormatError(source, tried=tried)
+    if address_of(source) is not None:
+        raise TraceError(
+            "only stores are read from object storage, and this is none.\n"
+            "Hint: copy the trace to this machine; `ioprism convert` makes a store of it.",
+            source=source,
+        )
+    empty = source.is_file() and source.stat().st_size == 0
+    what = "this file, which is empty" if empty else "this file"
+    raise UnknownFormatError(source, tried=tried, what=what)
 
 
 def read_traces(
@@ -161,7 +170,7 @@ def read_traces(
     Args:
         sources: files and folders.
         format_name: their format; recognised from their content if None.
-        grouping: which of them are one job (see `GROUPINGS`).
+        grouping: which of them are one job (see `Grouping`).
     """
     traces: list[Trace] = []
     for source in sources:
@@ -202,7 +211,9 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
             raise
         traces = _read_folder(source)
         if not traces:
-            raise UnknownFormatError(source, tried=unknown.tried) from None
+            raise UnknownFormatError(
+                source, tried=unknown.tried, what="this folder or anything in it"
+            ) from None
         return traces
 
 

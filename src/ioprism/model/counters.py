@@ -30,7 +30,6 @@ NODE_TOTAL = "gpfs-node"  # all file systems of a node: an unmount takes its sha
 FILE_SYSTEM = "gpfs-filesystem"
 TARGET = "lustre-target"
 TABLE = "table"
-SOURCES = (NODE_TOTAL, FILE_SYSTEM, TARGET, TABLE)
 
 COUNTERS = Table(
     "counters",

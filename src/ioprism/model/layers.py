@@ -39,9 +39,6 @@ TITLES = {interface.name: interface.title for interface in INTERFACES}
 HEIGHT = {interface.name: interface.height for interface in INTERFACES}
 # The layers from storage up to the program.
 UPWARDS = tuple(sorted(LAYERS, key=lambda name: HEIGHT[name]))
-STORAGE_LAYERS = tuple(name for name in LAYERS if HEIGHT[name] == 0)
-# Data libraries that call MPI-IO or POSIX for the program.
-LIBRARY_LAYERS = tuple(name for name in LAYERS if HEIGHT[name] in (3, 4))
 
 LEAST_SEEN = 0.5  # of the bytes written above: below that, calls are missing
 

@@ -57,7 +57,6 @@ class Spread:
     slowest_bytes: Counts
     fastest: Counts
     fastest_seconds: Seconds
-    deviation_seconds: Seconds
     deviation_bytes: Seconds
 
 

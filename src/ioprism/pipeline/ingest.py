@@ -12,6 +12,7 @@ import polars as pl
 from ioprism.errors import NoSuchTraceError, TraceError, UnknownFormatError
 from ioprism.formats.counters.registry import (
     COUNTER_READERS,
+    HINT,
     JOB_READERS,
     CounterReader,
     JobReader,
@@ -91,7 +92,7 @@ class _Raw:
         check_readable(path)
         reader = find_counter_reader(path) or find_job_reader(path)
         if reader is None and named:
-            raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS))
+            raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS), hint=HINT)
         return cls(path, reader)
 
     def digest(self, options: ReadingOptions) -> str:

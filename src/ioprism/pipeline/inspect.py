@@ -11,13 +11,12 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
 from ioprism.analyses.bottlenecks.inspection import Inspection
-from ioprism.analyses.bottlenecks.parts import MOST, longest_calls, parts
+from ioprism.analyses.bottlenecks.parts import MOST, TakenApart, longest_calls, parts
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
-from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source, prepared
 from ioprism.pipeline.concerned_calls import Concern
@@ -30,7 +29,7 @@ from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FindingInspection(Result):
+class FindingInspection(TakenApart):
     """A finding, taken apart."""
 
     finding: Finding
@@ -39,18 +38,7 @@ class FindingInspection(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        plain: dict[str, Any] = whole_numbers(
-            {
-                "finding": self.finding.to_dict(),
-                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
-                "calls": self.calls.to_dicts(),
-            }
-        )
-        return plain
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the longest calls."""
-        return self.calls
+        return self._with_parts(finding=self.finding.to_dict())
 
     def summary(self) -> str:
         """Return the answer in one line."""

@@ -67,7 +67,7 @@ AMOUNTS: Columns = (
 
 def sheets(document: Document) -> list[Sheet]:
     """Return every table that has rows."""
-    made = [
+    candidates = [
         *_bottlenecks(document.bottlenecks),
         _amounts("Files", "file", document.by_file, "path"),
         _amounts("Ranks", "rank", document.by_rank, "rank"),
@@ -76,7 +76,7 @@ def sheets(document: Document) -> list[Sheet]:
         _parts("Nodes", ("node", "text"), document.by_host, "host"),
         *_phases(document.phases),
     ]
-    return [sheet for sheet in made if sheet.rows]
+    return [sheet for sheet in candidates if sheet.rows]
 
 
 def _amounts(title: str, name: str, table: pl.DataFrame, column: str) -> Sheet:

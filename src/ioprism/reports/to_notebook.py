@@ -90,7 +90,7 @@ def _framed(document: Document, title: str, height: int, page: Callable[[], str]
 
 def story(document: Document) -> str:
     """Return verdict, facts and findings as plain HTML; everything in it is escaped."""
-    said = verdict(document)
+    headline = verdict(document)
     facts = "".join(
         f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>"
         for key, text in job_facts(document)
@@ -100,9 +100,9 @@ def story(document: Document) -> str:
         f"<td>{escape(format_seconds(f.seconds_at_stake)) if f.seconds_at_stake else ''}</td></tr>"
         for f in document.findings[:MOST_FINDINGS]
     )
-    first = f"<p>{escape(said.first)}</p>" if said.first else ""
+    first = f"<p>{escape(headline.first)}</p>" if headline.first else ""
     return (
-        f"<h3>{escape(said.line)}</h3>{first}<table>{facts}</table>"
+        f"<h3>{escape(headline.line)}</h3>{first}<table>{facts}</table>"
         f"<table><thead><tr><th>level</th><th>finding</th><th>at stake</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )

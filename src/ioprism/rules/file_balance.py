@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import (
+    SharedFile,
     aggregates,
     application_entries,
     rank_table,
@@ -22,36 +24,46 @@ NEEDS = "records of each rank in shared files: extended tracing, or Darshan with
 
 def shared_data(evidence: Evidence) -> Answer:
     """In files that all ranks share, some move far more than others."""
-    if evidence.ranks < 2:
-        return None
     limits = evidence.thresholds
-    found: dict[int, float] = {}
-    seconds: dict[int, float] = {}
-    for shared in shared_files(evidence):
-        mean = shared.bytes / evidence.ranks
-        if shared.bytes < limits.imbalance_bytes or shared.aggregated:
-            continue
-        variation = shared.deviation_bytes / mean
-        if variation > limits.file_imbalance:
-            found[shared.file] = variation
-            seconds[shared.file] = shared.spread.most - shared.spread.mean
-    return _hit(evidence, found, seconds)
+
+    def variation(shared: SharedFile) -> float | None:
+        if shared.bytes < limits.imbalance_bytes:
+            return None
+        found = shared.deviation_bytes / (shared.bytes / evidence.ranks)
+        return found if found > limits.file_imbalance else None
+
+    return _shared(evidence, variation)
 
 
 def shared_time(evidence: Evidence) -> Answer:
     """In files that all ranks share, some take far longer than others."""
+    limits = evidence.thresholds
+
+    def imbalance(shared: SharedFile) -> float | None:
+        found = shared.spread.imbalance
+        late = _behind(shared) >= limits.imbalance_seconds
+        return found if late and found > limits.rank_time_imbalance else None
+
+    return _shared(evidence, imbalance)
+
+
+def _shared(evidence: Evidence, judged: Callable[[SharedFile], float | None]) -> Answer:
+    """Judge every file that all ranks share; None stands for an even one."""
     if evidence.ranks < 2:
         return None
-    limits = evidence.thresholds
     found: dict[int, float] = {}
     seconds: dict[int, float] = {}
     for shared in shared_files(evidence):
-        behind = shared.spread.most - shared.spread.mean
-        even = shared.spread.imbalance <= limits.rank_time_imbalance or shared.aggregated
-        if not even and behind >= limits.imbalance_seconds:
-            found[shared.file] = shared.spread.imbalance
-            seconds[shared.file] = behind
+        imbalance = judged(shared)
+        if imbalance is not None and not shared.aggregated:
+            found[shared.file] = imbalance
+            seconds[shared.file] = _behind(shared)
     return _hit(evidence, found, seconds)
+
+
+def _behind(shared: SharedFile) -> float:
+    """Seconds that the slowest rank takes longer than the mean one."""
+    return shared.spread.most - shared.spread.mean
 
 
 def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:

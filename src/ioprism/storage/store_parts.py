@@ -69,16 +69,16 @@ def write_part(folder: Path, number: int, partition: Partition | None) -> Writte
     """Write one partition, unless it is there already; any worker that sees the folder can."""
     note = folder / f"part-{number:05d}.json"
     if note.is_file():
-        said = json.loads(note.read_text(encoding="utf-8"))
-        return Written(tuple(said["files"]), tuple(said["warnings"]))
-    heard = Completeness()
-    batches = iter(()) if partition is None else partition.batches(heard.warn)
+        known = json.loads(note.read_text(encoding="utf-8"))
+        return Written(tuple(known["files"]), tuple(known["warnings"]))
+    completeness = Completeness()
+    batches = iter(()) if partition is None else partition.batches(completeness.warn)
     files = write_events(batches, folder, f"events-{number:05d}")
-    done = Written(tuple(files), heard.warnings)
+    done = Written(tuple(files), completeness.warnings)
     # The note appears whole or not at all, and what it names is on storage by then.
     temporary = folder / f".{note.name}.{os.getpid()}"
-    said = {"files": done.files, "warnings": done.warnings}
-    temporary.write_text(json.dumps(said), encoding="utf-8")
+    content = {"files": done.files, "warnings": done.warnings}
+    temporary.write_text(json.dumps(content), encoding="utf-8")
     for path in (*(folder / name for name in files), temporary):
         sync(path)
     temporary.replace(note)

@@ -9,10 +9,10 @@ import pytest
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.fleet import fleet, quantile, top_share
 from ioprism.analyses.job_metrics.load import machine_load
-from ioprism.analyses.job_metrics.result import JobMetrics
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.validate import PerfectCounters, duty_cycles, validate
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.servers import JobMetrics
 from ioprism.synthetic.server_load import Simulation, SimulationSettings, simulate
 from tests.analyses.job_metrics.sources import Memory
 

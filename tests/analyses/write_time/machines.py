@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.simulated_machines import machine, measure
 from ioprism.analyses.write_time.parameters import parameters
-from ioprism.analyses.write_time.system import System, parse_system
+from ioprism.analyses.write_time.system import parse_system
 from ioprism.model.samples import MEGABYTE
-from ioprism.write_time import Sample, WritePattern, load_system
+from ioprism.write_time import Sample, System, WritePattern, load_system
 
 PLAIN = """
 name = "plain"

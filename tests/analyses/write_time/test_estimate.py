@@ -10,12 +10,17 @@ from benchmarks.simulated_machines import Simulator, machine
 from ioprism import AnalysisError, NotEnoughDetailError, UsageError
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.measured_phases import WritePhase, compare_phases, phases_of
-from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.analyses.write_time.preparation import TrainingSettings
-from ioprism.analyses.write_time.published import published_model
 from ioprism.analyses.write_time.training import train
-from ioprism.analyses.write_time.tuning import Limits, checkpoint_advice, tune
-from ioprism.write_time import Sample, WritePattern, load_system
+from ioprism.analyses.write_time.tuning import checkpoint_advice, tune
+from ioprism.write_time import (
+    Limits,
+    Sample,
+    TrainingSettings,
+    WritePattern,
+    WriteTimeModel,
+    load_model,
+    load_system,
+)
 from tests.analyses.write_time.machines import machine_samples, titan_samples
 
 STAGES = TrainingSettings(kind="stages")
@@ -44,7 +49,7 @@ def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTi
 
 def test_stages_that_always_carry_the_same_are_told_as_a_tie() -> None:
     found = estimate(
-        WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=published_model("cetus")
+        WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=load_model("cetus")
     )
     samples = machine_samples("cetus", scales=(1, 2, 4, 8, 16, 32), each=40)
     model = train(samples, system=load_system("cetus"), settings=STAGES)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioprism import UsageError
-from ioprism.analyses.write_time.sampling import PlanSettings, cost, plan
-from ioprism.write_time import load_system
+from ioprism.analyses.write_time.sampling import cost, plan
+from ioprism.write_time import PlanSettings, load_system
 from tests.analyses.write_time.machines import plain_system
 
 

@@ -15,14 +15,13 @@ from ioprism import AnalysisError, MissingPackageError, UsageError
 from ioprism.analyses.write_time.estimate import estimate
 from ioprism.analyses.write_time.evaluation import evaluate
 from ioprism.analyses.write_time.fitting import Fit
-from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.model_file import from_dict, to_dict
-from ioprism.analyses.write_time.preparation import LEAKING, TrainingSettings, sort_samples
+from ioprism.analyses.write_time.preparation import LEAKING, sort_samples
 from ioprism.analyses.write_time.published import published_model
 from ioprism.analyses.write_time.system import parse_system
 from ioprism.analyses.write_time.training import train
 from ioprism.formats.samples.runs import read_table
-from ioprism.write_time import Sample, WritePattern, load_system
+from ioprism.write_time import Sample, TrainingSettings, WritePattern, WriteTimeModel, load_system
 from tests.analyses.write_time.machines import SCALES, machine_samples, plain_system, titan_samples
 
 TITAN = load_system("titan")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from click.testing import CliRunner
 from playwright.sync_api import Page
 
-from ioprism import FILES, PROCESSES, Job, Trace, analyse, read
-from ioprism.analyses.compare import compare
-from ioprism.reports.to_html.compare import page as compare_page
+from ioprism import FILES, PROCESSES, Job, Trace, convert
+from ioprism.cli import main
 from tests.conftest import TEST_DATA
 
 EMPTY = Trace(
@@ -17,12 +17,10 @@ EMPTY = Trace(
 DATA = TEST_DATA / "darshan"
 
 
-def opened(screen: Page, tmp_path: Path, *names: str) -> Page:
-    traces = [read(DATA / name) for name in names]
-    old, new = (analyse(trace).document for trace in (*traces, EMPTY)[:2])
-    found = compare((old.characteristics, old.findings), (new.characteristics, new.findings))
+def opened(screen: Page, tmp_path: Path, before: Path, after: Path) -> Page:
     path = tmp_path / "compare.html"
-    path.write_text(compare_page(found, old, new), encoding="utf-8")
+    done = CliRunner().invoke(main, ["compare", str(before), str(after), "-o", str(path)])
+    assert done.exit_code == 0, done.output
     screen.set_default_timeout(15_000)
     screen.goto(path.as_uri())
     screen.wait_for_selector("html[data-ready]", state="attached")
@@ -30,7 +28,9 @@ def opened(screen: Page, tmp_path: Path, *names: str) -> Page:
 
 
 def test_both_runs_are_drawn_on_the_same_axis(screen: Page, tmp_path: Path) -> None:
-    page = opened(screen, tmp_path, "a_ckpt_fpp_period5s.darshan", "e_mpiio_collective.darshan")
+    page = opened(
+        screen, tmp_path, DATA / "a_ckpt_fpp_period5s.darshan", DATA / "e_mpiio_collective.darshan"
+    )
     page.locator("#runs canvas").first.scroll_into_view_if_needed()
     page.evaluate("() => ioprism.state.time.show(5, 15)")
 
@@ -42,13 +42,14 @@ def test_both_runs_are_drawn_on_the_same_axis(screen: Page, tmp_path: Path) -> N
 
 
 def test_a_run_without_calls_says_so(screen: Page, tmp_path: Path) -> None:
-    page = opened(screen, tmp_path, "a_ckpt_fpp_period5s.darshan")
+    convert(EMPTY, tmp_path / "empty.store")
+    page = opened(screen, tmp_path, DATA / "a_ckpt_fpp_period5s.darshan", tmp_path / "empty.store")
 
     assert "no single calls" in page.inner_text("#runs")
 
 
 def test_hostile_names_are_text(screen: Page, tmp_path: Path) -> None:
-    page = opened(screen, tmp_path, "hostile-xss.darshan", "rich-markup-path.darshan")
+    page = opened(screen, tmp_path, DATA / "hostile-xss.darshan", DATA / "rich-markup-path.darshan")
 
     assert page.title() == "What a change did to a job's I/O"
     assert page.locator("img").count() == 0

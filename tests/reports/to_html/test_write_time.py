@@ -8,12 +8,11 @@ import re
 from html.parser import HTMLParser
 
 from ioprism.analyses.write_time.evaluation import evaluate
-from ioprism.analyses.write_time.preparation import TrainingSettings
 from ioprism.analyses.write_time.system import parse_system
 from ioprism.analyses.write_time.training import train
 from ioprism.reports.to_html.write_time import page
 from ioprism.reports.to_terminal.plot import error_plot
-from ioprism.write_time import load_system
+from ioprism.write_time import TrainingSettings, load_system
 from tests.analyses.write_time.machines import SCALES, titan_samples
 
 FAST = TrainingSettings(kind="stages")

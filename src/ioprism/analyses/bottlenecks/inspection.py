@@ -12,12 +12,11 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.bottlenecks.find import Found
-from ioprism.analyses.bottlenecks.parts import MOST, longest_calls, parts
+from ioprism.analyses.bottlenecks.parts import MOST, TakenApart, longest_calls, parts
 from ioprism.analyses.bottlenecks.result import Bottleneck
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
-from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.text import printable
 from ioprism.units import format_seconds
@@ -25,7 +24,7 @@ from ioprism.views.calls.longest_calls import CallsOfCells, LongestCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Inspection(Result):
+class Inspection(TakenApart):
     """A bottleneck, taken apart."""
 
     bottleneck: Bottleneck
@@ -34,18 +33,7 @@ class Inspection(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        plain: dict[str, Any] = whole_numbers(
-            {
-                "bottleneck": self.bottleneck.to_dict(),
-                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
-                "calls": self.calls.to_dicts(),
-            }
-        )
-        return plain
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return the longest calls."""
-        return self.calls
+        return self._with_parts(bottleneck=self.bottleneck.to_dict())
 
     def summary(self) -> str:
         """Return the answer in one line."""

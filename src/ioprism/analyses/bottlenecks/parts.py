@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from typing import Any
 
 import polars as pl
 
 from ioprism.analyses.bottlenecks.names import record_names
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
+from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
 from ioprism.views.calls.longest_calls import LongestCalls
 from ioprism.views.perspectives.codes import perspective
@@ -16,6 +18,29 @@ from ioprism.views.perspectives.records import PER_SECOND
 
 PARTS = ("file", "process", "time", "function", "size")
 MOST = 10  # parts of each perspective, and calls
+
+
+class TakenApart(Result):
+    """A finding or bottleneck, and what is behind it."""
+
+    __slots__ = ()
+    parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
+    calls: pl.DataFrame  # the longest calls, with names
+
+    def _with_parts(self, **subject: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the JSON holds: the subject under its name, and its parts."""
+        plain: dict[str, Any] = whole_numbers(
+            {
+                **subject,
+                "parts": {name: table.to_dicts() for name, table in self.parts.items()},
+                "calls": self.calls.to_dicts(),
+            }
+        )
+        return plain
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the longest calls."""
+        return self.calls
 
 
 def parts(

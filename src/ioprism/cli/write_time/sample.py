@@ -237,7 +237,7 @@ def script(
     """
     job = Job(store_path, directory, target, nodes, minutes, account, queue)
     atomic_write_text(target, job_script(scheduler, job), replace=force)
-    output.say(f"wrote {target}")
+    output.say_written(target)
 
 
 def _announce(quiet: bool) -> Announce:

@@ -128,3 +128,4 @@ def evaluate(
         click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
     else:
         terminal_form.show_evaluation(evaluation, output.console())
+    output.say_written(target)

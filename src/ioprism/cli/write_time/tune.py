@@ -109,6 +109,6 @@ def _limits(text: str | None, most: int) -> tuple[int, int] | None:
     limits = int(low), int(high or low)
     if not 1 <= limits[0] <= limits[1] <= most:
         raise UsageError(
-            f"the limits {text} must ascend and be between 1 and {most}.\nHint: 1-{most}."
+            f"the limits {text} must ascend and be between 1 and {most}.\nHint: 1-{most} tries all."
         )
     return limits

@@ -13,6 +13,7 @@ from ioprism.errors import NoSuchTraceError, UnknownFormatError
 from ioprism.model.counters import ReadingOptions, Tally, each_run_once
 from ioprism.plugins import declared, load
 
+HINT = "`ioprism servers ingest --help` lists what can be read."
 # Loaded only when tried: a reader may need a library of its own.
 COUNTER_READERS = {
     "mmpmon": "ioprism.formats.counters.mmpmon:MmpmonReader",
@@ -98,5 +99,5 @@ def read_jobs(source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFra
         raise NoSuchTraceError(source)
     reader = find_job_reader(source)
     if reader is None:
-        raise UnknownFormatError(source, tried=tuple(JOB_READERS))
+        raise UnknownFormatError(source, tried=tuple(JOB_READERS), hint=HINT)
     return each_run_once(reader.read(source, options, tally))

@@ -12,7 +12,6 @@ from ioprism.formats.counters.lines import beginning, blocks
 from ioprism.model.counters import SECOND, TABLE, VALUES, ReadingOptions, Tally
 
 NEEDED = ("server", "t")
-OPTIONAL = ("part", "job")
 
 
 class CounterTableReader:

@@ -72,7 +72,9 @@ def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
     try:
         h5py = import_module("h5py")
     except ImportError as error:
-        raise ReaderUnavailableError(source, reader="tokio", missing="h5py") from error
+        raise ReaderUnavailableError(
+            source, reader="tokio", missing="h5py", install="'ioprism[tokio]'"
+        ) from error
     return h5py
 
 

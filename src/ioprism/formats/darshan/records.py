@@ -46,8 +46,8 @@ class Layout:
         )
 
 
-def _numbered(prefix: str, names: str, *, upto: int = 4) -> Iterable[str]:
-    return (f"{prefix}{i}_{names}" for i in range(1, upto + 1))
+def _numbered(prefix: str, names: str) -> Iterable[str]:
+    return (f"{prefix}{i}_{names}" for i in range(1, 5))
 
 
 def _sizes(prefix: str, *, aggregate: str) -> Iterable[str]:

@@ -77,7 +77,10 @@ def _description(path: Path) -> tuple[dict[str, Field], str]:
     try:
         described = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: not valid TOML ({error}).") from error
+        raise UsageError(
+            f"{path}: not valid TOML ({error}).\n"
+            "Hint: write tables such as [start], with pattern and scale."
+        ) from error
     operation = described.pop("operation", "other")
     unknown = set(described) - set(FIELDS)
     if unknown or operation not in ("read", "write", "other"):

@@ -73,9 +73,9 @@ def fingerprint(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def short(value: float, *, digits: int = 5) -> float | None:
+def short(value: float) -> float | None:
     """Round to what the eye can tell apart; None for what is not a number."""
     if not math.isfinite(value):
         return None
-    rounded = float(f"{value:.{digits}g}")
+    rounded = float(f"{value:.5g}")
     return int(rounded) if rounded == int(rounded) else rounded

@@ -63,11 +63,11 @@ def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what the page shows; with `explore`, marks are asked for instead of embedded."""
     trace, shown = document.trace, document.timeline
-    said = verdict(document)
+    headline = verdict(document)
     return {
         "source": [printable(path.name) for path in trace.paths],
         "warnings": [printable(text) for text in document.warnings],
-        "verdict": {"line": said.line, "first": said.first},
+        "verdict": {"line": headline.line, "first": headline.first},
         "facts": [list(fact) for fact in job_facts(document)],
         "ranks": rank_count(trace, shown),
         "layers": list(LAYERS),
@@ -190,23 +190,23 @@ def _details(finding: Finding) -> dict[str, Any]:
 
 
 def _diagnosis(document: Document) -> dict[str, Any] | None:
-    found = document.diagnosis
-    if found is None:
+    diagnosis = document.diagnosis
+    if diagnosis is None:
         return None
-    plain = found.to_dict()
-    for number, (cause, told) in enumerate(zip(found.causes, plain["causes"], strict=True)):
-        told["id"] = f"cause-{number + 1}-{cause.code}"
-        told["title"] = printable(cause.title)
-        told["show"] = cause_concern(cause, document.timeline, document.trace)
-        told["contrast"]["names"] = list(cause.facts.get("groups", ("concerned", "others")))
-        told["contrast"]["what"] = None
-        told["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
+    plain = diagnosis.to_dict()
+    for number, (cause, entry) in enumerate(zip(diagnosis.causes, plain["causes"], strict=True)):
+        entry["id"] = f"cause-{number + 1}-{cause.code}"
+        entry["title"] = printable(cause.title)
+        entry["show"] = cause_concern(cause, document.timeline, document.trace)
+        entry["contrast"]["names"] = list(cause.facts.get("groups", ("concerned", "others")))
+        entry["contrast"]["what"] = None
+        entry["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
     hidden = [
         f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden behind "
         "computing."
-        for chance in found.opportunities
+        for chance in diagnosis.opportunities
     ]
-    calm = NO_CAUSE if document.serious else diagnosis_answer(found)
+    calm = NO_CAUSE if document.serious else diagnosis_answer(diagnosis)
     return {**plain, "opportunities": hidden, "calm": calm}
 
 

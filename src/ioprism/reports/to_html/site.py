@@ -109,7 +109,7 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
             ("first cause", "first_cause"), ("log", "path"))  # fmt: skip
     inputs = (("files", "pattern"), ("jobs", "jobs"), ("read", "bytes_read"),
               ("time in calls", "seconds"))  # fmt: skip
-    made = [
+    tables = [
         ("Applications", (*by_application, *_HOURS), story.applications),
         ("Users", (*by_user, *_HOURS), story.users),
         ("Causes", causes, story.causes),
@@ -123,7 +123,7 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
             "columns": [{"name": name, "kind": _kind(key)} for name, key in columns],
             "rows": [[_cell(row[key]) for _, key in columns] for row in rows],
         }
-        for title, columns, rows in made
+        for title, columns, rows in tables
         if rows
     ]
 

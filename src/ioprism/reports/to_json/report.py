@@ -11,12 +11,12 @@ from ioprism.reports.wording import io_share, verdict
 
 def body(document: Document) -> dict[str, Any]:
     """Return the keys of CLI.md for every analysis, each under its own name."""
-    said = verdict(document)
+    headline = verdict(document)
     shown = document.timeline
     return {
         "verdict": {
-            "line": said.line,
-            "first": said.first,
+            "line": headline.line,
+            "first": headline.first,
             "io_share": io_share(document.characteristics),
         },
         **document.characteristics.to_dict(),

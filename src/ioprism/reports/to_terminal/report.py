@@ -30,10 +30,10 @@ def plain_console() -> Console:
 
 def show(document: Document, console: Console) -> None:
     """Print the verdict, the findings, when it happened, and where it went."""
-    said = verdict(document)
-    heading(console, said.line)
-    if said.first and not (document.diagnosis and document.diagnosis.causes):
-        console.print(Text.assemble(("Do first: ", "bold"), said.first))
+    headline = verdict(document)
+    heading(console, headline.line)
+    if headline.first and not (document.diagnosis and document.diagnosis.causes):
+        console.print(Text.assemble(("Do first: ", "bold"), headline.first))
     heading(console, "Job")
     facts(console, [(key, name(text)) for key, text in job_facts(document)])
     _findings(document, console)

@@ -106,7 +106,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise RuleError(
             f"{name}: this is not TOML: {printable(str(error))}.\n"
-            "Hint: docs/reference/rule-language.md shows a rule."
+            "Hint: write tables such as [my_rule], with condition and reasons."
         ) from error
     if not isinstance(content, dict):
         raise RuleError(f"{name}: a rule file holds rules by name.")
@@ -118,7 +118,7 @@ def _parsed_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
         import yaml
     except ImportError:
         raise MissingPackageError(
-            needed_by="a rule file in YAML", package="pyyaml", install="pyyaml"
+            needed_by="a rule file in YAML", package="pyyaml", install="'ioprism[yaml]'"
         ) from None
     try:
         return yaml.safe_load(text)

@@ -231,6 +231,5 @@ def _spread(columns: _Columns) -> Spread:
         slowest_bytes=columns.sum(("SLOWEST_RANK_BYTES",)),
         fastest=columns.sum(("FASTEST_RANK",)),
         fastest_seconds=columns.seconds("F_FASTEST_RANK_TIME"),
-        deviation_seconds=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_TIME")],
         deviation_bytes=[math.sqrt(v) for v in columns.seconds("F_VARIANCE_RANK_BYTES")],
     )

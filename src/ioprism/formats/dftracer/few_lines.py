@@ -17,7 +17,7 @@ DIGITS = 18  # of the longest number that surely fits into 64 bits
 _TYPES = {"VARCHAR": pl.String(), "BIGINT": pl.Int64()}
 
 
-class _Unclear(ValueError):
+class _UnclearError(ValueError):
     """Only DuckDB can say what it makes of the line."""
 
 
@@ -43,10 +43,10 @@ def read_few_lines(
 
 
 def _row(line: bytes, top: Mapping[str, str], arguments: Mapping[str, str]) -> tuple[Any, ...]:
-    read = json.loads(line, object_pairs_hook=_unequal, parse_constant=_refuse)
+    read = _DECODER.decode(line.decode())
     inner = read.get("args", {}) if isinstance(read, dict) else None
     if not isinstance(inner, dict):
-        raise _Unclear
+        raise _UnclearError
     own = (_value(read.get(key), kind) for key, kind in top.items())
     return *own, {key: _value(inner.get(key), kind) for key, kind in arguments.items()}
 
@@ -57,27 +57,30 @@ def _value(value: object, kind: str) -> object:
     if isinstance(value, str):
         return value if kind == "VARCHAR" else _quoted(value)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 2**63:
-        raise _Unclear
+        raise _UnclearError
     if kind == "BIGINT":
         return value
     if value <= 0:  # may be written as -0
-        raise _Unclear
+        raise _UnclearError
     return str(value)
 
 
 def _quoted(number: str) -> int:
     """Old versions write all numbers in quotes."""
     if not number.isdecimal() or len(number) > DIGITS:
-        raise _Unclear
+        raise _UnclearError
     return int(number)
 
 
 def _unequal(pairs: list[tuple[str, object]]) -> dict[str, object]:
     read = dict(pairs)
     if len(read) < len(pairs):
-        raise _Unclear
+        raise _UnclearError
     return read
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise _Unclear(constant)
+    raise _UnclearError(constant)
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unequal, parse_constant=_refuse)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from ioprism.__main__ import ALLOCATOR, KEEP, main
+from ioprism.__main__ import ALLOCATOR, KEEP, KEPT_BY_GLIBC, MATRIX_THREADS, main
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,35 @@ def test_freed_memory_is_kept_unless_it_is_limited(
     with pytest.raises(SystemExit):
         main()
     assert os.environ.get(ALLOCATOR) == expected
+
+
+@pytest.mark.parametrize(("set_before", "expected"), [(None, "1"), ("4", "4")])
+def test_loading_numpy_starts_no_threads_unless_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, set_before: str | None, expected: str
+) -> None:
+    monkeypatch.setenv(MATRIX_THREADS, set_before or "")
+    if set_before is None:
+        monkeypatch.delenv(MATRIX_THREADS)
+    monkeypatch.setattr(sys, "argv", ["ioprism", "formats", "--help"])
+
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ[MATRIX_THREADS] == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), [([], KEPT_BY_GLIBC), (["--memory-limit=1GB"], {})])
+def test_memory_of_large_arrays_is_kept_unless_it_is_limited(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], expected: dict[int, int]
+) -> None:
+    told: dict[int, int] = {}
+    library = SimpleNamespace(mallopt=told.__setitem__)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    monkeypatch.setenv(ALLOCATOR, KEEP)
+    monkeypatch.setattr(sys, "argv", ["ioprism", "formats", *words, "--help"])
+
+    with pytest.raises(SystemExit):
+        main()
+    assert told == expected
 
 
 ENDING = """

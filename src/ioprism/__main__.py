@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import os
 import sys
@@ -14,6 +15,12 @@ KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 # Loading what a command needs makes many objects and no garbage, yet every 700 of them would be
 # searched for it.
 OBJECTS_BETWEEN_SEARCHES = 50_000
+# OpenBLAS starts a thread for every core, and each spins for a while: that costs as much as loading
+# NumPy, and no command multiplies matrices that are large enough to need them.
+MATRIX_THREADS = "OPENBLAS_NUM_THREADS"
+# glibc gives the memory of large arrays back at once, and every page of the next is cleared again.
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # its names of options
+KEPT_BY_GLIBC = {TRIM_THRESHOLD: 128 * 2**20, MMAP_THRESHOLD: 32 * 2**20}  # bytes: all, one array
 DEBUG = "--debug"
 
 
@@ -22,6 +29,8 @@ def main() -> None:
     gc.set_threshold(OBJECTS_BETWEEN_SEARCHES)
     if not any(word.startswith("--memory-limit") for word in sys.argv):
         os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
+        _keep_large_arrays()
+    os.environ.setdefault(MATRIX_THREADS, "1")
     from ioprism.cli import main as commands
     from ioprism.cli.failure import hide, prepare_streams
 
@@ -29,6 +38,14 @@ def main() -> None:
     if DEBUG not in sys.argv:
         hide()
     commands()
+
+
+def _keep_large_arrays() -> None:
+    """Let glibc keep what NumPy frees; other systems have no such option."""
+    options = getattr(ctypes.CDLL(None), "mallopt", None)
+    if options is not None:
+        for option, size in KEPT_BY_GLIBC.items():
+            options(option, size)
 
 
 def command() -> None:

@@ -6,6 +6,7 @@ from ioprism import LocalEngine, Thresholds
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.rules.registry import judge
 from tests.call_tables import calls, trace_of
+from tests.counted_passes import Counted
 
 
 def test_a_trace_that_knows_no_ranks_is_judged_as_a_whole() -> None:
@@ -17,3 +18,12 @@ def test_a_trace_that_knows_no_ranks_is_judged_as_a_whole() -> None:
 
     assert evidence.usages["posix"].rank == [-1]
     assert "small-writes" in {finding.code for finding in judge(evidence).findings}
+
+
+def test_calls_are_read_once_for_when_there_is_io_and_once_for_all_else() -> None:
+    rows = [{"start": float(n), "seconds": 0.5, "bytes": 4096} for n in range(8)]
+    engine = Counted()
+
+    evidence_of_trace(trace_of(calls(rows)), engine, Thresholds())
+
+    assert len(engine.passes) == 2

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import polars as pl
 from polars.testing import assert_frame_equal
 
 import ioprism
-from ioprism import LocalEngine, Trace, View
+from ioprism import LocalEngine, View
 from ioprism.engine.ahead import LookingAhead
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import Span
 from ioprism.views.time.intervals import BusyIntervals
 from tests.conftest import TEST_DATA
+from tests.counted_passes import Counted
 
 LOG = TEST_DATA / "darshan" / "g_straggler_rank2.darshan"
-
-
-class Counted:
-    """Remembers how many views each pass computed."""
-
-    def __init__(self) -> None:
-        self.passes: list[int] = []
-
-    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
-        self.passes.append(len(views))
-        return LocalEngine().run(trace, *views)
 
 
 def test_views_asked_for_again_cost_no_pass() -> None:

@@ -37,6 +37,7 @@ from tests.formats.dftracer.test_reader import many_calls
 
 distributed = pytest.importorskip("distributed")
 
+PATIENCE = 180  # seconds until a busy machine has started a worker
 ROOT = Path(__file__).parent.parent.parent
 VIEWS = (
     MainView(),
@@ -100,6 +101,17 @@ def test_workers_of_a_local_cluster_do_not_measure_themselves() -> None:
     assert measured == (False, 1000)
 
 
+def test_workers_that_are_gone_for_good_are_not_waited_for(
+    job: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ioprism.engine.cluster.WORKER_PATIENCE", 1)
+    with closing(Session(ClusterSettings(workers=1))) as session:
+        session.client().retire_workers()
+
+        with pytest.raises(AnalysisError, match="without any running workers"):
+            DaskEngine(session=session).run(job, *VIEWS)
+
+
 def _measures(dask_worker: Any) -> tuple[bool, float]:
     tasks = dask_worker.periodic_callbacks
     return "profile" in tasks, tasks["tick"].callback_time
@@ -132,14 +144,14 @@ def test_any_number_of_workers_gives_the_same_answer(
     cluster: Any, job: Trace, workers: int
 ) -> None:
     cluster.scale(workers)
-    cluster.wait_for_workers(workers)
+    cluster.wait_for_workers(workers, timeout=PATIENCE)
 
     same(LocalEngine().run(job, *VIEWS), DaskEngine(cluster.scheduler_address).run(job, *VIEWS))
 
 
 def test_a_killed_worker_changes_no_answer(cluster: Any, job: Trace, tmp_path: Path) -> None:
     cluster.scale(2)
-    cluster.wait_for_workers(2)
+    cluster.wait_for_workers(2, timeout=PATIENCE)
     events = job.partitions[3]
     assert isinstance(events, MemoryPartition)
     deadly = DeadlyPartition(events.events, tmp_path / "died")
@@ -150,7 +162,8 @@ def test_a_killed_worker_changes_no_answer(cluster: Any, job: Trace, tmp_path: P
     assert int((tmp_path / "died").read_text()) != os.getpid()
     same(LocalEngine().run(job, *VIEWS), found)
     assert risky.completeness.warnings == ("a warning from a worker",)
-    cluster.wait_for_workers(2)  # a worker that is being replaced cannot be closed
+    # A worker that is being replaced cannot be closed.
+    cluster.wait_for_workers(2, timeout=PATIENCE)
 
 
 def test_no_events_give_empty_tables(cluster: Any) -> None:

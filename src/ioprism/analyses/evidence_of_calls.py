@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.analyses.evidence import Callers
-from ioprism.analyses.phases import LayerPhases, phases
+from ioprism.analyses.phases import LayerPhases, phases_beside
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.trace import Trace
@@ -42,14 +42,14 @@ class CallEvidence:
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
         # Where counters tell of every layer, the ranges that calls touch are not needed.
         ranges = [] if {"posix", "mpiio"} <= counted or "posix" in counted else [TouchedRanges()]
-        seen, targets, *rest = engine.run(trace, access, load, *ranges)
+        found, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
         whole = seen.filter(pl.col("operation") != "other")  # waitpid and the like are no I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
         return cls(
             whole,
             touched,
             rank_loads(_by_rank(whole)),
-            phases(trace, engine).layers,
+            found.layers,
             target_bytes(targets) if striping.height else None,
             _hosts(trace),
             _callers(whole),

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.analyses.segmentation import Borders, burst_borders, phase_borders
-from ioprism.engine.base import Engine
+from ioprism.engine.base import Engine, View
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
@@ -158,6 +158,17 @@ def phases(
         NotEnoughDetailError: the trace has neither calls nor heat maps.
         UsageError: the trace has no such layer.
     """
+    return phases_beside(trace, engine, settings=settings, layer=layer)[0]
+
+
+def phases_beside(
+    trace: Trace,
+    engine: Engine,
+    *others: View,
+    settings: PhaseSettings | None = None,
+    layer: str | None = None,
+) -> tuple[Phases, tuple[pl.DataFrame, ...]]:
+    """Find phases as `phases` does, and compute other views in the same pass over the events."""
     settings = settings or PhaseSettings()
     if trace.partitions:
         (busy,) = engine.run(trace, BusyIntervals())
@@ -173,21 +184,19 @@ def phases(
     segmenting = _Segmenting(trace, engine, settings, _span(busy))
     segmented = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
     borders = {name: segments.borders for name, segments in segmented.items()}
-    if trace.partitions:
-        (shares,) = engine.run(trace, PhaseShares(borders))
-    else:
-        shares = heat_shares(trace.counters["HEATMAP"], borders)
-    return Phases(
-        {
-            name: LayerPhases(
-                segments.threshold,
-                tuple(_described(segments.borders, shares.filter(layer=name))),
-                resolution.get(name),
-                segments.bursts,
-            )
-            for name, segments in segmented.items()
-        }
-    )
+    asked = (PhaseShares(borders),) if trace.partitions else ()
+    tables = engine.run(trace, *others, *asked) if others or asked else ()
+    shares = tables[-1] if asked else heat_shares(trace.counters["HEATMAP"], borders)
+    found = {
+        name: LayerPhases(
+            segments.threshold,
+            tuple(_described(segments.borders, shares.filter(layer=name))),
+            resolution.get(name),
+            segments.bursts,
+        )
+        for name, segments in segmented.items()
+    }
+    return Phases(found), tables[: len(others)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,9 @@ LEAN = {
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "5s",
 }
+# Workers that have died and cannot be started again would be waited for without end.
+WITHOUT_WORKERS = "distributed.scheduler.no-workers-timeout"
+WORKER_PATIENCE = 120  # seconds
 # Dask lets workers give memory back at once, and ask for it again; that is for limited ones.
 KEEP_MEMORY = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
@@ -154,7 +157,8 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
 
     threads = max(1, (os.cpu_count() or 1) // settings.workers)
     limit = settings.memory_limit
-    with dask.config.set({**LEAN, **(KEEP_MEMORY if limit is None else {})}):
+    bounded = {WITHOUT_WORKERS: WORKER_PATIENCE}
+    with dask.config.set({**LEAN, **bounded, **(KEEP_MEMORY if limit is None else {})}):
         return distributed.LocalCluster(
             n_workers=settings.workers,
             threads_per_worker=1,

@@ -23,6 +23,8 @@ from ioprism import (
 )
 from ioprism.analyses.diagnosis import sampling
 from ioprism.views.time.intervals import unite
+from tests.call_tables import calls, trace_of
+from tests.counted_passes import Counted
 
 
 def test_a_sample_finds_the_same_cause_and_about_the_same_saving(
@@ -114,3 +116,13 @@ def test_a_sample_stands_for_just_as_much_time_as_its_calls_take() -> None:
     start, end = unite(part.events["start"].to_numpy(), part.events["end"].to_numpy())
     assert part.events.height <= 20_000
     assert part.share * part.busy == pytest.approx(float((end - start).sum()))
+
+
+def test_calls_of_a_single_phase_are_not_counted_before_it_is_sliced() -> None:
+    rows = [{"start": n / 10, "seconds": 0.1, "bytes": 4096} for n in range(1000)]
+    engine = Counted()
+
+    sample = sampling.sampled_calls(trace_of(calls(rows)), engine, most=100)
+
+    assert 0 < sample.events.height <= 100
+    assert engine.passes == [2, 1, 1]  # when there is I/O, calls by slice, some of them

@@ -158,3 +158,17 @@ def test_what_repeats_in_no_line_is_read_by_the_json_parser_alone() -> None:
     assert not parser._templates
     assert not parser._repeats
     assert (calls.numbers["count"] == UNKNOWN).all()
+
+
+@pytest.mark.parametrize("damage", [b"", b"}"])
+def test_definitions_of_names_are_no_calls_and_no_damage_unless_they_are_torn(
+    damage: bytes,
+) -> None:
+    named = (
+        b'{"name":"FH","cat":"dftracer","type":1,"pid":7,"tid":7,"ph":4,'
+        b'"args":{"hhash":"ab","name":"/a file","value":"0123456789abcdef"}}%s\n' % damage
+    )
+    lines = [LINE % (number, number, 4096) for number in range(MANY)]
+    _, calls = assert_same(b"".join(lines) + named)
+
+    assert (len(calls.kind), calls.damaged) == (MANY, len(damage))

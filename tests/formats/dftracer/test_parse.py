@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
+from ioprism.formats.dftracer import few_lines
 from ioprism.formats.dftracer.objects import hash_of, whole_number
 from ioprism.formats.dftracer.parse import NUMBERS, parse
 
@@ -68,6 +70,23 @@ def test_columns_are_what_json_says(
         assert row["fname"] == said.get("fname")
 
 
+strange = st.sampled_from(
+    [b'{"pid":1,"pid":2}', b'{"pid":true}', b'{"pid":NaN}', b'{"ph":-0,"args":null}', b"[]", b"1",
+     b'{"name":1.5,"ts":1.5}', b'{"args":[]}', b'{"ts":9223372036854775808}', b" ", b"{} {}", b"{"]
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.one_of(calls.map(lambda one: text_of([one])), strange), max_size=4))
+def test_a_few_lines_are_read_as_many_are(lines: list[bytes]) -> None:
+    text = b"\n".join(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_lines, "MOST", -1)
+        wanted = parse([text]).rows
+
+    assert_frame_equal(parse([text]).rows, wanted)
+
+
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(CALL))))
 def test_a_torn_line_is_damage_and_never_a_call(cut: int) -> None:
     whole = json.dumps(CALL, separators=(",", ":"))[: -cut or None]
@@ -110,7 +129,8 @@ def test_a_call_without_a_time_is_damage() -> None:
 def test_the_parser_is_loaded_when_it_is_needed_and_leaves_quietly() -> None:
     program = (
         "import sys; from ioprism.formats.dftracer.parse import parse;"
-        "assert 'duckdb' not in sys.modules; parse([b'{}']); assert 'duckdb' in sys.modules"
+        "parse([b'{}']); assert 'duckdb' not in sys.modules;"
+        "parse([b'{']); assert 'duckdb' in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 

@@ -181,3 +181,23 @@ def test_a_burst_of_random_reads_is_seen_as_such() -> None:
     seen = sums(made, "posix", "read")
 
     assert seen["operations"] - seen["forward"] - seen["first"] == pytest.approx(500, abs=60)
+
+
+@pytest.mark.parametrize("opens", [0, 1])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (0, 2, 4, 1, 3), (4, 3, 2, 1, 0)])
+def test_the_order_of_rows_does_not_matter(order: tuple[int, ...], opens: int) -> None:
+    table = calls(
+        (1, "read", 0, 100),
+        (2, "write", 900, 100),
+        (3, "read", 100, 100),
+        (4, "write", 500, 100),
+        (5, "read", 50, 100),
+        *[(0, "open", None, None)] * opens,
+    )
+    view = AccessPattern(2**20, 4096)
+    every = [*order, *range(5, table.height)]
+    found = view.finalize(view.partial(table[every].lazy())).collect()
+
+    told = found.filter(operation="read").select("forward", "consecutive", "first").row(0)
+    assert told == (1, 1, 1)
+    assert found.filter(operation="write").select("forward", "first").row(0) == (0, 1)

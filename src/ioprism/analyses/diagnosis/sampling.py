@@ -70,8 +70,12 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
     windows = np.concatenate(([start[0]], start[breaks + 1]))
     chosen = np.arange(len(windows))
-    if seconds["operations"].sum() > most:
-        windows, chosen = _some_windows(trace, engine, windows, float(end[-1]), most)
+    calls = int(seconds["operations"].sum())
+    if calls > most:
+        # One window from the first call of any layer on has them all: no need to count.
+        alone = len(windows) == 1 and start[0] == busy["start"].min()
+        counts = np.array([calls]) if alone else _counts(trace, engine, windows)
+        windows, chosen = _some_windows(trace, engine, windows, counts, float(end[-1]), most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
         return SampledCalls(events, 1.0, total, windows[:0], seconds)
@@ -79,10 +83,9 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
 
 
 def _some_windows(
-    trace: Trace, engine: Engine, windows: Floats, last: float, most: int
+    trace: Trace, engine: Engine, windows: Floats, counts: Ints, last: float, most: int
 ) -> tuple[Floats, Ints]:
     """Cut windows that are too large, and choose as many as have few enough calls."""
-    counts = _counts(trace, engine, windows)
     if counts.sum() > most:
         fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
         windows = _sliced(windows, last, counts, most, fill)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.formats.dftracer.objects import is_definition
 from ioprism.formats.dftracer.parse import LINE, NUMBERS, Parsed, parse
 from ioprism.formats.dftracer.templates import (
     PADDING,
@@ -209,10 +210,12 @@ class _Table:
 
 
 def _numbered(text: Text, rows: Places, first: int) -> Iterator[bytes]:
-    """Yield lines that tell their row; without blank ones and brackets around all lines."""
+    """Yield lines that tell their row; without brackets around all lines, and what is no call."""
     ends = {0: b"[", len(text.starts) - 1: b"]"}
     for row in rows.tolist():
         line = text.line(row)
+        if is_definition(line):  # the survey has read it
+            continue
         if len(line) > SHORT or line.strip() not in (b"", ends.get(row)):
             told = line.replace(b"{", b'{"%s":%d,' % (LINE.encode(), first + row), 1)
             yield told if row == 0 or not told.startswith(b"[") else b"\n" + told

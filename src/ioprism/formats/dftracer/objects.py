@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
+
+_DEFINITION = re.compile(
+    rb'\{"name":"[A-Z]{2}","cat":"dftracer",(?:"type":"?\d"?,)?"pid":"?\d{1,18}"?,'
+    rb'"tid":"?\d{1,18}"?,"ph":(?:4|"M"),"args":\{"hhash":"?\w{1,32}"?,'
+    rb'"name":"[ !#-\[\]-~]*","value":"?\w{1,32}"?\}\},?\r?\n'
+)
+
+
+def is_definition(line: bytes) -> bool:
+    """Whether a line, with its end, does nothing but say what a hash means."""
+    return _DEFINITION.fullmatch(line) is not None
 
 
 def read_object(line: bytes) -> dict[str, Any] | None:

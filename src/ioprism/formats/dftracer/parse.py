@@ -1,7 +1,7 @@
-"""Parse DFTracer's JSON lines into columns, with DuckDB.
+"""Parse DFTracer's JSON lines into columns, with DuckDB unless they are few.
 
 DuckDB answers a line that is no JSON object with a row of nulls, so that damage can be counted.
-It is imported when the first piece is parsed: other formats do not need it.
+It is imported when the first piece is parsed that needs it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import chain
 from operator import or_
 
 import polars as pl
 
+from ioprism.formats.dftracer.few_lines import read_few_lines
 from ioprism.formats.dftracer.lines import CHUNK, LONGEST_LINE
 
 REQUIRED = ("name", "ts", "dur", "pid", "tid")
@@ -95,14 +97,24 @@ def _rows(
     renamed: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
     """One row for every line that is not blank."""
-    from ioprism.formats.dftracer.json_lines import read_lines
-
-    inner = ", ".join(f'"{key}" {kind}' for key, kind in arguments.items() if key not in without)
-    columns = {key: kind for key, kind in _TOP.items() if key not in without}
-    columns["args"] = f"STRUCT({inner})"
-    table = read_lines(filter(None, map(_plain, text)), columns, longest=LONGEST_OBJECT)
+    top = {key: kind for key, kind in _TOP.items() if key not in without}
+    inner = {key: kind for key, kind in arguments.items() if key not in without}
+    pieces = filter(None, map(_plain, text))
+    first, second = next(pieces, b""), next(pieces, b"")
+    table = None if second else read_few_lines(first, top, inner)
+    if table is None:
+        table = _by_duckdb(chain(filter(None, (first, second)), pieces), top, inner)
     rows = table.drop("args").hstack(table["args"].struct.unnest().rename(renamed or {}))
     return rows.cast({key: kind for key, kind in _CODED.items() if key in rows.columns})
+
+
+def _by_duckdb(
+    text: Iterable[bytes], top: Mapping[str, str], arguments: Mapping[str, str]
+) -> pl.DataFrame:
+    from ioprism.formats.dftracer.json_lines import read_lines
+
+    inner = ", ".join(f'"{key}" {kind}' for key, kind in arguments.items())
+    return read_lines(text, {**top, "args": f"STRUCT({inner})"}, longest=LONGEST_OBJECT)
 
 
 HEAD = 65536  # bytes that show how lines end

@@ -28,8 +28,10 @@ Values = dict[str, npt.NDArray[np.int64]]
 LONGEST = 1024  # bytes of a line that becomes a template
 PADDING = LONGEST + 64  # bytes behind a text, so that no place lies too near to its end
 HASH = 16  # bytes of a file's hash in quotes
+SPARSE = 4  # bits by which a table of hashes has more places than hashes
 _VALUE = re.compile(rb'"(\w+)":(?:("?)-?(\d{1,19})\2|"([^"]{16})")(?=[,}])')
 _ARGUMENTS = b'"args":{'
+_NAME = b'"name":'
 _TIMES = ("pid", "tid", "ts", "dur")
 _DIGITS = 8  # in a word
 _WORD = np.uint64(64)  # bits
@@ -54,6 +56,7 @@ class Text:
             ends = np.append(ends, len(row))
         self.ends = ends
         self.starts = np.concatenate(([0], ends[:-1])) if len(ends) else ends
+        self._behind: dict[bytes, Places] = {}
 
     def line(self, number: int) -> bytes:
         """Return one line, with its end."""
@@ -65,6 +68,16 @@ class Text:
         shape = (len(self.raw) - size + 1,)
         taken = np.ndarray(shape, f"V{size}", self.raw, strides=(1,))[places]
         return taken.view("<u8").reshape(-1, number)
+
+    def behind(self, step: _Step) -> Places:
+        """Return where lines go on behind a step that templates share; -1 where it does not fit."""
+        begin = step.literal.text
+        if begin not in self._behind:
+            state = _State(self, np.arange(len(self.starts)), self.starts)
+            state.take(step, Hashes({}))
+            self._behind[begin] = np.full(len(self.starts), -1)
+            self._behind[begin][state.rows] = state.places
+        return self._behind[begin]
 
 
 def _width(word: Words) -> Places:
@@ -104,6 +117,11 @@ class Hashes:
         table = np.array(texts, np.uint64).reshape(-1, 3)
         self._texts = table[np.argsort(self._key(table[:, 0], table[:, 1]))]
         self._keys = self._key(self._texts[:, 0], self._texts[:, 1])
+        # Where keys with the same highest bits begin, which are hardly ever more than one.
+        bits = len(table).bit_length() + SPARSE
+        self._highest = np.uint64(64 - bits)
+        self._begins = np.searchsorted(self._keys >> self._highest, np.arange(2**bits))
+        self._begins = np.minimum(self._begins, max(0, len(table) - 1))
         by_number = np.array(sorted(numbers), np.uint64).reshape(-1, 2)
         self._numbers, self._number_codes = by_number[:, 0], by_number[:, 1]
 
@@ -115,30 +133,37 @@ class Hashes:
     def _key(first: Words, second: Words) -> Words:
         return first ^ (second * _ODD)
 
-    def of_texts(self, words: Words) -> tuple[Words, Flags]:
-        """Return the codes of hashes in quotes, and which of them are known."""
-        place = _found(self._keys, self._key(words[:, 0], words[:, 1]))
+    def of_texts(self, first: Words, second: Words) -> tuple[Words, Flags]:
+        """Return the codes of hashes in quotes, by their two words, and which are known."""
+        keys = self._key(first, second)
+        place = self._begins[keys >> self._highest]
+        lower = np.flatnonzero(self._keys[place] < keys)
+        while len(lower):
+            lower = lower[place[lower] < len(self._keys) - 1]
+            place[lower] += 1
+            lower = lower[self._keys[place[lower]] < keys[lower]]
         found = self._texts[place]
-        return found[:, 2], (found[:, 0] == words[:, 0]) & (found[:, 1] == words[:, 1])
+        return found[:, 2], (found[:, 0] == first) & (found[:, 1] == second)
 
     def of_numbers(self, numbers: Words) -> tuple[Words, Flags]:
         """Return the codes of hashes that are bare numbers, and which of them are known."""
-        place = _found(self._numbers, numbers)
+        place = np.minimum(np.searchsorted(self._numbers, numbers), len(self._numbers) - 1)
         return self._number_codes[place], self._numbers[place] == numbers
-
-
-def _found(known: Words, keys: Words) -> Places:
-    return np.minimum(np.searchsorted(known, keys), len(known) - 1)
 
 
 class _Literal:
     """Bytes that lines have to have, compared word by word."""
 
     def __init__(self, text: bytes) -> None:
+        self.text = text
         self.size = len(text)
         self._words = np.frombuffer(text + bytes(8), "<u8", len(text) // 8 + 1)
         self._over = np.uint64(8 * (len(text) % 8))  # bits of the last word
         self._mask = (_ONE << self._over) - _ONE
+        # Lines of another kind differ in the name: one word shows it.
+        at = text.find(_NAME) + len(_NAME)
+        self.name_at = at if _NAME in text and at + 8 <= len(text) else None
+        self.name = np.frombuffer(text + bytes(8), "<u8", 1, self.name_at or 0)[0]
 
     def fits(self, words: Words) -> Flags:
         """Which rows of words begin with these bytes."""
@@ -164,6 +189,22 @@ class _Step:
     digits: int = 0  # of the line that became the template
     negative: bool = False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether it only skips a number, so that the same bytes mean the same to all templates."""
+        return not self.key and 0 < self.digits <= 2 * _DIGITS
+
+    @property
+    def words(self) -> int:
+        """How many words to take: the literal, what goes on in its last one, and the value."""
+        value = 2 if self.is_wide else min(self.digits, 1)
+        return self.literal.size // 8 + 1 + value
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the value mostly needs more than a word."""
+        return self.kind == "hash" or self.digits > _DIGITS
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
@@ -176,8 +217,15 @@ class Template:
 
     def fit(self, text: Text, rows: Places, hashes: Hashes) -> tuple[Places, Values]:
         """Return which of some lines are of this kind, and what they say."""
-        state = _State(text, rows, text.starts[rows])
-        for step in self.steps:
+        steps = self.steps
+        if steps[0].is_shared:
+            places = text.behind(steps[0])[rows]
+            state = _State(text, rows, places)
+            state.keep(places >= 0)
+            steps = steps[1:]
+        else:
+            state = _State(text, rows, text.starts[rows])
+        for step in steps:
             if not len(state.rows):
                 break
             state.take(step, hashes)
@@ -196,21 +244,23 @@ class _State:
     def take(self, step: _Step, hashes: Hashes) -> None:
         """Keep lines that go on as the step says."""
         literal = step.literal
-        words = self.text.words(self.places, literal.size // 8 + 3)
+        if literal.name_at is not None:
+            self.keep(self.text.words(self.places + literal.name_at, 1)[:, 0] == literal.name)
+        words = self.text.words(self.places, step.words)
         fits = literal.fits(words)
         if not fits.all():
-            self._keep(fits)
+            self.keep(fits)
             words = words[fits]
         self.places = self.places + literal.size
         if step.kind == "hash":
-            both = np.stack((literal.behind(words), literal.behind(words, 1)), axis=1)
-            codes, known = hashes.of_texts(both)
+            codes, known = hashes.of_texts(literal.behind(words), literal.behind(words, 1))
             self._go_on(known, HASH, {step.key: codes})
         elif step.digits:
-            self._take_number(step, literal.behind(words), literal.behind(words, 1), hashes)
+            self._take_number(step, words, hashes)
 
-    def _take_number(self, step: _Step, word: Words, further: Words, hashes: Hashes) -> None:
+    def _take_number(self, step: _Step, words: Words, hashes: Hashes) -> None:
         """Read digits; a number that JSON does not allow, or that is too long, does not fit."""
+        word = step.literal.behind(words)
         width = _width(word)
         fits = (width > 0) & ((word & np.uint64(0xFF) != np.uint64(ord("0"))) | (width == 1))
         value = _number(word, width) if step.key else word
@@ -219,7 +269,12 @@ class _State:
             full = width == _DIGITS
             if not full.any():
                 break
-            word = further if part == 1 else self.text.words(self.places + total, 1)[:, 0]
+            near = part == 1 and step.is_wide
+            word = (
+                step.literal.behind(words, 1)
+                if near
+                else self.text.words(self.places + total, 1)[:, 0]
+            )
             width = _width(word) * full
             total = total + width
             if step.key:
@@ -234,10 +289,12 @@ class _State:
     def _go_on(self, fits: Flags, size: int | Places, found: dict[str, Words]) -> None:
         self.values |= found
         self.places = self.places + size
-        if not fits.all():
-            self._keep(fits)
+        self.keep(fits)
 
-    def _keep(self, fits: Flags) -> None:
+    def keep(self, fits: Flags) -> None:
+        """Leave out lines that do not fit."""
+        if fits.all():
+            return
         self.rows, self.places = self.rows[fits], self.places[fits]
         self.values = {key: one[fits] for key, one in self.values.items()}
 

@@ -17,6 +17,7 @@ from ioprism.model.schema import Layer, Operation
 
 KEYS = ("layer", "file", "rank", "operation")
 _FILE_KEYS = ("layer", "file", "rank")
+_READ = (*KEYS, "start", "end", "offset", "bytes", "collective", "nonblocking")
 SUMS = (
     "operations", "bytes", "seconds", "small", "misaligned", "forward", "consecutive", "first",
     "unplaced", "collective", "nonblocking", "uncollected",
@@ -51,8 +52,9 @@ class AccessPattern:
     stripes: Mapping[int, int] = field(default_factory=dict)  # bytes, by file
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Summarise some of the events, sorted by rank, file and start."""
-        ordered = events.sort(*_FILE_KEYS, "start", maintain_order=True).with_columns(
+        """Summarise some of the events, in the order of their start for each rank and file."""
+        sorted_calls = events.select(_READ).map_batches(_in_order, projection_pushdown=False)
+        ordered = sorted_calls.with_columns(
             # A file that is opened again is read from a new position.
             episode=_IS_OPEN.cum_sum().over(_FILE_KEYS)
         )
@@ -98,6 +100,14 @@ class AccessPattern:
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join the pieces: one row per layer, file, rank and operation."""
         return partials.map_batches(_stitched, schema=_WHOLE)
+
+
+def _in_order(calls: pl.DataFrame) -> pl.DataFrame:
+    """Sort calls, unless each kind of them is in order and there are no opens to fall between."""
+    late = pl.col("start") < pl.col("start").shift(1).over(KEYS)
+    if not calls.select(_IS_OPEN.any()).item() and not calls.select(late.any()).item():
+        return calls
+    return calls.sort(*_FILE_KEYS, "start", maintain_order=True)
 
 
 def misaligned(alignment: int, stripes: Mapping[int, int]) -> pl.Expr:

@@ -49,11 +49,11 @@ def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Return the disjoint intervals that these cover; those that touch are joined.
 
     When the n-th start comes after the n-1 first ends, nobody is busy in between: so two
-    sorts, each on its own, suffice.
+    sorts, each on its own, suffice. Traces are mostly in order, which a stable sort makes use of.
     """
     if not len(start):
         return start, end
-    begins, finishes = np.sort(start), np.sort(end)
+    begins, finishes = np.sort(start, kind="stable"), np.sort(end, kind="stable")
     breaks = np.flatnonzero(begins[1:] > finishes[:-1])
     first = np.concatenate(([0], breaks + 1))
     last = np.concatenate((breaks, [len(start) - 1]))

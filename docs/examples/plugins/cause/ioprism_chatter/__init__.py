@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import WRITE
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.situation import Situation
 
 ENDINGS = (".log", ".out", ".err")

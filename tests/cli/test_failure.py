@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import sqlite3
@@ -55,6 +56,10 @@ def confused() -> None:
     raise pl.exceptions.ComputeError("No space left on device (os error 28)\nand more")
 
 
+def forbidden() -> None:
+    raise PermissionError(errno.EACCES, "Permission denied", "out.html")
+
+
 def surprised() -> None:
     raise TypeError("sequence item 0: expected \x1b[31mstr")
 
@@ -67,6 +72,7 @@ def surprised() -> None:
         (nested, "nested too deeply"),
         (unencodable, "encoding (latin-1) cannot show"),
         (confused, "No space left on device.\nHint: free some space"),
+        (forbidden, "out.html: Permission denied\nHint: check the permissions"),
         (
             surprised,
             "this should not have happened: TypeError: sequence item 0: expected \\x1b[31m",

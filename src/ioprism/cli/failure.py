@@ -27,6 +27,15 @@ REPORT_IT = "Hint: use --debug to see where, and please report it, with the trac
 PANIC = "PanicException"
 NO_MEMORY = "OutOfMemoryException"
 NO_SPACE = "No space left on device"
+FREE_SPACE = "free some space, or write somewhere else."
+OTHER_PLACE = "check the permissions, or choose another place."
+HINTS: dict[int | None, str] = {
+    errno.ENOSPC: FREE_SPACE,
+    errno.EDQUOT: FREE_SPACE,
+    errno.EACCES: OTHER_PLACE,
+    errno.EPERM: OTHER_PLACE,
+    errno.EROFS: OTHER_PLACE,
+}
 
 
 def explained(error: BaseException) -> click.ClickException:
@@ -58,15 +67,14 @@ def _message(error: BaseException) -> str:
 
 def _of_system(error: OSError) -> str:
     where = f"{printable(str(error.filename))}: " if error.filename else ""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    hint = "\nHint: free some space, or write somewhere else." if full else ""
+    hint = f"\nHint: {HINTS[error.errno]}" if error.errno in HINTS else ""
     return f"{where}{error.strerror or first_line(error)}{hint}"
 
 
 def _of_library(error: BaseException) -> str:
     said = first_line(error)
     if NO_SPACE in str(error):
-        return f"{NO_SPACE}.\nHint: free some space, or write somewhere else."
+        return f"{NO_SPACE}.\nHint: {FREE_SPACE}"
     if type(error).__name__ == PANIC:
         return f"a library gave up on the data ({said}).\n{REPORT_IT}"
     return f"this should not have happened: {type(error).__name__}: {said}\n{REPORT_IT}"

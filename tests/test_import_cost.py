@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +54,17 @@ def test_counters_are_judged_and_diagnosed_without_a_table_library(command: str)
     code = f"import ioprism.cli\nioprism.cli.main({words}, standalone_mode=False)"
 
     assert not loaded_by(code) & {"numpy", "polars"}
+
+
+def test_the_rhythm_of_a_signal_needs_no_table_library(tmp_path: Path) -> None:
+    path = tmp_path / "signal.json"
+    times = [t for i in range(10) for t in (10.0 * i, 10.0 * i + 2.0)]
+    path.write_text(json.dumps({"b": [1e9, 0.0] * 10, "t": times}))
+    words = ["period", str(path), "--json"]
+    loaded = loaded_by(f"import ioprism.cli\nioprism.cli.main({words}, standalone_mode=False)")
+
+    assert "numpy" in loaded
+    assert "polars" not in loaded
 
 
 def test_loading_is_noticed_when_it_happens() -> None:

@@ -289,6 +289,38 @@ def checkpoints_and_log(chance: Chance) -> Stream:
     return joined(bursts_at(starts, lengths, chance), log, periods=(period, period / steps))
 
 
+def among_random_requests(chance: Chance) -> Stream:
+    """Equal bursts, and a few to many short requests at random times."""
+    period, starts = clock(chance, 8, 30)
+    count = int(len(starts) * chance.uniform(2.0, 15.0))
+    other = chance.uniform(0.0, float(starts[-1] + period), count)
+    return joined(
+        rectangles(starts, period * chance.uniform(0.05, 0.2)),
+        rectangles(other, 0.01 * period * chance.lognormal(0.0, 0.5, count)),
+        periods=(period,),
+    )
+
+
+def rhythm_in_the_second_half(chance: Chance) -> Stream:
+    period, starts = clock(chance, 8, 25)
+    half, count = float(starts[-1]), int(chance.integers(5, 25))
+    before = np.sort(chance.uniform(0.0, half, count))
+    return joined(
+        rectangles(before, period * chance.uniform(0.02, 0.2, count)),
+        rectangles(half + period + starts, period * chance.uniform(0.05, 0.3)),
+        periods=(period,),
+    )
+
+
+def jittering_requests(chance: Chance) -> Stream:
+    """Bursts of requests at distances that vary by 5 to 10 %."""
+    period, starts = clock(chance, 8, 40)
+    steps = 1.0 + chance.uniform(0.05, 0.1) * chance.standard_normal(len(starts))
+    begin = np.cumsum(period * np.maximum(steps, 0.6))
+    lengths = np.full(len(begin), period * chance.uniform(0.05, 0.3))
+    return bursts_at(begin, lengths, chance, float(np.diff(begin).mean()))
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -298,5 +330,6 @@ FAMILIES: Mapping[str, Family] = {
         two_rhythms, change, late_half, two_jobs, stray_requests, one_of_five_missing,
         one_missing_of_few, over_equal_requests, over_random_steps, polled_counter,
         jittering_compute, modulated_rate, heat_map_of_modulated_rate, checkpoints_and_log,
+        among_random_requests, rhythm_in_the_second_half, jittering_requests,
     )
 }  # fmt: skip

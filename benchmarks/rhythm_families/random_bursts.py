@@ -182,6 +182,26 @@ def heat_map_of_clusters(chance: Chance) -> Stream:
     return heat_map(poisson_clusters(chance), int(chance.integers(60, 500)))
 
 
+def wandering_gaps(chance: Chance) -> Stream:
+    """Gaps whose logarithm is a random walk: neighbours are alike, others are not."""
+    walk = np.cumsum(chance.uniform(0.2, 0.5) * chance.standard_normal(int(chance.integers(8, 50))))
+    return rectangles(after_gaps(5.0 * np.exp(walk), 1.0), 1.0)
+
+
+def chirp(chance: Chance) -> Stream:
+    """Distances that grow or shrink steadily, by three to six times in all."""
+    count = int(chance.integers(10, 40))
+    distances = 10.0 * np.geomspace(1.0, chance.uniform(3.0, 6.0), count)
+    return rectangles(np.cumsum(distances), chance.uniform(0.5, 1.5))
+
+
+def decaying_clusters(chance: Chance) -> Stream:
+    """Random moments, each followed by requests that get rarer."""
+    moments = np.cumsum(chance.exponential(40.0, int(chance.integers(5, 25))))
+    parts = [one + chance.exponential(4.0, int(chance.integers(5, 40))) for one in moments]
+    return rectangles(np.sort(np.concatenate(parts)), 0.05)
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -191,5 +211,6 @@ FAMILIES: Mapping[str, Family] = {
         uniform_after_a_rest, requests_after_a_rest, normal_gaps, correlated_gaps,
         clusters_of_requests, poisson_clusters, random_pairs, changing_rate, aftershocks,
         heat_map_of_random_bursts, heat_map_of_clusters,
+        wandering_gaps, chirp, decaying_clusters,
     )
 }  # fmt: skip

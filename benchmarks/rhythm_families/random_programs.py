@@ -12,6 +12,7 @@ from benchmarks.rhythm_families.streams import (
     Family,
     Stream,
     after_gaps,
+    bursts_at,
     heat_map,
     joined,
     rectangles,
@@ -167,6 +168,27 @@ def heat_map_of_random_steps(chance: Chance) -> Stream:
     return heat_map(random_steps(chance), int(chance.integers(60, 600)))
 
 
+def loader_30(chance: Chance) -> Stream:
+    """A data loader whose steps vary by 30 %."""
+    count, shape = int(chance.integers(20, 300)), 0.3**-2.0
+    steps = chance.gamma(shape, 1.0 / shape, count)
+    return rectangles(np.cumsum(steps), 0.2 * steps * chance.uniform(0.5, 1.0, count))
+
+
+def loader_of_many_files(chance: Chance) -> Stream:
+    """Bursts of requests at steps that vary by 35 %."""
+    count = int(chance.integers(10, 60))
+    steps = 10.0 * chance.lognormal(0.0, 0.35, count)
+    return bursts_at(np.cumsum(steps), 1.5 * chance.lognormal(0.0, 0.3, count), chance)
+
+
+def two_random_programs(chance: Chance) -> Stream:
+    """Log-normal gaps of one, Weibull gaps of another."""
+    first = after_gaps(chance.lognormal(2.0, 0.6, int(chance.integers(10, 40))), 1.0)
+    second = after_gaps(9.0 * chance.weibull(1.5, int(chance.integers(10, 40))), 2.0)
+    return joined(rectangles(first, 1.0), rectangles(second, 2.0))
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -175,5 +197,6 @@ FAMILIES: Mapping[str, Family] = {
         serial_gamma_requests, serial_equal_requests, two_sizes_in_a_row, walking_rate, storms,
         parallel_make, random_steps, several_loaders, thinking, files_copied,
         heat_map_of_random_steps,
+        loader_30, loader_of_many_files, two_random_programs,
     )
 }  # fmt: skip

@@ -309,6 +309,22 @@ def by_turns(chance: Chance) -> Stream:
     return joined(reads, writes, periods=(period,))
 
 
+def three_bins_a_period(chance: Chance) -> Stream:
+    period, starts = clock(chance, 12, 50)
+    stream = rectangles(starts, period * chance.uniform(0.1, 0.5), period)
+    return heat_map(stream, 3 * len(starts))
+
+
+def slow_tails(chance: Chance) -> Stream:
+    """Bursts of requests that get rarer towards their ends."""
+    period, starts = clock(chance, 6, 30)
+    shape = (len(starts), int(chance.integers(20, 80)))
+    late = chance.exponential(period * chance.uniform(0.03, 0.12), shape)
+    late[:, 0] = 0.0
+    begin = (starts[:, None] + np.minimum(late, 0.6 * period)).reshape(-1)
+    return Stream(begin, begin + 0.004 * period, np.full(begin.size, 4e6), (period,))
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -320,5 +336,6 @@ FAMILIES: Mapping[str, Family] = {
         wave, ramped_checkpoints, full_and_incremental, wide_bins, heat_map_of_late_bursts,
         very_short_bursts, hardly_a_pause, truncated_ends, sizes_of_three_decades,
         long_first_burst, epochs_of_batches, smooth_bumps, saw_teeth, by_turns,
+        three_bins_a_period, slow_tails,
     )
 }  # fmt: skip

@@ -86,6 +86,18 @@ def test_the_rhythm_by_rank() -> None:
     assert sum(part["bytes"] for part in said["parts"]) == pytest.approx(1_610_612_736)
 
 
+def test_a_job_that_only_writes_has_the_rhythm_of_its_writes(tmp_path: Path) -> None:
+    starts = [10.0 * i for i in range(10)]
+    arrays = {"b_rank_avr": [1e9] * 10, "t_rank_s": starts, "t_rank_e": [t + 2 for t in starts]}
+    path = tmp_path / "writes.json"
+    path.write_text(json.dumps({"write_sync": {"bandwidth": arrays}}))
+    both, write = answer(path)["rhythms"]
+
+    assert (both["direction"], write["direction"]) == ("both", "write")
+    assert both["seconds"] == write["seconds"] == pytest.approx(10.0, rel=0.005)
+    assert answer(path, "--direction", "write")["period"]["seconds"] == write["seconds"]
+
+
 def test_a_page_is_written_and_not_overwritten(bursts: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert run(bursts, "-o", page).exit_code == 0

@@ -12,7 +12,7 @@ import pytest
 
 from ioprism import Trace, UsageError, api, read
 from ioprism.engine.memory import in_memory
-from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
 from ioprism.formats.recorder import streams
 from tests.conftest import ROOT

@@ -107,7 +107,7 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
     """Let the traces that the command reads be moved by what the file says."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.clocks import clock_offsets, read_clock_offsets
+    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
 
     context.with_resource(clock_offsets(read_clock_offsets(path)))
 

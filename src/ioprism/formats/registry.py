@@ -19,7 +19,7 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.formats.clocks import said_offsets
+from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated

@@ -21,7 +21,7 @@ from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, SignalTooShortError
 from ioprism.model.signal import Signal, StepFunction
 from ioprism.model.trace import Trace
-from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric
+from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
 
 DIRECTIONS = ("read", "write")
 
@@ -135,7 +135,7 @@ def _with_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
     """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
-    rhythms = _by_direction(trace, engine, settings)
+    rhythms = _by_direction(both, trace, engine, settings)
     named = tuple(NamedPeriod(period, name) for name, period in rhythms.items())
     both = replace(both, rhythms=(*both.rhythms, *named))
     if both.period is None:
@@ -149,9 +149,15 @@ def _with_directions(
     return both
 
 
-def _by_direction(trace: Trace, engine: Engine, settings: RhythmSettings) -> dict[str, Period]:
+def _by_direction(
+    both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
+) -> dict[str, Period]:
     # Each direction is a question of its own, which is paid for.
     level = settings.options.max_false_alarm / len(DIRECTIONS)
+    only = only_direction(trace)
+    if only in DIRECTIONS:
+        whole = both.period
+        return {only: whole} if whole and whole.false_alarm_probability <= level else {}
     options = replace(
         settings.options, max_false_alarm=level, maybe=False, resample=settings.frequency is None
     )

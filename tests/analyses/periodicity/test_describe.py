@@ -17,9 +17,11 @@ from ioprism.analyses.periodicity.describe import (
     predict_next_phase,
     synthesise,
 )
-from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.detect import Options, detect, period
 from ioprism.analyses.periodicity.rhythm import rhythm
+from ioprism.analyses.periodicity.sampling import sample, step_function
 from ioprism.analyses.periodicity.spectral.fit import fit, mean_square_error
+from ioprism.model.signal import FloatArray
 
 
 def ten_waves(seed: int = 1) -> Signal:
@@ -124,3 +126,26 @@ def test_volumes_of_ranges_are_integrals(burst_signal: Callable[..., Signal]) ->
     volumes = phase_volumes(burst_signal(), [(0.0, 5.0), (5.0, 10.0), (7.5, 20.0)])
 
     np.testing.assert_allclose(volumes, [0.0, 5e9, 2.5e9], atol=1e3)
+
+
+def expected_after(starts: FloatArray) -> float:
+    """When the next phase is due after phases of 2 s that begin at these times."""
+    edges = np.sort(np.concatenate((starts, starts + 2.0)))
+    found = period(edges, [1e9, 0.0] * len(starts))
+    assert found is not None
+    signal = sample(step_function(edges, [1e9, 0.0] * len(starts)))
+    phase = predict_next_phase(signal, found)
+    assert phase is not None
+    return phase.start
+
+
+def test_a_late_phase_of_a_clock_does_not_put_off_the_next_one() -> None:
+    late = np.array([0.0, 0.3, 0.1, -0.3, 0.2, -0.1, 0.1, -0.2, 0.3])
+
+    assert expected_after(10.0 * np.arange(9) + late) == pytest.approx(90.0, abs=0.15)
+
+
+def test_a_late_phase_of_a_program_puts_off_all_others() -> None:
+    starts = np.cumsum([10.0, 10.1, 10.2, 10.1, 9.9, 9.8, 9.8, 10.0, 10.5])
+
+    assert expected_after(starts) == pytest.approx(float(starts[-1]) + 10.0, abs=0.12)

@@ -52,6 +52,23 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
     assert sum(announced) == 0
 
 
+@pytest.mark.parametrize("name", ["loader_30", "serial_equal_requests", "random_pairs"])
+def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
+    announced = [any(followed(draw(WITHOUT_RHYTHM[name], number))) for number in range(4)]
+
+    assert sum(announced) == 0
+
+
+@pytest.mark.parametrize("name", ["by_turns", "two_jobs", "three_bins_a_period"])
+def test_rhythms_that_only_a_spectrum_shows_are_followed_live(name: str) -> None:
+    streams = [draw(WITH_RHYTHM[name], number) for number in range(4)]
+
+    said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
+    right = [any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True)]
+
+    assert sum(right) >= 3
+
+
 @pytest.mark.parametrize("name", ["unequal_bytes", "log_normal_bursts"])
 def test_bursts_that_move_very_different_amounts_are_followed_live(name: str) -> None:
     streams = [draw(WITH_RHYTHM[name], number) for number in range(3)]

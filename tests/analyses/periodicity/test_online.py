@@ -181,3 +181,15 @@ def test_all_looks_together_use_no_more_than_the_false_alarm_level() -> None:
     assert looks[:8] == [0, 0, 0, 0, 1, 2, 3, 4]
     assert looks == sorted(looks)
     assert sum(share_of_look(look) for look in range(1, 10_000)) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_bursts_of_many_requests_are_known_after_four_of_them() -> None:
+    tracker = Tracker()
+    for burst in range(4):
+        chance = np.random.default_rng(burst)
+        edges = 10.0 * burst + 2.0 * np.sort(np.append(chance.uniform(size=58), [0.0, 1.0]))
+        tracker.add(edges[0::2], edges[1::2], np.full(30, 4e6))
+    said = tracker.predict()
+
+    assert said is not None and said.period is not None
+    assert said.period.seconds == pytest.approx(10.0, rel=0.01)

@@ -159,3 +159,13 @@ def test_clean_bursts_are_right_to_a_thousandth(
 
     assert found is not None
     assert abs(found.seconds - period) <= 0.1 / (count - 1) + 0.001 * period
+
+
+def test_a_period_rounded_to_whole_samples_is_no_cycle_of_several() -> None:
+    values = np.zeros(78)
+    values[np.floor(13 / 3 * np.arange(18)).astype(int)] = 1e9
+
+    found = find_period(Signal(0.0, 1.0, values))
+
+    assert found is not None
+    assert found.seconds == pytest.approx(13 / 3, rel=0.02)

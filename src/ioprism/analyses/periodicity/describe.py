@@ -18,6 +18,8 @@ EARLY = 0.05  # of the period; phases may begin a little before they are found t
 MOST = 0.95  # share of a period's volume that is moved in its phase
 NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
 RECENT = 8  # distances that say when the next phase is due
+FEWEST = 3  # distances that can show a clock
+MADE_UP = -0.3  # correlation of neighbouring distances, below which there is a clock
 STILL_RUNNING = 1.5  # periods without I/O after which a rhythm is over
 
 
@@ -89,19 +91,37 @@ def predict_next_phase(
     if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
-    distance = usual_distance(period)
-    start = period.phases[-1][0] if period.phases else _peaks(period)[-1] - burst.width / 2
+    if period.phases:
+        start, distance = _latest(period)
+    else:
+        start, distance = _peaks(period)[-1] - burst.width / 2, period.seconds
     start += max(1, math.floor((now - start) / distance) + 1) * distance
     return NextPhase(start, start + burst.width, burst.bytes)
 
 
-def usual_distance(period: Period) -> float:
-    """Seconds to the next phase: the middle of the last distances, none missing or extra."""
-    if len(period.phases) < 2:
-        return period.seconds
-    distances = np.diff([start for start, _ in period.phases])
+def _latest(period: Period) -> tuple[float, float]:
+    """Where the latest phase began, and how many seconds later the next one does.
+
+    A program that computes for as long after every phase is late for good once it is late: only
+    the latest phase and the usual distance count. One that goes by a clock makes up for it, so
+    that a long distance comes after a short one: then a line through all phases tells better.
+    """
+    starts = np.array([start for start, _ in period.phases])[-RECENT - 1 :]
+    distances = np.diff(starts)
     near = distances[np.abs(distances - period.seconds) < NEARBY * period.seconds]
-    return median(near[-RECENT:]) if len(near) else period.seconds
+    if not len(near):
+        return float(starts[-1]), period.seconds
+    if len(near) < len(distances) or not _makes_up(distances):
+        return float(starts[-1]), median(near)
+    numbers = np.arange(len(starts)) - (len(starts) - 1) / 2
+    slope = float(numbers @ starts / (numbers @ numbers))
+    return float(starts.mean()) + slope * float(numbers[-1]), slope
+
+
+def _makes_up(distances: FloatArray) -> bool:
+    """Whether a long distance comes after a short one: neighbours are correlated by -0.5 then."""
+    off = distances - distances.mean()
+    return len(off) >= FEWEST and float(off[1:] @ off[:-1]) < MADE_UP * float(off @ off)
 
 
 def _peaks(period: Period) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -166,5 +167,5 @@ def _phase_table(phases: object) -> FloatArray:
     """Rows of bytes, start, end."""
     if not isinstance(phases, list | tuple):
         raise ValueError("phases are not an array")
-    columns = [np.array([phase[field] for phase in phases], np.float64) for field in range(3)]
-    return np.stack(columns, axis=1)
+    columns = [map(itemgetter(field), phases) for field in range(3)]
+    return np.stack([np.fromiter(column, np.float64, len(phases)) for column in columns], axis=1)

@@ -65,6 +65,18 @@ def bandwidth_by(
     return series
 
 
+def only_direction(trace: Trace) -> str | None:
+    """The direction of all requests, where that is known without looking through calls."""
+    if not trace.partitions:
+        return None
+    directions = set()
+    for partition in trace.partitions:
+        if not isinstance(partition, IntervalPartition):
+            return None
+        directions |= {part.operation for part in partition.intervals if part.bytes.any()}
+    return directions.pop() if len(directions) == 1 else None
+
+
 def metric(trace: Trace, name: str) -> StepFunction:
     """Return a series of this name, or the only one whose name contains it.
 

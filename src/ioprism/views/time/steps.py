@@ -34,7 +34,7 @@ def sum_of_steps(parts: Sequence[StepFunction]) -> StepFunction:
 
 def _from_changes(time: FloatArray, change: FloatArray, calls: IntArray) -> StepFunction:
     # Edges at the same moment stay apart: steps of no length hurt nobody, and joining costs.
-    order = np.argsort(time)
+    order = np.argsort(time, kind="stable")  # it makes use of parts that are in order
     values = running(change[order], calls[order])[:-1]
     return StepFunction(time[order], np.maximum(values, 0.0, out=values))
 

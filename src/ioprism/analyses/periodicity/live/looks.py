@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ioprism.analyses.periodicity.auto import MIN_SHARE
 from ioprism.analyses.periodicity.detect import Options, accepted, detect
 from ioprism.analyses.periodicity.live.change import relative_difference
-from ioprism.analyses.periodicity.live.spending import MIN_PHASES
+from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES
+from ioprism.analyses.periodicity.live.spending import MIN_PHASES, look_at, share_of_look
 from ioprism.analyses.periodicity.onsets.beats import Segments, beats
 from ioprism.analyses.periodicity.onsets.phase_starts import (
     Train,
@@ -20,6 +20,7 @@ from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm
+CLEAR_SHARE = 0.3  # of the variance
 QUARTERS = 4  # of a usual phase, by which the latest one grows until it says something new
 
 
@@ -44,15 +45,28 @@ def by_phases(
     Args:
         signal: the signal.
         parts: its phases.
-        level: the highest false-alarm probability.
+        level: the highest false-alarm probability, of all looks where no rhythm is known.
         known: a rhythm that may go on; if its phases say so, no other is sought.
     """
     train = None if known is None else _going_on(parts, known, level=level)
     train = train or find_train(signal, finest=parts.by_levels)
-    if train is None or train.log_chance > math.log(level):
+    if train is None:
+        return None
+    if known is None:
+        level *= share_of_look(_look(parts, train))
+    if train.log_chance > math.log(level):
         return None
     found = describe(signal, train)
     return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
+
+
+def _look(parts: Segments, train: Train) -> int:
+    """Which look at its phases this is, by the way of splitting that tells them.
+
+    A burst of many requests is one phase by one way and many by another: each way has looks of
+    its own. Other scales come and go as the signal grows; theirs are those of the most phases.
+    """
+    return look_at(train.among if train.among in parts.counts else max(parts.counts))
 
 
 def _going_on(parts: Segments, known: Period, *, level: float) -> Train | None:
@@ -65,15 +79,16 @@ def _going_on(parts: Segments, known: Period, *, level: float) -> Train | None:
     return train if same and train.log_chance <= math.log(level) else None
 
 
-def by_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | None:
-    """The rhythm of a signal's spectrum, if chance gives it no more often than the level.
+def with_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | None:
+    """The rhythm of phases or of the spectrum, if chance gives it no more often than the level.
 
-    Where there are phases, it must explain a fair share of the signal: pairs of bursts at random
-    times have a spectrum, too.
+    Where phases are sharp and show no rhythm, the spectrum must explain a good part of the signal:
+    serial streams, and pairs of bursts at random times, have a line in it, too.
     """
-    found = detect(signal, options=Options("harmonic", level, maybe=False, confirm=False))
-    least = 0.0 if parts.by_levels is None else MIN_SHARE
-    return None if found is None or found.confidence < least else found
+    found = detect(signal, options=Options("auto", level, maybe=False, confirm=False))
+    sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
+    clear = found is None or found.method == "phases" or found.confidence >= CLEAR_SHARE
+    return found if clear or not sharp else None
 
 
 def phase_starts(parts: Segments, known: Period) -> FloatArray | None:

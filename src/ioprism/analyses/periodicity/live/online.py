@@ -21,16 +21,16 @@ from ioprism.analyses.periodicity.live.grain import Grain
 from ioprism.analyses.periodicity.live.looks import (
     AGREEMENT,
     by_phases,
-    by_spectrum,
     held_since,
     latest_distance,
     phase_starts,
     silence,
     what_is_seen,
+    with_spectrum,
 )
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange, frequency_ranges
-from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES, Ring
-from ioprism.analyses.periodicity.live.spending import look_at, share_of_look
+from ioprism.analyses.periodicity.live.ring import Ring
+from ioprism.analyses.periodicity.live.spending import MIN_PHASES, share_of_look
 from ioprism.analyses.periodicity.onsets.beats import Segments, segments
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
@@ -41,6 +41,7 @@ ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is dear, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
+NEARLY = 0.8  # of a period, after which the next phase may have begun
 OVER = 3.0  # periods without a phase after which a rhythm has ended
 STILL_VALID = 1.5  # periods
 REMEMBERED = 64  # recent answers
@@ -169,21 +170,18 @@ class Tracker:
     def _search(self, signal: Signal, parts: Segments) -> Look:
         """Look for a rhythm where none is known; chance is held against every look."""
         level, found = self.settings.max_false_alarm, None
-        look, seen = look_at(parts.count), what_is_seen(parts)
-        if look >= 1 and seen != self._seen:
-            share = PHASES_SHARE * share_of_look(look)
-            found = by_phases(signal, parts, level=share * level)
+        seen = what_is_seen(parts)
+        if max(parts.counts) >= MIN_PHASES and seen != self._seen:
+            found = by_phases(signal, parts, level=PHASES_SHARE * level)
         self._seen = seen
         span = signal.end - signal.start
         if found is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
-            # Phases tell more than the spectrum, unless a few samples blur their edges.
-            sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
-            if sharp or not has_line(signal):
+            if not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            found = by_spectrum(signal, parts, level=share * level)
+            found = with_spectrum(signal, parts, level=share * level)
         return Look(signal, parts, found)
 
     def _follow(self, signal: Signal, parts: Segments, known: Period) -> Look:
@@ -195,7 +193,7 @@ class Tracker:
         found = by_phases(signal, parts, level=level, known=known)
         if found is None or silence(signal, found) > STILL_VALID:
             found = (
-                by_spectrum(signal, parts, level=level) if known.method != "phases" else None
+                with_spectrum(signal, parts, level=level) if known.method != "phases" else None
             ) or found
         if found is None or silence(signal, found) > OVER:
             # One look that finds nothing may be that of a phase half reported.
@@ -222,11 +220,7 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = by_phases(
-            recent,
-            new_parts,
-            level=self.settings.max_false_alarm * share_of_look(look_at(new_parts.count)),
-        )
+        found = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
         if found is None or silence(recent, found) > STILL_VALID:
             return None
         if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
@@ -286,7 +280,10 @@ class Tracker:
         if look.period is not None and look.period.method != "phases":
             return look.period.seconds
         if look.period is not None:
-            return min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
+            step = min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
+            # Where the next phase may have begun, its first requests were too few to tell.
+            due = now - look.period.phases[-1][0] > NEARLY * look.period.seconds
+            return step / ANALYSES_PER_PERIOD if due else step
         return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 
     def _expected(self, look: Look, now: float) -> ExpectedPhase | None:

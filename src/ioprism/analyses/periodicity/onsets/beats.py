@@ -37,10 +37,10 @@ class Segments:
     by_known: Phases | None = None  # at the pauses of a rhythm that is known
 
     @property
-    def count(self) -> int:
-        """How many phases there are, by whichever way finds most."""
+    def counts(self) -> tuple[int, ...]:
+        """How many phases there are, by every way."""
         ways = (self.by_levels, self.by_pauses, self.of_job)
-        return max(0 if part is None else len(part) for part in ways)
+        return tuple(0 if part is None else len(part) for part in ways)
 
 
 def segments(signal: Signal, *, known: Period | None = None) -> Segments:

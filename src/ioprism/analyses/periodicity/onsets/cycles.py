@@ -13,16 +13,24 @@ import numpy as np
 from ioprism.analyses.periodicity.onsets.counting import Beat
 
 UNEVEN = 0.05  # variation of distances, below which all are a period
+ROUNDED = 0.5  # of a sample: the most that rounding makes equal distances vary
 LONGEST = 4  # phases in a cycle
 FEWEST = 3  # cycles
 STEADIER = 0.3  # how much less the lengths of cycles vary than distances; jitter adds up instead
 
 
-def whole_cycles(beats: Sequence[Beat]) -> tuple[Beat, ...]:
-    """One beat for each cycle of phases, or the beats as they are if they have no cycle."""
+def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...]:
+    """One beat for each cycle of phases, or the beats as they are if they have no cycle.
+
+    Args:
+        beats: the phases.
+        resolution: seconds to which their starts are known.
+    """
     starts = np.array([beat.start for beat in beats])
     distances = np.diff(starts)
-    if any(beat.periods > 1 for beat in beats) or distances.std() <= UNEVEN * distances.mean():
+    # Four samples, four, five, and again: that is how a period is rounded, not a cycle.
+    even = max(UNEVEN * float(distances.mean()), ROUNDED * resolution)
+    if any(beat.periods > 1 for beat in beats) or distances.std() <= even:
         return tuple(beats)
     for size in range(2, min(LONGEST, len(distances) // FEWEST) + 1):
         cycles = starts[size:] - starts[:-size]

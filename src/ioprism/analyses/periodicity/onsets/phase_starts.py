@@ -50,6 +50,7 @@ class Train:
     log_random: float  # the chance of bursts at random times
     matching: float  # share of the phases that are as long as the middle one
     resolution: float  # seconds, of starts and ends
+    among: int  # phases that were looked at
 
     def weighted(self, weight: float) -> Train:
         """The same, found by a question that is one of several."""
@@ -161,7 +162,7 @@ def _rise(signal: Signal, start: float, *, reach: int) -> float:
 def describe(signal: Signal, train: Train) -> Period:
     """Say all about a train of beats."""
     train = _sharpened(signal, train)
-    train = replace(train, beats=whole_cycles(train.beats))
+    train = replace(train, beats=whole_cycles(train.beats, resolution=train.resolution))
     seconds, beats = train.seconds, train.beats
     spread = spread_of(beats, seconds)
     amplitude, phase = cosine_at(signal, 1.0 / seconds)
@@ -203,4 +204,5 @@ def _train(phases: Phases, stretch: Stretch) -> Train:
         stretch.log_random,
         matching_share(phases),
         phases.resolution,
+        len(phases),
     )

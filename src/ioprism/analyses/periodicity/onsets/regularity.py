@@ -5,9 +5,10 @@ Which process to compare with follows from the phases themselves:
 - Phases at some distance: a renewal process, or crossings of noise. Gaps are not memoryless
   (a program computes for a while, a server recovers), so that moderately even ones are no
   evidence: a gamma law whose waits vary by half, and none for distances that vary by more than a
-  quarter. The chance of bursts at random times is told beside it: it is how far phases speak for
-  a loop in the program, however much its distances jitter. Where all are alike, gaps are
-  exponential then; where they differ, they may also be crossings of noise.
+  quarter, or by so little less that distances which vary by 30 % may well look like that. The
+  chance of bursts at random times is told beside it: it is how far phases speak for a loop in
+  the program, however much its distances jitter. Where all are alike, gaps are exponential
+  then; where they differ, they may also be crossings of noise.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about as long as each other and pauses are what the program needs between them; both
   must be even far beyond that.
@@ -44,6 +45,8 @@ SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL = 1.0  # shapes of gamma laws
 CROSSINGS = 2.5  # times between the crossings of noise: most vary by two thirds
 RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
+EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
+RARE = math.log(0.2)  # how seldom a process without a clock is that even, beside others
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
@@ -108,6 +111,7 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         min(_log_chance(part, waits, shape) for waits in spacings) + math.log(len(spacings))
         for shape in (RENEWAL, EXPONENTIAL if alike else CROSSINGS)
     )
+    chance = max(chance, _log_chance(part, distances, EVEN) + RARE)
     sure = variation <= SURE_VARIATION
     return Stretch(first, last, chance if sure else CERTAIN, alike, random)
 

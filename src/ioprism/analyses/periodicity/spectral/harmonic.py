@@ -22,7 +22,7 @@ from ioprism.model.signal import FloatArray, Signal
 
 MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition
 HARMONICS = (1, 2, 3, 4, 6, 8)
-SAMPLES_PER_PERIOD = 4
+SAMPLES_PER_PERIOD = 2.5  # at least; a heat map may have three bins a period
 MOST_DIVISOR = 40
 PRESENT = 8.0  # evidence of a line of its own: 1 % chance in any of the fractions tried
 NEARLY_MOST = 0.9
@@ -86,7 +86,7 @@ def strongest(spectrum: Periodogram) -> Peak | None:
     high multiples stand out most. The fundamental is where most of the power is.
     """
     first = math.ceil(MIN_REPETITIONS * spectrum.oversampling)
-    last = len(spectrum.evidence) * 2 // SAMPLES_PER_PERIOD
+    last = int(len(spectrum.evidence) * 2 / SAMPLES_PER_PERIOD)
     if first >= last:
         return None
     clearest = _clearest(spectrum, first, last)

@@ -1,6 +1,7 @@
 // Plots over a shared horizontal axis: wheel and +/- zoom, drag and arrows move, 0 or double click shows all.
 const RATIO = window.devicePixelRatio || 1;
 const LEFT = 84, BOTTOM = 26, TOP = 8, RIGHT = 10;
+const NAME_ROW = 15, NAME_ROWS = 4; // pixels of a name above the curves, and the most rows of them
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -92,10 +93,12 @@ function plot(place, options) {
     const [low, high] = highest();
     const right = width - RIGHT, floor = height - BOTTOM;
     const across = (x) => LEFT + (x - view.low) / (view.high - view.low) * (right - LEFT);
-    const up = (y) => floor - (y - low) / (high - low) * (floor - TOP);
+    const placed = placedMarks(pen, across, right);
+    const top = TOP + NAME_ROW * Math.max(0, ...placed.map((one) => Math.min(one.row + 1, NAME_ROWS)));
+    const up = (y) => floor - (y - low) / (high - low) * (floor - top);
     const shade = ([a, b]) => {
       const from = Math.max(LEFT, across(a)), to = Math.min(right, across(b));
-      if (to > from) pen.fillRect(from, TOP, to - from, floor - TOP);
+      if (to > from) pen.fillRect(from, top, to - from, floor - top);
     };
     pen.fillStyle = colour("--band");
     (options.bands || []).forEach(shade);
@@ -124,29 +127,37 @@ function plot(place, options) {
       pen.fillStyle = colour("--c3");
       pen.fillRect(across(a), floor - 5, Math.max(1.5, across(b) - across(a)), 5);
     }
-    drawMarks(pen, across, floor, right);
+    drawMarks(pen, placed, top, floor);
     pen.restore();
     for (const key of caption.querySelectorAll(".key")) key.style.setProperty("--tone", colour(key.dataset.colour));
   }
 
-  // Each name is written in the highest row in which it hides no other name.
-  function drawMarks(pen, across, floor, right) {
-    const taken = [];
+  // Names stand above the curves, each in the highest row in which it hides no other name and
+  // from which its line crosses none; those that find no row are left out.
+  function placedMarks(pen, across, right) {
+    const placed = [];
     for (const mark of options.marks || []) {
       const x = across(mark.x), wide = pen.measureText(mark.name).width + 8;
       if (x < LEFT || x > right) continue;
+      const left = x + wide > right, from = left ? x - wide : x, to = from + wide;
+      let row = 0;
+      while (placed.some((other) => (other.row === row && other.from < to && from < other.to)
+        || (other.row > row && other.from < x && x < other.to))) row += 1;
+      placed.push({ mark, x, left, from, to, row: Math.min(row, NAME_ROWS) });
+    }
+    return placed;
+  }
+
+  function drawMarks(pen, placed, top, floor) {
+    for (const { mark, x, left, row } of placed) {
+      const named = row < NAME_ROWS;
       pen.strokeStyle = pen.fillStyle = colour(mark.colour || "--mark");
       pen.lineWidth = mark.colour ? 2 : 1;
       pen.setLineDash(mark.colour ? [] : [5, 4]);
-      pen.beginPath(); pen.moveTo(x, TOP); pen.lineTo(x, floor); pen.stroke();
+      pen.beginPath(); pen.moveTo(x, named ? TOP + NAME_ROW * row : top); pen.lineTo(x, floor); pen.stroke();
       pen.setLineDash([]);
-      const left = x + wide > right, from = left ? x - wide : x, to = from + wide;
-      let row = 0;
-      while (taken.some((other) => other.row === row && other.from < to && from < other.to)) row += 1;
-      taken.push({ row, from, to });
-      if (TOP + 12 + 15 * row > floor) continue;
       pen.textAlign = left ? "right" : "left";
-      pen.fillText(mark.name, x + (left ? -4 : 4), TOP + 12 + 15 * row);
+      if (named) pen.fillText(mark.name, x + (left ? -4 : 4), TOP + 12 + NAME_ROW * row);
     }
   }
 

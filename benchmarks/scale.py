@@ -23,7 +23,7 @@ from benchmarks.bottlenecks_scale import store_of
 from benchmarks.darshan_reading import dxt_log
 from benchmarks.peers import BENCH, OURS, row
 
-WIDTHS = (44, 8, 8, 12, 30, 10)
+WIDTHS = (44, 8, 8, 12, 30, 10, 12)
 LOOK = 0.05  # seconds between looks at the memory of processes
 KILL_AT = 0.4  # of the time that two workers took
 MEMBER = 16 * 2**20  # bytes of text, as DFTracer 2.2 writes them
@@ -37,6 +37,11 @@ class Run:
     cpu: float = 0.0
     peaks: dict[int, int] = field(default_factory=dict)  # bytes by process
     answer: str = ""
+
+    @property
+    def calls(self) -> str:
+        """How many the answer is made of."""
+        return f"{json.loads(self.answer)['totals']['operations']:,}" if self.answer else "-"
 
     @property
     def checksum(self) -> str:
@@ -53,7 +58,7 @@ PARTS: dict[str, Callable[[], None]] = {}
 def main() -> None:
     wanted = os.environ.get("IOPRISM_SCALE_ONLY", " ".join(PARTS)).split()
     row("bottlenecks, start-up included", "wall s", "CPU s", "command MB", "workers MB", "answer",
-        widths=WIDTHS)  # fmt: skip
+        "calls", widths=WIDTHS)  # fmt: skip
     for name in wanted:
         PARTS[name]()
 
@@ -99,7 +104,7 @@ def _line(label: str, found: Run) -> None:
     own, *others = found.peaks.values()
     workers = " ".join(f"{peak / 1e6:.0f}" for peak in others)
     row(label, f"{found.wall:.1f}", f"{found.cpu:.1f}", f"{own / 1e6:.0f}", workers,
-        found.checksum, widths=WIDTHS)  # fmt: skip
+        found.checksum, found.calls, widths=WIDTHS)  # fmt: skip
 
 
 def _measured(trace: Path, *options: str, kill_after: float | None = None) -> Run:

@@ -135,3 +135,18 @@ def test_the_parser_is_loaded_when_it_is_needed_and_leaves_quietly() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_line_is_lost_where_the_text_is_longer_than_the_parsers_buffer() -> None:
+    padding = "x" * 99_000
+    lines = [
+        b'{"id":%d,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":%d,"dur":1,"ph":"X",'
+        b'"args":{"ret":7,"pad":"%s"}}\n' % (number, number, padding.encode())
+        for number in range(800)
+    ]
+    pieces = [b"".join(lines[first : first + 43]) for first in range(0, len(lines), 43)]
+
+    found = parse(pieces)
+
+    assert found.damaged == 0
+    assert found.calls["ts"].to_list() == list(range(800))

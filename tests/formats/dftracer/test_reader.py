@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from ioprism import BrokenTraceError, Trace, read
+from ioprism import BrokenTraceError, Trace, characterise, read
 from ioprism.formats.dftracer import events, lines, ranges, reader, survey
 from ioprism.formats.dftracer.calls import Calls
 from ioprism.formats.dftracer.reader import DftracerReader
@@ -390,3 +390,22 @@ def test_all_programs_of_a_workflow_are_named(tmp_path: Path) -> None:
     assert trace.job.executable == (
         "simulate --part 0 + simulate --part 1 + simulate --part 2 + simulate --part 3 and 1 more"
     )
+
+
+def test_a_large_trace_of_an_unusual_form_is_read_to_the_last_call(tmp_path: Path) -> None:
+    trace = tmp_path / "a.pfw.gz"
+    name = (
+        '{"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"/a","value":"f"}}\n'
+    )
+    call = (
+        '{{"id":{0},"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{0},"dur":1,"ph":"X",'
+        '"args":{{"fhash":"f","ret":7,"count":7,"pad":"{1}"}}}}\n'
+    )
+    with gzip.open(trace, "wt", compresslevel=1) as file:
+        file.writelines(name for _ in range(12_000))  # more than is looked at for numbers
+        file.writelines(call.format(number, "x" * 3_000) for number in range(25_000))
+
+    answer = characterise(read(trace))
+
+    assert answer.by_operation["read"].operations == 25_000
+    assert read(trace).completeness.warnings == ()

@@ -65,9 +65,10 @@ class _Text:
 
     def read(self, size: int) -> bytes:
         """Return at most so many bytes; none at the end."""
-        piece = self._rest or memoryview(next(self._pieces, b""))
-        self._rest = piece[size:]
-        return piece[:size].tobytes() if self._rest else piece.obj  # type: ignore[return-value]
+        rest = self._rest or memoryview(next(self._pieces, b""))
+        taken, self._rest = rest[:size], rest[size:]
+        whole: bytes = taken.obj  # type: ignore[assignment]
+        return whole if len(whole) == len(taken) else taken.tobytes()
 
     def seek(self, position: int) -> None:
         """Stay where it is: DuckDB only asks for the beginning."""

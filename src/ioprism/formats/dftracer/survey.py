@@ -66,11 +66,10 @@ class Numbering:
 
     def take(self, piece: bytes, lines: int) -> None:
         """Count lines; the numbers at both ends of a piece are enough to know the range."""
-        ids = [int(number) for number in _ID.findall(piece, 0, ENDS)]
-        if ids:
+        ends = (_ID.findall(piece, 0, ENDS), _ID.findall(piece, max(0, len(piece) - ENDS)))
+        if any(ends):
             self.lines += lines
-            ids += [int(number) for number in _ID.findall(piece, max(0, len(piece) - ENDS))]
-            self.widen(ids)
+            self.widen([int(number) for ids in ends for number in ids])
 
     def widen(self, ids: Sequence[int | None]) -> None:
         """Take more numbers into the range."""

@@ -392,7 +392,10 @@ def test_all_programs_of_a_workflow_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_large_trace_of_an_unusual_form_is_read_to_the_last_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("calls", "padding"), [(25_000, 3_000), (800, 99_000)])
+def test_a_large_trace_of_an_unusual_form_is_read_to_the_last_call(
+    tmp_path: Path, calls: int, padding: int
+) -> None:
     trace = tmp_path / "a.pfw.gz"
     name = (
         '{"name":"FH","cat":"dftracer","pid":1,"tid":1,"ph":"M","args":{"name":"/a","value":"f"}}\n'
@@ -403,9 +406,9 @@ def test_a_large_trace_of_an_unusual_form_is_read_to_the_last_call(tmp_path: Pat
     )
     with gzip.open(trace, "wt", compresslevel=1) as file:
         file.writelines(name for _ in range(12_000))  # more than is looked at for numbers
-        file.writelines(call.format(number, "x" * 3_000) for number in range(25_000))
+        file.writelines(call.format(number, "x" * padding) for number in range(calls))
 
     answer = characterise(read(trace))
 
-    assert answer.by_operation["read"].operations == 25_000
+    assert answer.by_operation["read"].operations == calls
     assert read(trace).completeness.warnings == ()

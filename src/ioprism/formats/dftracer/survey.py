@@ -39,10 +39,11 @@ _ALIKE = re.compile(
     rb'"cat":"(?!dftracer")[^"\\]*",(?:"type":"?\d"?,)?'
     rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,"ts":'
 )
+NUMBERED = b'{"id":'
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
 SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
-ENDS = 8192  # bytes of a piece that show the numbers of its first and last lines
+ENDS = 8192  # bytes that show the numbers of the first and of the last lines of a piece
 FIRST_VERSION_WITH_UNITS = "time_metric"
 
 
@@ -66,10 +67,11 @@ class Numbering:
 
     def take(self, piece: bytes, lines: int) -> None:
         """Count lines; the numbers at both ends of a piece are enough to know the range."""
-        ends = (_ID.findall(piece, 0, ENDS), _ID.findall(piece, max(0, len(piece) - ENDS)))
-        if any(ends):
+        first, last = piece.find(NUMBERED), piece.rfind(NUMBERED)
+        if first >= 0:
             self.lines += lines
-            self.widen([int(number) for ids in ends for number in ids])
+            ids = _ID.findall(piece, first, first + ENDS) + _ID.findall(piece, max(0, last - ENDS))
+            self.widen([int(number) for number in ids])
 
     def widen(self, ids: Sequence[int | None]) -> None:
         """Take more numbers into the range."""

@@ -11,12 +11,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from ioprism.errors import MissingPackageError, ServiceError, UsageError
+from ioprism.records import dataclass
 
 PATIENCE = 10.0  # seconds
 LINGER_MS = 2000

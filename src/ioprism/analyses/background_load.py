@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ioprism.analyses.job_metrics.series import LONGEST_STEP, Floats, Ints, loca
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
+from ioprism.records import dataclass
 
 AROUND = 7 * 86_400 * SECOND  # how far before and after the job the highest load is looked for
 MOST_BINS = 5_000  # before, and as many after

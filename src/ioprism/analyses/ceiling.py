@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ioprism.analyses.characterise import Amount, Characteristics
 from ioprism.model.ceiling import Ceiling
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

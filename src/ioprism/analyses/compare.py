@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from ioprism.analyses.characterise import Characteristics
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import called_entries
 from ioprism.model.usage import EVERYONE
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from ioprism.campaign.process import QUICK, ask, call, last_words
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.formats.samples.runs import read_runs
 from ioprism.model.samples import Run, WritePattern
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 STARTERS = ("srun", "flux", "jsrun", "mpirun")  # in the order `auto` looks for them

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

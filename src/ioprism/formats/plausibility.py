@@ -7,11 +7,12 @@ answer wrong. Readers pass on what a trace says; this is where it is judged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Partition, Trace, Warn
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # small signals are read without a table library

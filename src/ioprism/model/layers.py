@@ -9,7 +9,8 @@ passed over. Reads need not add up: a library may read a byte once for all ranks
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

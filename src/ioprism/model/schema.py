@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
 from ioprism.model.layers import LAYERS
+from ioprism.records import dataclass
 
 OPERATIONS = (
     "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",

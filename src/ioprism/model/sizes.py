@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ioprism.records import dataclass
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 LARGEST_PLAUSIBLE = 2**60  # an exbibyte, and more calls than any job makes: beyond it is damage

@@ -6,10 +6,13 @@ Plain lists, so that a small log is judged without loading a table library.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
+from functools import cached_property
+from operator import add
 from typing import Any
 
 from ioprism.model.trace import Mount
+from ioprism.records import dataclass
 
 DIRECTIONS = ("read", "write")
 EVERYONE = -1  # the rank of an entry that stands for all ranks together
@@ -60,7 +63,7 @@ class Spread:
     deviation_bytes: Seconds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Usage:
     """One layer: one entry per file and rank in every column."""
 
@@ -84,23 +87,23 @@ class Usage:
     def __len__(self) -> int:
         return len(self.file)
 
-    @property
+    @cached_property
     def seconds(self) -> Seconds:
         """Reads, writes and metadata together, per entry."""
         read, write = (self.moves[direction].seconds for direction in DIRECTIONS)
         return [r + w + m for r, w, m in zip(read, write, self.metadata_seconds, strict=True)]
 
-    @property
+    @cached_property
     def bytes(self) -> Counts:
         """Read and written together, per entry."""
         read, write = (self.moves[direction].bytes for direction in DIRECTIONS)
-        return [r + w for r, w in zip(read, write, strict=True)]
+        return list(map(add, read, write))
 
-    @property
+    @cached_property
     def operations(self) -> Counts:
         """Reads and writes together, per entry."""
         read, write = (self.moves[direction].operations for direction in DIRECTIONS)
-        return [r + w for r, w in zip(read, write, strict=True)]
+        return list(map(add, read, write))
 
     def without_reads_of(self, files: frozenset[int]) -> Usage:
         """Return the columns as if nothing had been read from these files."""

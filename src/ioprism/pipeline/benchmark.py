@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.pipeline.ingest import Progress
 from ioprism.pipeline.servers import interval_us
+from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text, refuse_unless_file, scratch_file
 from ioprism.storage.counter_store import CounterStore, open_store
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ioprism.analyses.bottlenecks.settings import (
 from ioprism.engine.base import Engine
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.rules.bottlenecks.explain import explained
 from ioprism.rules.bottlenecks.load import DIMENSIONS, Rule, rules
 from ioprism.rules.expression import compile_quantity

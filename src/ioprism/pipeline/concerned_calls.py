@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -13,6 +13,7 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
+from ioprism.records import dataclass
 from ioprism.rules.concerns import concerned_calls
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds

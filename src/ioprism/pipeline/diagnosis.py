@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from ioprism.model.trace import Trace
 from ioprism.model.usage import Striping
 from ioprism.pipeline.counted_diagnosis import with_untraced
 from ioprism.plugins import declared, load
+from ioprism.records import dataclass
 from ioprism.rules.causes.circumstances import Surroundings
 from ioprism.rules.causes.wording import worded
 from ioprism.rules.registry import Insights, judge

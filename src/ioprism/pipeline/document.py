@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from ioprism.analyses.bottlenecks.result import Bottlenecks
@@ -14,6 +12,7 @@ from ioprism.analyses.phases import Phases
 from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.rules.registry import NotChecked
 from ioprism.views.picture.timeline import Timeline
 

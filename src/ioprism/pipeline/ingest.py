@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import polars as pl
@@ -21,6 +21,7 @@ from ioprism.formats.counters.registry import (
 )
 from ioprism.formats.files import check_readable, files_below
 from ioprism.model.counters import JOBS, ReadingOptions, Tally
+from ioprism.records import dataclass
 from ioprism.storage.counter_store import (
     CounterStore,
     Ingested,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from ioprism.model.trace import Job, Progress, Trace
 from ioprism.pipeline.counted_diagnosis import diagnosed_counters
 from ioprism.pipeline.processes import CRASHED, mapped
 from ioprism.pipeline.ranking import explained
+from ioprism.records import dataclass
 from ioprism.rules.registry import Insights, judge
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds

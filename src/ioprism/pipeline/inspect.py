@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source, prepared
 from ioprism.pipeline.concerned_calls import Concern
 from ioprism.pipeline.insights import explained_trace
+from ioprism.records import dataclass
 from ioprism.rules.bottlenecks.load import rules as load_rules
 from ioprism.rules.registry import all_rules
 from ioprism.rules.rule import Rule, Unknown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, SignalTooShortError
 from ioprism.model.signal import Signal, StepFunction
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
 
 DIRECTIONS = ("read", "write")

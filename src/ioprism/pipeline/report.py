@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypeVar
 
@@ -28,6 +28,7 @@ from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.insights import judged_trace
 from ioprism.pipeline.ranking import COSTLY, explained, joined
+from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
 from ioprism.views.counters.usage import system_targets

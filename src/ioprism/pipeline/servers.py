@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +36,7 @@ from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.pipeline.ingest import Outcome, Progress
 from ioprism.pipeline.ingest import ingest as bring_in
+from ioprism.records import dataclass
 from ioprism.storage.counter_store import CounterStore, open_store, read_table
 from ioprism.synthetic.server_load import SimulationSettings
 from ioprism.synthetic.server_load import simulate as make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -16,6 +16,7 @@ from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, U
 from ioprism.formats.files import check_readable, files_below
 from ioprism.pipeline.anonymise import Rows, anonymous, read_key
 from ioprism.pipeline.processes import CRASHED, mapped
+from ioprism.records import dataclass
 from ioprism.storage.site_store import SiteStore, open_site
 
 if TYPE_CHECKING:

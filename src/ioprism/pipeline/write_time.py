@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,7 @@ from ioprism.formats.samples.runs import RunFile, read_runs
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.storage.run_store import RunStore, open_store
 from ioprism.text import printable

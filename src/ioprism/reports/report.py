@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.model.finding import Finding
 from ioprism.pipeline.document import Document
 from ioprism.plugins import declared, load
+from ioprism.records import dataclass
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write_text

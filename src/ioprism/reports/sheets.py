@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -14,6 +13,7 @@ from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.phases import Phase, Phases
 from ioprism.model.quantities import Kind, in_words
 from ioprism.pipeline.document import Document
+from ioprism.records import dataclass
 from ioprism.text import printable
 
 MOST_ROWS = 3000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ioprism.records import dataclass
 from ioprism.reports.to_terminal.diagnose import MOSTLY, answer, held_up_line, is_mostly
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds

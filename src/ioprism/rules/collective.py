@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import writers
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE, Moves, Usage
+from ioprism.records import dataclass
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_details, share
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.usage import DIRECTIONS
+from ioprism.records import dataclass
 
 METADATA = ("open", "close", "seek", "stat", "metadata")
 

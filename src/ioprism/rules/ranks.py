@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import (
@@ -19,6 +19,7 @@ from ioprism.analyses.rank_balance import (
     unbalanced_ranks,
 )
 from ioprism.model.finding import Severity, Subject
+from ioprism.records import dataclass
 from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst, worst_first
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"

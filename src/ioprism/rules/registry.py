@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
 from ioprism.plugins import declared, load
+from ioprism.records import dataclass
 from ioprism.rules import (
     collective,
     file_balance,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
+from ioprism.records import dataclass
 from ioprism.rules.tokens import PLAIN, Dimension
 
 COMPARISONS: Mapping[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {

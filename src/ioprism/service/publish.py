@@ -12,11 +12,11 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ioprism.analyses.periodicity.live.online import Prediction
+from ioprism.records import dataclass
 from ioprism.reports.to_json import live
 from ioprism.service.addresses import zeromq
 from ioprism.service.keys import ServerKeys

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from ioprism.errors import NotEnoughDetailError, OutputError
 from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.service.addresses import zeromq
 from ioprism.service.keys import ClientKeys
 

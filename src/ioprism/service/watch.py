@@ -13,7 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from ioprism.analyses.periodicity.live.online import Settings, Tracker
 from ioprism.errors import OutputError
+from ioprism.records import dataclass
 from ioprism.service import state
 from ioprism.service.addresses import zeromq
 from ioprism.service.intake import Intake, Message

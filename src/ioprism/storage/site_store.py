@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Table
 from ioprism.model.site import SITE_JOBS, SITE_TABLES
+from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone
 from ioprism.storage.checked import (
     ChangedContentError,

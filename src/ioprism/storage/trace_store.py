@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from ioprism.model.trace import (
     Trace,
     Warn,
 )
+from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
 from ioprism.storage.remote import address_of, at_hand, is_file
 

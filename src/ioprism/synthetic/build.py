@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ import polars as pl
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
+from ioprism.records import dataclass
 from ioprism.synthetic.bursts import Calls, burst_calls, file_domains
 from ioprism.synthetic.schedule import Placement, place, request_sizes, schedule
 from ioprism.synthetic.truth import Access, Integers, Repetition, Truth, counted

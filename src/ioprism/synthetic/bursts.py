@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import EVENTS, Layer, Operation
+from ioprism.records import dataclass
 from ioprism.synthetic.schedule import (
     CLOSE,
     INNER,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.records import dataclass
 from ioprism.synthetic.workload import Burst, Requests, Workload
 
 Floats = npt.NDArray[np.float64]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.records import dataclass
 from ioprism.synthetic.workload import Burst
 
 Integers = npt.NDArray[np.int64]

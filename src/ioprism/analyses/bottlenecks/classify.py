@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from operator import and_
@@ -20,6 +19,7 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS, rated
+from ioprism.records import dataclass
 from ioprism.views.perspectives.records import (
     PER_SECOND,
     Rows,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -16,6 +15,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace, population_of
+from ioprism.records import dataclass
 from ioprism.views.perspectives.records import Rows, all_fields
 
 

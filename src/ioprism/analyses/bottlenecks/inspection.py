@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -18,6 +17,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.units import format_seconds
 from ioprism.views.calls.longest_calls import CallsOfCells, LongestCalls

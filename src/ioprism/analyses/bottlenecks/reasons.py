@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
+
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ioprism.analyses.diagnosis.result import Cause, Contrast, LedgerLine, Saving
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, WORTH
+from ioprism.records import dataclass
 
 if TYPE_CHECKING:  # counters are diagnosed without an array library
     from ioprism.analyses.diagnosis.calls import Floats

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.situation import Situation, medians_by
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

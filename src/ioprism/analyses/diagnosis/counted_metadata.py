@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import METADATA, UNKNOWN, WRITE, Calls, Floats, Ints
 from ioprism.analyses.diagnosis.counters.records import believable_metadata
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

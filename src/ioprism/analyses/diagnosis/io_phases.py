@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
+from ioprism.records import dataclass
 from ioprism.views.time.intervals import unite
 
 # Short and long gaps are two kinds where they differ by this factor.

@@ -7,7 +7,6 @@ before the last one has come. What a rank does between two meetings outside call
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -16,6 +15,7 @@ from ioprism.analyses.diagnosis.calls import Calls, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import IoPhases
 from ioprism.analyses.diagnosis.significance import SIGNIFICANT, WORTH, rank_test
 from ioprism.analyses.diagnosis.waiting import FEWEST_BURSTS, bursts_of_ranks
+from ioprism.records import dataclass
 from ioprism.views.time.cover import Cover
 
 FEWEST_RANKS = 4

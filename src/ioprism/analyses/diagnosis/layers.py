@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import READ, WRITE, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.contrasts import contrast_of
 from ioprism.analyses.diagnosis.situation import Situation
+from ioprism.records import dataclass
 
 PIECES = 8  # calls below for one above: the library passes small pieces on
 SMALL = 2**20  # bytes: a piece that a file system handles as one request

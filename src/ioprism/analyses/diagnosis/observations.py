@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -27,6 +26,7 @@ from ioprism.analyses.diagnosis.waiting import is_independent, ranks_wait
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
 from ioprism.model.usage import KERNEL, SHARED_MEMORY
+from ioprism.records import dataclass
 from ioprism.views.counters.usage import system_targets
 
 BELOW = ("posix", "stdio")  # layers that touch storage themselves

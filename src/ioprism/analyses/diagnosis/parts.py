@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ioprism.analyses.diagnosis.calls import Flags, Floats, Ints
 from ioprism.analyses.diagnosis.cells import Cells
 from ioprism.analyses.diagnosis.situation import Situation, medians_by
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
+from ioprism.records import dataclass
 
 ENOUGH_WORK = 0.2  # of a target's largest share of work, for a set of targets to tell of it
 MINOR = 0.1  # of what mending all slow parts saves

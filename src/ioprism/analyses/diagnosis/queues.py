@@ -7,13 +7,12 @@ and what is not exclusive (the way through the node and the network).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ioprism.analyses.diagnosis.calls import Calls, Flags, Floats, Ints
 from ioprism.analyses.diagnosis.limits import LEAST, LIKELY, MOST
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces
+from ioprism.records import dataclass
 
 ENOUGH = 12  # calls of a kind for a median that can be trusted
 SURE = (0.85, 1.15)  # where waiting calls tell it

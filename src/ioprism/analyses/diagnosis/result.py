@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.finding import Recommendation
 from ioprism.model.result import Result
+from ioprism.records import dataclass
 from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # counters are diagnosed without a table library

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,6 +11,7 @@ from ioprism.analyses.diagnosis.calls import Floats, Ints
 from ioprism.analyses.diagnosis.io_phases import longest_pause
 from ioprism.engine.base import Engine, View
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.views.calls.totals import Totals
 from ioprism.views.time.intervals import BusyIntervals, unite
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ioprism.analyses.diagnosis.middle import median
+
 if TYPE_CHECKING:  # most counters are diagnosed without an array library
     from ioprism.analyses.diagnosis.calls import Floats
 
@@ -17,7 +19,8 @@ WORTH = 0.01  # of the run time: less is no cause
 def rank_test(slow: Floats | list[float], peers: Floats | list[float]) -> float:
     """Return how likely chance makes `slow` larger than `peers` (Mann-Whitney, one-sided).
 
-    Exact where all of `slow` are above all peers; elsewhere by the normal approximation.
+    Exact where all of `slow` are above all peers; elsewhere by the normal approximation, where
+    equals count for half.
     """
     few, many = len(slow), len(peers)
     if not few or not many:
@@ -26,14 +29,8 @@ def rank_test(slow: Floats | list[float], peers: Floats | list[float]) -> float:
         return 1 / math.comb(few + many, few)
     import numpy as np
 
-    both = np.concatenate((slow, peers))
-    order = np.argsort(both, kind="stable")
-    ranks = np.empty(few + many)
-    ranks[order] = np.arange(1, few + many + 1)
-    # Ties share their mean rank.
-    values, inverse, counts = np.unique(both, return_inverse=True, return_counts=True)
-    ranks = (np.bincount(inverse, ranks) / counts)[inverse] if len(values) < len(both) else ranks
-    above = ranks[:few].sum() - few * (few + 1) / 2
+    ordered = np.sort(peers)
+    above = sum(np.searchsorted(ordered, slow, side).sum() for side in ("left", "right")) / 2
     spread = math.sqrt(few * many * (few + many + 1) / 12)
     score = (above - few * many / 2 - 0.5) / spread
     return 0.5 * math.erfc(score / math.sqrt(2))
@@ -46,10 +43,8 @@ def outlier_test(value: float, peers: Floats | list[float], *, floor: float) -> 
     """
     if len(peers) < 2:
         return 1.0
-    import numpy as np
-
-    middle = float(np.median(peers))
-    spread = max(floor, 1.4826 * float(np.median(np.abs(np.asarray(peers) - middle))))
+    middle = median(peers)
+    spread = max(floor, 1.4826 * median(abs(peer - middle) for peer in peers))
     score = (value - middle) / (spread * math.sqrt(1 + 1 / len(peers)))
     return _chance_above(score, len(peers) - 1)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -28,6 +26,7 @@ from ioprism.analyses.diagnosis.observations import Observations
 from ioprism.analyses.diagnosis.queues import QueueFit, fit_queues
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, again_test
 from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
+from ioprism.records import dataclass
 from ioprism.views.time.intervals import unite
 
 

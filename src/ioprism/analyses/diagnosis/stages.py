@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import polars as pl
 from ioprism.analyses.diagnosis.result import EpochShare, Stage
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.views.calls.application import ApplicationEvents
 from ioprism.views.time.cover import Cover
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from ioprism.analyses.diagnosis.calls import SYNC, Calls, Flags, Ints
+from ioprism.records import dataclass
 
 MOST_PIECES = 8_000_000  # rows; calls beyond that are left out of what is told of targets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -19,6 +19,7 @@ from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn
+from ioprism.records import dataclass
 from ioprism.views.time.cover import Cover
 
 IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute: nobody reads ahead

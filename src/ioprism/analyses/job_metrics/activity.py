@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from ioprism.analyses.job_metrics.series import Floats, Moments, Series, locate
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, WindowLayout, ranges
 from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
+from ioprism.records import dataclass
 
 ROUNDING = 1e-12  # an amount equal to the threshold must not pass it by rounding
 BYTE_ROWS = [VALUES.index(BYTES[direction]) for direction in DIRECTIONS]

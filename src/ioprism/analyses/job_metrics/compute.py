@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ from ioprism.analyses.job_metrics.totals import JobTotals
 from ioprism.analyses.job_metrics.windows import lay_out
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 # About 250 MB of windows; a job with more than the second number is not believed.

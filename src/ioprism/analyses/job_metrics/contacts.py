@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -11,6 +10,7 @@ from ioprism.analyses.job_metrics.disturbance import Disturbance
 from ioprism.analyses.job_metrics.fleet import SMALL
 from ioprism.analyses.job_metrics.result import JobMetrics, column
 from ioprism.model.counters import DIRECTIONS
+from ioprism.records import dataclass
 
 BUSY = 0.1  # a job that does I/O for less of its time would not gain much
 ALONE = 0.1  # parallel intensity below which servers are used one at a time

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ioprism.analyses.job_metrics.series import Floats
+from ioprism.records import dataclass
 
 FEWEST = 4  # observations in each state
 LEVEL = 0.05

@@ -7,7 +7,6 @@ Totals, users and accounts are the servers' account, over every job of the list;
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -15,6 +14,7 @@ import polars as pl
 from ioprism.analyses.job_metrics.load import PARTS, SIZE_LIMITS, MachineLoad
 from ioprism.analyses.job_metrics.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.model.counters import DIRECTIONS
+from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 
 SHARE_OF_JOBS = 0.8  # the paper's Table II: 80 % of jobs stay at or below

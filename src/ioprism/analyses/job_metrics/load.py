@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -23,6 +21,7 @@ from ioprism.model.counters import (
     SECOND,
     CounterSource,
 )
+from ioprism.records import dataclass
 
 CELLS = 60_000  # as many as a page can draw and a browser can hold with ease
 MOST_BINS = 360

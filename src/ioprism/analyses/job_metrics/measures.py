@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.activity import Activity
 from ioprism.analyses.job_metrics.series import Floats
 from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.records import dataclass
 
 FEWEST_WINDOWS = 2  # with fewer there are no runs to compare
 

@@ -7,7 +7,7 @@ windows, so intensities are close to those of perfect counters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ioprism.analyses.job_metrics.activity import (
 from ioprism.analyses.job_metrics.series import Floats, Ints, Series
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, ranges
+from ioprism.records import dataclass
 
 
 @dataclass(slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -17,6 +16,7 @@ from ioprism.analyses.job_metrics.series import Floats, Ints, locate
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, ranges
 from ioprism.model.counters import CounterSource
+from ioprism.records import dataclass
 
 MOST_BINS = 20_000
 NOTICEABLE = 0.1  # of its own rate: what others must move to count as neighbours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,7 @@ from ioprism.analyses.job_metrics.activity import Placed
 from ioprism.analyses.job_metrics.series import Series, combined
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import SERIES_KEY, VALUES
+from ioprism.records import dataclass
 
 SPACING = 86_400_000_000  # µs between the stretches of two jobs
 

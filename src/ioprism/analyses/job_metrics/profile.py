@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -12,6 +11,7 @@ import polars as pl
 from ioprism.analyses.job_metrics.load import PARTS, MachineLoad
 from ioprism.analyses.job_metrics.series import Floats
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.records import dataclass
 
 FEWEST_DAYS = 7.0  # a month with fewer is not compared with its neighbour
 DAY = 86_400.0

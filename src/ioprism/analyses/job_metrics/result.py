@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ from ioprism.analyses.job_metrics.measures import Measures
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.totals import JobTotals
 from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
+from ioprism.records import dataclass
 
 FACTS = ("job", "start_us", "end_us", "user", "account", "partition", "name", "state")
 FLAGS = ("shared", "gap", "reset", "missing")

@@ -6,14 +6,13 @@ own stretch), so that one search answers for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND, VALUES
+from ioprism.records import dataclass
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -8,7 +8,6 @@ nobody did, the bytes belong to no known job. The three kinds add up to what the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -18,6 +17,7 @@ from ioprism.analyses.job_metrics.activity import BYTE_ROWS
 from ioprism.analyses.job_metrics.series import Floats, Ints, Series, locate
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, ranges
+from ioprism.records import dataclass
 
 SPACING = 86_400_000_000  # µs between the stretches of two jobs
 

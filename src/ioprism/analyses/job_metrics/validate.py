@@ -7,7 +7,7 @@ windows around it. How far that goes is known (see the documentation), and check
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.result import JobMetrics, column
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.records import dataclass
 from ioprism.synthetic.server_load import Simulation
 
 Floats = NDArray[np.float64]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.series import Floats, Ints
 from ioprism.analyses.job_metrics.settings import MetricSettings
+from ioprism.records import dataclass
 
 Places = NDArray[np.intp]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from ioprism.analyses.periodicity.sampling import (
 from ioprism.analyses.periodicity.spectral import dft, harmonic
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
+from ioprism.records import dataclass
 
 MethodName = Literal[
     "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"

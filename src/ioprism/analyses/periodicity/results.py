@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from ioprism.model.signal import Signal
+from ioprism.records import dataclass
 
 Certainty = Literal["sure", "maybe"]
 Ranges = tuple[tuple[float, float], ...]

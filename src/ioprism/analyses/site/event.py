@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from ioprism.records import dataclass
 
 CERTAIN = 0.001  # probability of chance, after correction for how many were asked
 

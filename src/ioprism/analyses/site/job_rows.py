@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 
 HOUR = 3600.0
 ROUNDING = 1e-3  # rates that differ by less are the same

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from ioprism.analyses.site.event import SiteEvent
 from ioprism.analyses.site.events import site_events
 from ioprism.model.result import Result
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.errors import MissingPackageError
+from ioprism.records import dataclass
 
 TREES = 100
 RATE = 0.1

@@ -11,7 +11,7 @@ before blends.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -39,6 +39,7 @@ from ioprism.analyses.write_time.stage_model import (
     fit_stages,
 )
 from ioprism.analyses.write_time.system import System
+from ioprism.records import dataclass
 
 CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
 BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOOSTING))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.analyses.write_time.features import Feature
 from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.records import dataclass
 
 SAME = 1e-12  # relative difference below which two columns are one
 NEARLY_COLLINEAR = 0.9999  # correlation of logarithms

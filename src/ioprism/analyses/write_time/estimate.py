@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.parameters import check_pattern, parameters
 from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 PARAMETERS = {"n": "nodes", "m": "cores per node", "K": "burst size in MB"}
 RATIO_MARGIN = 1.05  # how far a ratio may leave its range in training before it matters

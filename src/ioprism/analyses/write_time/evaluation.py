@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ioprism.analyses.write_time.variability import Variability, variability
 from ioprism.errors import AnalysisError
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample
+from ioprism.records import dataclass
 
 # The paper's test scales.
 SMALL = (200, 256)

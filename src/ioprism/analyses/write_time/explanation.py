@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.analyses.write_time.stage_loads import LOADS, stage_loads
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 START = "start-up"
 STRAGGLERS = "slowest process"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from ioprism.analyses.write_time.parameters import parameters
 from ioprism.analyses.write_time.system import System
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
 

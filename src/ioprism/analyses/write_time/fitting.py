@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ioprism.analyses.write_time.forward import forward_splits
 from ioprism.analyses.write_time.gram import Subset, TrainingData, search
 from ioprism.analyses.write_time.kinds import Kind
 from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.records import dataclass
 
 TIE = 0.05  # of the score: differences below come from which samples were held out
 

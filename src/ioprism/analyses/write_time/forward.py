@@ -7,13 +7,14 @@ them and predicts the others, up to sixteen times larger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
 from ioprism.analyses.write_time.gram import TrainingData
 from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.records import dataclass
 
 AHEAD = 16  # a check predicts scales up to this many times the largest it saw
 CHECKS = 4

@@ -7,13 +7,14 @@ the validation samples is a quadratic form of theirs, so no fit and no score tou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.analyses.write_time.lasso import BoolArray, FloatArray, Problems, solve_path
+from ioprism.records import dataclass
 
 CONSTANT = 1e-12  # variance, of a feature scaled to one, below which it is constant
 MOST_SCALES = 10  # beyond, only unbroken ranges of scales are combined

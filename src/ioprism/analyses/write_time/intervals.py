@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.analyses.write_time.forward import Checks
 from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.records import dataclass
 
 FEWEST = 10  # residuals that a quantile needs to mean something
 SAFETY = 0.15  # per doubling: checks are few, and all of them are at smaller scales

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.analyses.write_time.gram import Objective
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

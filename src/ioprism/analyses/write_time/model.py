@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ioprism.analyses.write_time.stage_loads import stage_loads
 from ioprism.analyses.write_time.stage_model import StageFit
 from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ioprism.analyses.write_time.stage_loads import stage_loads
 from ioprism.analyses.write_time.system import System
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import Sample, WritePattern
+from ioprism.records import dataclass
 
 HELD_OUT = 0.2  # of every training scale, as in the paper of 2021
 FEWEST_SAMPLES = 5

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.analyses.write_time.system import System
 from ioprism.errors import UsageError
 from ioprism.model.samples import MEGABYTE, WritePattern
+from ioprism.records import dataclass
 
 # Tables III and IV of the paper: bursts are drawn from these ranges, in MB.
 BURSTS_MB = ((1, 5), (6, 25), (25, 100), (101, 250), (251, 500), (501, 1024), (1025, 2560))

@@ -11,7 +11,6 @@ machines differ by.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from ioprism.analyses.write_time.parameters import (
 )
 from ioprism.analyses.write_time.system import IntArray, Storage, System
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 Values = dict[str, FloatArray]
 

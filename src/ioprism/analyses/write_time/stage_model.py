@@ -22,13 +22,14 @@ times streams^crowding, with streams the load in bursts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.analyses.write_time.lasso import FloatArray
+from ioprism.records import dataclass
 
 STEPS = 80
 UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ioprism.analyses.write_time.estimate import Estimate, estimate
 from ioprism.analyses.write_time.model import WriteTimeModel
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from ioprism.analyses.write_time.lasso import BoolArray, FloatArray
 from ioprism.analyses.write_time.parameters import parameters
 from ioprism.analyses.write_time.system import System
 from ioprism.model.samples import Sample
+from ioprism.records import dataclass
 
 LIMIT = 0.2  # a prediction this share below the measured time is too low
 FEWEST = 10  # samples on either side of a split

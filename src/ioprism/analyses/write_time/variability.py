@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ioprism.analyses.write_time.lasso import FloatArray
 from ioprism.model.samples import Sample
+from ioprism.records import dataclass
 
 FEWEST_RUNS = 2
 

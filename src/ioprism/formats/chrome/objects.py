@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ioprism.formats.text import opened
+from ioprism.records import dataclass
 
 CHUNK = 2**18  # characters read at once
 LONGEST_OBJECT = 16 * 2**20  # characters

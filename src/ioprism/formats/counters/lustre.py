@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +17,7 @@ import polars as pl
 from ioprism.formats.counters.counter_rows import DAMAGED, Rows, microseconds
 from ioprism.formats.counters.lines import beginning, text_lines
 from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
+from ioprism.records import dataclass
 
 PARAMETER = re.compile(r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\..*\.)?(md_stats|stats|job_stats)=(.*)")
 STATS_LINE = re.compile(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -27,6 +26,7 @@ from ioprism.formats.darshan.content import (
 from ioprism.formats.darshan.reduce import SHARED, reduce_shared
 from ioprism.formats.darshan.tally import PREFIXES, tally
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 
 FILE_ALIGNMENT = 4096  # bytes; what most file systems tell Darshan
 COUNTED = {"posix": ("POSIX", 4), "mpiio": ("MPI-IO", 3), "stdio": ("STDIO", 2)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioprism.formats.darshan.log import Log, whole
 from ioprism.model.trace import Job, Mount, Warn
+from ioprism.records import dataclass
 
 if TYPE_CHECKING:  # the job's facts are read without it
     import numpy as np

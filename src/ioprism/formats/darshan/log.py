@@ -11,7 +11,6 @@ import bz2
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
@@ -20,6 +19,7 @@ from isal import isal_zlib
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.darshan.records import ADDED_IN, DXT_LAYERS, DXT_VERSIONS, FIXED, MODULES
 from ioprism.model.trace import Warn
+from ioprism.records import dataclass
 
 MAGIC = 6567223
 VERSION = re.compile(rb"(\d)\.(\d\d)")
@@ -263,16 +263,17 @@ def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
     """Return a small region in one piece; beyond `limit` bytes it is cut, with a warning."""
-    held = bytearray()
+    held, length = [], 0
     for piece in pieces(log, region, warn):
-        held += piece
-        if len(held) > limit:
+        held.append(piece)
+        length += len(piece)
+        if length > limit:
             warn(
                 f"{log.path.name}: the {region.name} data are implausibly large; "
                 "only part of them is read"
             )
             break
-    return bytes(held[:limit])
+    return b"".join(held)[:limit]
 
 
 READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ioprism.records import dataclass
 
 Names = tuple[str, ...]
 _CALLS: Mapping[str, Names] = {"read": ("READS",), "write": ("WRITES",)}

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 import sys
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +32,21 @@ from ioprism.formats.plausibility import LATEST
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, HeatMap, Striping, is_data
+from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 MODULE_BYTES = 4 * 2**30
+AT_ONCE = 512  # records
+
+Columns = list["array[int]"]
 NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 class Records:
     """The records of one module; a column is a list, or None where this version lacks it."""
 
-    def __init__(self, words: memoryview, layout: Layout, rows: dict[int, int]) -> None:
-        self._integers = words.cast("B").cast("q")
-        self._floats = words.cast("B").cast("d")
+    def __init__(self, columns: Columns, layout: Layout, rows: dict[int, int]) -> None:
+        self._columns = columns  # one for each word of a record
         self._layout = layout
         self._rows = rows
         after = 2 + layout.has_parent
@@ -51,10 +56,9 @@ class Records:
 
     def sound(self, module: str) -> bool:
         """Whether all files have names, and no number contradicts another or is none."""
-        words = self._layout.words
         if module != WITHOUT_FILES and NAMELESS in self.files:
             return False
-        if not all(math.isfinite(sum(self._floats[self._place[n] :: words])) for n in self._times):
+        if not all(math.isfinite(sum(self.column(name) or ())) for name in self._times):
             return False
         counts = (self.column(n) for n in self._layout.counters if n.endswith(PLAIN_COUNTS))
         if any(c and not -1 <= min(c) <= max(c) <= LARGEST_PLAUSIBLE for c in counts):
@@ -72,18 +76,24 @@ class Records:
         return True
 
     def _sums(self, names: Iterable[str]) -> list[int]:
-        present = (values for name in names if (values := self.column(name)) is not None)
-        return [sum(values) for values in zip(*present, strict=True)]
+        total = [0] * len(self.ranks)
+        for name in names:
+            if any(values := self.column(name) or ()):
+                total = list(map(add, total, values))
+        return total
 
     def column(self, name: str) -> list[Any] | None:
         """Return one value per record."""
         place = self._place.get(name)
         if place is None:
             return None
-        words = self._floats if name in self._times else self._integers
-        return words[place :: self._layout.words].tolist()
+        words, is_time = self._columns[place], name in self._times
+        packed = words.tobytes()
+        if packed == bytes(len(packed)):  # most counters of most logs
+            return [0.0 if is_time else 0] * len(words)
+        return (array("d", packed) if is_time else words).tolist()
 
-    @property
+    @cached_property
     def files(self) -> list[int]:
         """The row of each record's file."""
         return self._lookup(0)
@@ -94,13 +104,22 @@ class Records:
         return self._lookup(2) if self._layout.has_parent else None
 
     def _lookup(self, place: int) -> list[int]:
-        identifiers = self._integers[place :: self._layout.words].tolist()
-        return [self._rows.get(identifier, NAMELESS) for identifier in identifiers]
+        return [self._rows.get(identifier, NAMELESS) for identifier in self._columns[place]]
 
     @property
     def ranks(self) -> list[int]:
         """The rank of each record; -1 for all together."""
-        return self._integers[1 :: self._layout.words].tolist()
+        return self._columns[1].tolist()
+
+
+def _transposed(records: bytes, words: int) -> Columns:
+    """Take some records after the other: they fit into a cache."""
+    columns, size = [array("q") for _ in range(words)], AT_ONCE * 8 * words
+    for begin in range(0, len(records), size):
+        some = array("q", records[begin : begin + size])
+        for place, column in enumerate(columns):
+            column.extend(some[place::words])
+    return columns
 
 
 @dataclass(frozen=True)
@@ -164,25 +183,25 @@ class PlainLog:
                 f"{self.log.path.name}: {module} records have the unknown version "
                 f"{region.version} and are not read"
             )
-            return Records(memoryview(b""), versions[max(versions)], self._rows)
+            layout = versions[max(versions)]
+            return Records(_transposed(b"", layout.words), layout, self._rows)
         return Records(self._sound(region, layout.words), layout, self._rows)
 
-    def _sound(self, region: Region, words: int) -> memoryview:
-        """Inflate whole records with possible ranks, as native words."""
+    def _sound(self, region: Region, words: int) -> Columns:
+        """Inflate whole records with possible ranks."""
         data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
         size = 8 * words
         if len(data) % size:
             self._warn(f"the last {region.name} record is cut off")
-        native = _native(data[: len(data) - len(data) % size], self.log.byte_order)
-        limit = self.job.ranks or MAX_RANKS
-        ranks = native.cast("q")[1::words].tolist()
+            data = data[: len(data) - len(data) % size]
+        columns = _transposed(_native(data, self.log.byte_order), words)
+        limit, ranks = self.job.ranks or MAX_RANKS, columns[1]
         if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
-            return native
+            return columns
         good = [number for number, rank in enumerate(ranks) if EVERYONE <= rank < limit]
         damaged = format_counted(len(ranks) - len(good), f"damaged {region.name} record")
         self._warn(f"{damaged} left out")
-        kept = b"".join(native[size * number : size * (number + 1)] for number in good)
-        return memoryview(kept)
+        return [array("q", map(column.__getitem__, good)) for column in columns]
 
     def _warn(self, message: str) -> None:
         self.completeness.warn(f"{self.log.path.name}: {message}")
@@ -241,14 +260,12 @@ def _signed(identifier: object) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _native(data: bytes, order: str) -> memoryview:
+def _native(data: bytes, order: str) -> bytes:
     if order == NATIVE:
-        return memoryview(data)
-    from array import array
-
+        return data
     words = array("Q", data)
     words.byteswap()
-    return memoryview(words.tobytes())
+    return words.tobytes()
 
 
 def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
+from ioprism.records import dataclass
 
 DATASETS = ("H5D", "PNETCDF_VAR")
 

@@ -13,7 +13,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +21,7 @@ import numpy as np
 from isal import isal_zlib
 
 from ioprism.formats.text import UNREADABLE
+from ioprism.records import dataclass
 
 OWN = ".gzidx"
 SQLITE = (".zindex", ".idx")

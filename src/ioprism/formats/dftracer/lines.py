@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +10,7 @@ from isal import isal_zlib
 
 from ioprism.formats.dftracer.checkpoints import Stretch, inflated_from
 from ioprism.formats.text import UNREADABLE
+from ioprism.records import dataclass
 
 GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once

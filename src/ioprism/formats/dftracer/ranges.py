@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from isal import isal_zlib
 from ioprism.formats.dftracer.checkpoints import Checkpoint, Stretch, index_of
 from ioprism.formats.dftracer.lines import GZIP, LONGEST_LINE, is_gzip
 from ioprism.formats.text import UNREADABLE
+from ioprism.records import dataclass
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
 COMPRESSED = 4 * 2**20

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import polars as pl
 
 from ioprism.model.counters import JOBS, Tally
+from ioprism.records import dataclass
 
 NOT_OVER = "job without a start or end"
 NO_TIME = "job that does not end after its start"

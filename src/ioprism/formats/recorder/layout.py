@@ -12,10 +12,11 @@ call themselves 2.5.0.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError
+from ioprism.records import dataclass
 
 MOST_RANKS = 10_000_000
 HEADER = 2**20  # bytes of the header file that are looked at

@@ -8,7 +8,6 @@ any memory holds, so lengths are computed first and bounded by the number of tim
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from ioprism.formats.recorder.layout import (
     Section,
 )
 from ioprism.model.trace import Warn
+from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -7,13 +7,13 @@ import gzip
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError, TraceError, UsageError
 from ioprism.formats.samples.ior import read_ior_json, read_ior_text
 from ioprism.model.samples import Run, WritePattern, parse_node_list
+from ioprism.records import dataclass
 from ioprism.text import printable
 
 GZIP = b"\x1f\x8b"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
+from ioprism.records import dataclass
 from ioprism.rules.bottlenecks.template import TEXT_FIELDS, Template, compile_template
 from ioprism.rules.expression import compile_condition, compile_quantity
 from ioprism.rules.tokens import BYTES, KEYWORDS, PLAIN, SECONDS, Dimension

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ioprism.errors import ExpressionError
+from ioprism.records import dataclass
 from ioprism.rules.tokens import BYTES, PLAIN, SECONDS, Dimension
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ioprism.analyses.diagnosis.result import Cause
 from ioprism.model.trace import Job
 from ioprism.model.usage import FileFacts
+from ioprism.records import dataclass
 from ioprism.rules.circumstances import HDF5_NAMES, MPI_LIBRARIES
 
 _MODULES = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
+
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,9 +89,9 @@ class _Columns:
         values = self._chosen(values)
         if None in values:
             values = [0 if value is None else value for value in values]
-        fine = math.isfinite(sum(values)) and (
-            not values or 0 <= min(values) <= max(values) <= LARGEST_PLAUSIBLE
-        )
+        if not any(values):
+            return values
+        fine = math.isfinite(sum(values)) and (0 <= min(values) <= max(values) <= LARGEST_PLAUSIBLE)
         # Darshan says -1 for "not available"; what is negative or not a number is damage.
         return values if fine else [v if 0 <= v <= LARGEST_PLAUSIBLE else 0 for v in values]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from ioprism.model.usage import (
     Usage,
     is_data,
 )
+from ioprism.records import dataclass
 
 _ENTRY = ("file", "rank")
 

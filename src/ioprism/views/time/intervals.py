@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import Layer
+from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.counters.heat import HeatPhases
@@ -14,6 +13,7 @@ from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.significance import TRIED, WORTH, counted_test
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.usage import EVERYONE, NAMELESS, Usage
+from ioprism.records import dataclass
 
 NEARLY_ALL = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 LEAST_SECONDS = 1e-12  # to divide by
@@ -65,13 +65,10 @@ class Counted:
 
     def by_rank(self, value: Value, some: Iterable[Record] | None = None) -> list[float]:
         """Sum values by rank; what stands for all ranks is shared evenly."""
-        sums, together = [0.0] * self.ranks, 0.0
+        sums = [0.0] * (self.ranks + 1)  # the last, number -1, is of everyone
         for one in self.records if some is None else some:
-            if one.rank == EVERYONE:
-                together += value(one)
-            else:
-                sums[one.rank] += value(one)
-        each = together / self.ranks
+            sums[one.rank] += value(one)
+        each = sums.pop(EVERYONE) / self.ranks
         return [own + each for own in sums] if each else sums
 
     def busiest(self, value: Value, some: Iterable[Record] | None = None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.counters.counted import Counted, group
@@ -11,6 +11,7 @@ from ioprism.analyses.diagnosis.counters.records import Record
 from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.limits import LIBRARY, MANY, MANY_FILES, TINY
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
+from ioprism.records import dataclass
 
 HANDFUL = 10  # calls of a rank beyond what its data needs: fewer are no load
 MANY_TINY = 10  # tiny files for each rank

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import add
 from typing import Any, NamedTuple
 
 from ioprism.analyses.evidence import Evidence
@@ -37,21 +38,9 @@ class Record(NamedTuple):
     shared: bool  # whether it stands for all ranks together
     requests: int  # reads and writes
     moved: int  # bytes read and written
-
-    @property
-    def busy(self) -> float:
-        """Seconds in reads and writes."""
-        return self.read_seconds + self.write_seconds
-
-    @property
-    def seconds(self) -> float:
-        """Seconds in reads, writes and metadata calls."""
-        return self.read_seconds + self.write_seconds + self.meta_seconds
-
-    @property
-    def calls(self) -> int:
-        """All that were counted."""
-        return self.requests + self.opens + self.stats + self.syncs
+    busy: float  # seconds in reads and writes
+    seconds: float  # in these and metadata calls
+    calls: int  # all that were counted
 
 
 def counter_records(evidence: Evidence) -> list[Record]:
@@ -60,7 +49,7 @@ def counter_records(evidence: Evidence) -> list[Record]:
     ranks, spent = [one.rank for one in records], [one.meta_seconds for one in records]
     if believable_metadata(ranks, spent, evidence.runtime):
         return records
-    return [one._replace(meta_seconds=0.0) for one in records]
+    return [one._replace(meta_seconds=0.0, seconds=one.busy) for one in records]
 
 
 def seconds_of_ranks(evidence: Evidence) -> dict[int, float]:
@@ -99,6 +88,10 @@ def _records(usage: Usage, evidence: Evidence) -> Iterator[Record]:
     read, write, spread = usage.moves["read"], usage.moves["write"], usage.spread
     nothing: list[Any] = [0] * len(usage)
     known = evidence.files.striping
+    busy = list(map(add, read.seconds, write.seconds))
+    calls: Iterable[int] = usage.operations
+    for others in (usage.opens, usage.stats, usage.syncs):
+        calls = map(add, calls, others)
     return map(
         Record,
         usage.file,
@@ -122,4 +115,7 @@ def _records(usage: Usage, evidence: Evidence) -> Iterator[Record]:
         [rank == EVERYONE for rank in usage.rank],
         usage.operations,
         usage.bytes,
+        busy,
+        map(add, busy, usage.metadata_seconds),
+        calls,
     )

@@ -213,7 +213,5 @@ def _small(at: Counted) -> Iterator[Candidate]:
 
 def _direction(some: Sequence[Record]) -> str | None:
     """Whether these records have reads or writes only; None where they have both."""
-    reads, writes = (
-        any(counts) for counts in zip(*((r.reads, r.writes) for r in some), strict=True)
-    )
+    reads, writes = any(one.reads for one in some), any(one.writes for one in some)
     return None if reads == writes else "read" if reads else "write"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from ioprism.analyses.periodicity.describe import predict_next_phase
@@ -36,6 +36,7 @@ from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import MIN_SAMPLES
 from ioprism.analyses.periodicity.spectral.lines import has_line
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm

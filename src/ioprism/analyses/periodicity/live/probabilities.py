@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from ioprism.records import dataclass
 
 APART = 1.1  # frequencies this factor apart belong to different ranges
 

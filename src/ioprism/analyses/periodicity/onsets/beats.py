@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets.scales import phases_of_job
@@ -18,6 +16,7 @@ from ioprism.analyses.periodicity.onsets.segments import (
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import Signal
+from ioprism.records import dataclass
 
 MIN_DISTANCES = 2
 HALF = 0.5  # of a pause: what is shorter lies within a phase

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
+from ioprism.records import dataclass
 
 MIN_PHASES = 3  # two repetitions
 FEW_LATE = 0.1  # share of the distances

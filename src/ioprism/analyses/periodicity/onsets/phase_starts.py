@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.model.signal import Signal
+from ioprism.records import dataclass
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
 COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good

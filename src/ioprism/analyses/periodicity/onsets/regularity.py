@@ -18,7 +18,7 @@ Which process to compare with follows from the phases themselves:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ioprism.analyses.periodicity.onsets.counting import periods_between
 from ioprism.analyses.periodicity.onsets.segments import Phases
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray
+from ioprism.records import dataclass
 
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
 STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two

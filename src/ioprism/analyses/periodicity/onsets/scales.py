@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ioprism.analyses.periodicity.onsets.segments import (
 from ioprism.analyses.quantiles import median
 from ioprism.analyses.segmentation import gap_threshold
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 COARSER = 4  # samples of a scale in one of the next
 FEWEST_SAMPLES = 128  # of the coarsest scale

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

@@ -9,7 +9,6 @@ of the variance that the frequency and its multiples explain.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from ioprism.analyses.periodicity.spectral.ranges import Ranges, valid_ranges
 from ioprism.analyses.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition
 HARMONICS = (1, 2, 3, 4, 6, 8)

@@ -7,8 +7,6 @@ confidence is the paper's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ioprism.analyses.periodicity.results import Period
@@ -22,6 +20,7 @@ from ioprism.analyses.periodicity.spectral.spectrum import (
 )
 from ioprism.analyses.periodicity.spectral.wavelet import approximate, choose_level
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ The confidence is the share of windows that show the period of the whole signal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ioprism.analyses.periodicity.spectral.ranges import Ranges
 from ioprism.analyses.periodicity.spectral.spectrum import periodogram
 from ioprism.analyses.periodicity.spectral.wavelet import Scalogram
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 PERIODS_PER_WINDOW = 4
 WINDOWS_PER_STEP = 4  # overlap: each instant lies in this many windows

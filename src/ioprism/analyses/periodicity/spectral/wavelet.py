@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from ioprism.analyses.periodicity.spectral import harmonic
 from ioprism.analyses.periodicity.spectral.spectrum import periodogram
 from ioprism.errors import MissingPackageError, UsageError
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.records import dataclass
 
 HAAR = ("haar", "db1")
 MORLET = 6.0  # radians per scale: the usual compromise between time and frequency

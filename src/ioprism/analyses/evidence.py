@@ -65,7 +65,7 @@ class Evidence:
     heat: Mapping[str, Sequence[HeatMap]] = field(default_factory=dict)  # by layer
     last_moment: float = 0.0  # when the last counted call ended, for jobs that were killed
 
-    @property
+    @cached_property
     def ranks(self) -> int:
         """How many ranks the job has, at least 1; launchers and the like are none."""
         if self.peers:
@@ -114,8 +114,7 @@ class Evidence:
     @cached_property
     def shared_files(self) -> frozenset[int]:
         """Files that more than one rank uses, through any interface."""
-        users = (item for usage in self.usages.values() for item in usage.users().items())
-        return frozenset(file for file, count in users if count > 1)
+        return frozenset().union(*(usage.shared_files for usage in self.usages.values()))
 
     @cached_property
     def sieved(self) -> frozenset[int]:

@@ -120,6 +120,11 @@ class Usage:
         moves = {**self.moves, "read": Moves(**columns)}
         return replace(self, moves=moves, misaligned=misaligned)
 
+    @cached_property
+    def shared_files(self) -> frozenset[int]:
+        """Files that more than one rank uses."""
+        return frozenset(file for file, ranks in self.users().items() if ranks > 1)
+
     def users(self, calls: Counts | None = None) -> dict[int, int]:
         """How many ranks use each file, as far as entries tell; all ranks together count as 2.
 

@@ -121,11 +121,11 @@ def _mean_request(evidence: Evidence, files: set[int], direction: str | None) ->
     size = calls = 0
     for layer in evidence.request_layers:
         usage = evidence.usages[layer]
+        places = [place for place, file in enumerate(usage.file) if file in files]
         ways = [direction] if direction in usage.moves else list(usage.moves)
         for moves in (usage.moves[way] for way in ways if way):
-            for file, moved, count in zip(usage.file, moves.bytes, moves.operations, strict=True):
-                if file in files:
-                    size, calls = size + moved, calls + count
+            size += sum(moves.bytes[place] for place in places)
+            calls += sum(moves.operations[place] for place in places)
     return format_bytes(size / calls) if calls else "less"
 
 

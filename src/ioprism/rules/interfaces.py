@@ -87,6 +87,8 @@ def small_total(evidence: Evidence) -> Answer:
 
 def read_after_write(evidence: Evidence) -> Answer:
     """Most of what is read, the job wrote itself before."""
+    if not evidence.moved["read"]:
+        return None
     own: dict[int, float] = {}
     seconds = 0.0
     for layer in evidence.base_layers:

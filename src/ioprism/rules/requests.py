@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import le
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
@@ -54,17 +55,15 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
     for usage, moves in _moves(evidence, direction):
         if moves.small is None:
             return Unknown(SIZES)
-        only = {f for f, n in usage.users().items() if n > 1} if shared else None
-        small = by_file(usage, moves.small, only=only)
-        calls = by_file(usage, moves.operations, only=only)
-        part = share(sum(small.values()), sum(calls.values()))
+        only = usage.shared_files if shared else None
+        small, calls = (_within(usage, counts, only) for counts in (moves.small, moves.operations))
+        part = share(sum(small), sum(calls))
         if part <= evidence.thresholds.small_requests:
             continue
-        chosen = _within(usage, moves.small, only)
-        details, rows = file_details(evidence, small, calls)
+        details, rows = file_details(evidence, by_file(usage, small), by_file(usage, calls))
         found = Hit(
-            {"requests": sum(calls.values()), "small": sum(small.values()), "share": part},
-            evidence.held_up(usage, small_portions(moves, chosen, evidence.thresholds.small_bytes)),
+            {"requests": sum(calls), "small": sum(small), "share": part},
+            evidence.held_up(usage, small_portions(moves, small, evidence.thresholds.small_bytes)),
             details,
             interface=usage.layer,
             files=rows,
@@ -73,7 +72,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
     return found
 
 
-def _within(usage: Usage, values: Counts, only: set[int] | None) -> Counts:
+def _within(usage: Usage, values: Counts, only: frozenset[int] | None) -> Counts:
     if only is None:
         return values
     return [n if file in only else 0 for n, file in zip(values, usage.file, strict=True)]
@@ -216,6 +215,8 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
     for usage, moves in _moves(evidence, direction):
         if moves.extent is None:
             found = found or Unknown(OFFSETS)
+            continue
+        if not usage.shared_files and all(map(le, moves.bytes, moves.extent)):
             continue
         extent: dict[int, int] = {}
         for file, size in zip(usage.file, moves.extent, strict=True):

@@ -81,6 +81,8 @@ def recommendations(
         and not present & set(entry.get("unless", ()))
         and entry.get("direction", direction) == direction
     ]
+    if not fitting:
+        return ()
     filled = {**log_values(evidence, files, direction), **_direction_words(direction)}
     return tuple(
         Recommendation(_filled(entry["text"], filled), _snippet(entry, filled)) for entry in fitting

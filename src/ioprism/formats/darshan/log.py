@@ -263,17 +263,22 @@ def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
     """Return a small region in one piece; beyond `limit` bytes it is cut, with a warning."""
-    held, length = [], 0
-    for piece in pieces(log, region, warn):
-        held.append(piece)
-        length += len(piece)
-        if length > limit:
+    return b"".join(at_most(limit, log, region, warn))
+
+
+def at_most(
+    limit: int, log: Log, region: Region, warn: Warn, *, size: int = PIECE
+) -> Iterator[bytes]:
+    """Yield pieces of a region; beyond `limit` bytes it is cut, with a warning."""
+    for piece in pieces(log, region, warn, size=size):
+        yield piece[:limit]
+        limit -= len(piece)
+        if limit < 0:
             warn(
                 f"{log.path.name}: the {region.name} data are implausibly large; "
                 "only part of them is read"
             )
-            break
-    return b"".join(held)[:limit]
+            return
 
 
 READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}

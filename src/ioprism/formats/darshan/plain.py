@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
-from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_log, whole
+from ioprism.formats.darshan.log import Log, Region, at_most, is_log, notes, read_log, whole
 from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.formats.darshan.records import (
     DXT_LAYERS,
@@ -36,7 +36,7 @@ from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 MODULE_BYTES = 4 * 2**30
-AT_ONCE = 512  # records
+AT_ONCE = 256 * 2**10  # bytes
 
 Columns = list["array[int]"]
 NATIVE = "<" if sys.byteorder == "little" else ">"
@@ -112,16 +112,6 @@ class Records:
         return self._columns[1].tolist()
 
 
-def _transposed(records: bytes, words: int) -> Columns:
-    """Take some records after the other: they fit into a cache."""
-    columns, size = [array("q") for _ in range(words)], AT_ONCE * 8 * words
-    for begin in range(0, len(records), size):
-        some = array("q", records[begin : begin + size])
-        for place, column in enumerate(columns):
-            column.extend(some[place::words])
-    return columns
-
-
 @dataclass(frozen=True)
 class PlainLog:
     """One log: what its header, names and counters say."""
@@ -184,17 +174,22 @@ class PlainLog:
                 f"{region.version} and are not read"
             )
             layout = versions[max(versions)]
-            return Records(_transposed(b"", layout.words), layout, self._rows)
+            return Records([array("q")] * layout.words, layout, self._rows)
         return Records(self._sound(region, layout.words), layout, self._rows)
 
     def _sound(self, region: Region, words: int) -> Columns:
         """Inflate whole records with possible ranks."""
-        data = whole(self.log, region, self.completeness.warn, limit=MODULE_BYTES)
-        size = 8 * words
-        if len(data) % size:
+        columns, rest = [array("q") for _ in range(words)], b""
+        warn = self.completeness.warn
+        # Some records after the other are taken apart, which fit into a cache.
+        for piece in at_most(MODULE_BYTES, self.log, region, warn, size=AT_ONCE):
+            data = rest + piece
+            end = len(data) - len(data) % (8 * words)
+            some, rest = _native(data[:end], self.log.byte_order), data[end:]
+            for place, column in enumerate(columns):
+                column.extend(some[place::words])
+        if rest:
             self._warn(f"the last {region.name} record is cut off")
-            data = data[: len(data) - len(data) % size]
-        columns = _transposed(_native(data, self.log.byte_order), words)
         limit, ranks = self.job.ranks or MAX_RANKS, columns[1]
         if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
             return columns
@@ -260,12 +255,11 @@ def _signed(identifier: object) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _native(data: bytes, order: str) -> bytes:
-    if order == NATIVE:
-        return data
-    words = array("Q", data)
-    words.byteswap()
-    return words.tobytes()
+def _native(data: bytes, order: str) -> array[int]:
+    words = array("q", data)
+    if order != NATIVE:
+        words.byteswap()
+    return words
 
 
 def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:

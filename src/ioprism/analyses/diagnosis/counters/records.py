@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from operator import add
 from typing import Any, NamedTuple
 
@@ -92,8 +93,7 @@ def _records(usage: Usage, evidence: Evidence) -> Iterator[Record]:
     calls: Iterable[int] = usage.operations
     for others in (usage.opens, usage.stats, usage.syncs):
         calls = map(add, calls, others)
-    return map(
-        Record,
+    columns = zip(
         usage.file,
         usage.rank,
         read.operations,
@@ -118,4 +118,6 @@ def _records(usage: Usage, evidence: Evidence) -> Iterator[Record]:
         busy,
         map(add, busy, usage.metadata_seconds),
         calls,
+        strict=True,
     )
+    return map(partial(tuple.__new__, Record), columns)  # twice as fast as by their names

@@ -70,6 +70,16 @@ def test_one_rank_under_a_launcher_is_a_single_process(tmp_path: Path) -> None:
     assert "no-parallel-interface" not in codes
 
 
+def test_steps_of_a_workflow_are_no_single_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.strace"
+    text = ['1 1700000000.000000 execve("/bin/sh", ["sh"], 0x7f) = 0 <0.001>']
+    for pid, program, size in ((2, "simulate", 50), (3, "analyse", 20)):
+        text += born(pid, 1, program) + moved(pid, f"/scratch/{program}", size * MIB)
+    path.write_text("\n".join(text) + "\n")
+
+    assert "single-process" not in {f.code for f in ioprism.insights(ioprism.read(path)).findings}
+
+
 def test_ranks_of_the_program_are_counted_before_its_launchers(tmp_path: Path) -> None:
     job(tmp_path / "a.strace", [20, 20])
     trace = ioprism.read(tmp_path / "a.strace")

@@ -9,6 +9,7 @@ from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS
 from ioprism.rules.rule import Answer, Hit, Rule, both, by_file, file_details, share
 
+NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
 PARALLEL = ("mpiio", "pnetcdf", "dfs", "daos")  # HDF5 is when it uses MPI-IO
 OTHER = {"read": "write", "write": "read"}
 
@@ -71,7 +72,16 @@ def more_of(evidence: Evidence, *, direction: str, unit: str) -> Answer:
 
 def single_process(evidence: Evidence) -> Answer:
     """There is one process: what concerns several ranks does not apply."""
-    return Hit({"ranks": 1}, None) if evidence.ranks == 1 and evidence.usages else None
+    alone = evidence.ranks == 1 and evidence.usages and not _others_move_data(evidence)
+    return Hit({"ranks": 1}, None) if alone else None
+
+
+def _others_move_data(evidence: Evidence) -> bool:
+    """Whether programs beside the one whose ranks are compared do: it is one step of several."""
+    usages = [evidence.usages[layer] for layer in evidence.base_layers]
+    pairs = [pair for usage in usages for pair in zip(usage.rank, usage.bytes, strict=True)]
+    others = sum(size for rank, size in pairs if rank not in (evidence.peers or {rank}))
+    return others > NEXT_TO_NOTHING * sum(size for _, size in pairs)
 
 
 def small_total(evidence: Evidence) -> Answer:

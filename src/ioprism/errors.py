@@ -2,6 +2,7 @@
 
 IoprismError
 ├── UsageError                   a setting or option makes no sense
+│   ├── EndingError              no format that can be written has this ending
 │   └── SeveralJobsError         the question is about one job, and several were given
 ├── RuleError                    a rule file cannot be used
 │   └── ExpressionError          an expression of the rule language is wrong, and where
@@ -46,6 +47,18 @@ class IoprismError(Exception):
 
 class UsageError(IoprismError):
     """A setting or option makes no sense."""
+
+
+class EndingError(UsageError):
+    """No format that can be written has the ending of this file name."""
+
+    def __init__(self, target: Path, *, what: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{printable(target.name)}: {what} are written as {' or '.join(known)}.\n"
+            "Hint: give the file one of these endings."
+        )
+        self.target = target
+        self.known = tuple(known)
 
 
 class SeveralJobsError(UsageError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ioprism.errors import UsageError
+from ioprism.errors import EndingError, UsageError
 from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -43,8 +43,30 @@ class NumberRange(_Finite, click.FloatRange):
     """A finite number within bounds."""
 
 
+class Written(click.Path):
+    """A file to write, in the format that the ending of its name says."""
+
+    def __init__(self, what: str, endings: Callable[[], Sequence[str]]) -> None:
+        super().__init__(path_type=Path)
+        self.what, self.endings = what, endings
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Return the path, or refuse its ending before any work is done."""
+        path = cast("Path", super().convert(value, param, ctx))
+        if path.suffix and path.suffix.lower() not in (known := self.endings()):
+            raise EndingError(path, what=self.what, known=known)
+        return path
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+PAGE = Written("pages", lambda: (".html", ".htm"))
+TABLE = Written("tables", lambda: (".csv", ".parquet"))
 PATH: click.Path = click.Path(path_type=Path)
 option = partial(click.option, show_default=True)
 
@@ -140,6 +162,10 @@ ceilings: Decorator = option(
     multiple=True,
     type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
+)
+page: Decorator = stacked(
+    option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
+    option("--force", is_flag=True, help="Replace the page if it exists."),
 )
 quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ioprism.engine.base import View
 
 MOST_PARTS = 20
+CHOSEN = "Hint: leave the option out to have it chosen."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,12 @@ class AutoNumber(click.ParamType["float | None"]):
         if value is None or value == "auto":
             return None
         try:
-            return self.number(str(value))
+            number = self.number(str(value))
         except ValueError:
-            self.fail(f"{value!r} is neither auto nor a number.", param, ctx)
+            self.fail(f"{value!r} is neither auto nor a number.\n{CHOSEN}", param, ctx)
+        if self.number is float and not 0.0 < number < math.inf:
+            self.fail(f"{value!r} is not a positive number.\n{CHOSEN}", param, ctx)
+        return number
 
 
 @click.command()
@@ -100,8 +105,7 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
 @option("--by", "key", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
-@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.page
 @options.format_name
 @options.as_json
 @options.quiet

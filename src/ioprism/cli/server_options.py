@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, SHARINGS, WINDOWS
-from ioprism.cli.options import PATH, Decorator, Number, NumberRange, option, stacked
+from ioprism.cli.options import PATH, TABLE, Decorator, Number, NumberRange, option, stacked
 from ioprism.pipeline.servers import Question
 from ioprism.units import parse_bytes
 
@@ -18,7 +18,7 @@ timezone: Decorator = option(
     "--timezone", default="UTC", help="Time zone of local times and of the hours of the day."
 )
 export_options: tuple[Decorator, ...] = (
-    option("--export", type=PATH, help="Also write the table to a .csv or .parquet file."),
+    option("--export", type=TABLE, help="Also write the table to a .csv or .parquet file."),
     option("--force", is_flag=True, help="Replace existing files."),
 )
 QUESTION: tuple[Decorator, ...] = (

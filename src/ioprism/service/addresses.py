@@ -22,8 +22,8 @@ def endpoint(text: str) -> str:
     scheme, mark, rest = text.partition("://")
     if not mark or scheme not in ("tcp", "ipc", "inproc") or not rest:
         raise UsageError(
-            f"{text!r} is not an address to listen on.\n"
-            "Hint: write for example 5555 or tcp://127.0.0.1:5555."
+            f"{text!r} is neither a port nor a ZeroMQ endpoint.\n"
+            "Hint: write for example 5555, tcp://127.0.0.1:5555 or ipc:///tmp/watch.me."
         )
     return text
 

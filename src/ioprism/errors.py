@@ -186,8 +186,8 @@ class AnalysisError(IoprismError):
 class NotEnoughDetailError(AnalysisError):
     """The trace lacks what the question needs; the hint says what to record next time."""
 
-    def __init__(self, *, needed: str, has: str, hint: str) -> None:
-        super().__init__(f"this needs {needed}, but the trace has {has}.\nHint: {hint}")
+    def __init__(self, *, needed: str, has: str, hint: str, source: str = "the trace") -> None:
+        super().__init__(f"this needs {needed}, but {source} has {has}.\nHint: {hint}")
 
 
 class TooManyPiecesError(AnalysisError):

@@ -29,12 +29,19 @@ NO_MEMORY = "OutOfMemoryException"
 NO_SPACE = "No space left on device"
 FREE_SPACE = "free some space, or write somewhere else."
 OTHER_PLACE = "check the permissions, or choose another place."
+OTHER_NAME = "give the name of a file instead."
+SPELLING = "check the spelling."
 HINTS: dict[int | None, str] = {
     errno.ENOSPC: FREE_SPACE,
     errno.EDQUOT: FREE_SPACE,
     errno.EACCES: OTHER_PLACE,
     errno.EPERM: OTHER_PLACE,
     errno.EROFS: OTHER_PLACE,
+    errno.EISDIR: OTHER_NAME,
+    errno.ENOENT: SPELLING,
+    errno.ENOTDIR: SPELLING,
+    errno.EEXIST: "choose another name.",
+    errno.ENAMETOOLONG: "choose a shorter name.",
 }
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
 from ioprism.analyses.bottlenecks.inspection import Inspection
@@ -33,8 +31,6 @@ class FindingInspection(TakenApart):
     """A finding, taken apart."""
 
     finding: Finding
-    parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
-    calls: pl.DataFrame  # the longest calls, with names
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
@@ -81,8 +77,8 @@ def inspected_finding(
     calls = CallsWhere(concern.of_calls(behind))
     return FindingInspection(
         finding,
-        parts(behind, trace, chosen),
-        longest_calls(LongestCalls(calls, most=MOST), trace, engine),
+        parts=parts(behind, trace, chosen),
+        calls=longest_calls(LongestCalls(calls, most=MOST), trace, engine),
     )
 
 

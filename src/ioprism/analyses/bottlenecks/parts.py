@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -20,10 +21,10 @@ PARTS = ("file", "process", "time", "function", "size")
 MOST = 10  # parts of each perspective, and calls
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TakenApart(Result):
     """A finding or bottleneck, and what is behind it."""
 
-    __slots__ = ()
     parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
     calls: pl.DataFrame  # the longest calls, with names
 

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 import ioprism
 from ioprism.cli import main
-from ioprism.errors import UsageError
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -100,7 +99,7 @@ def test_no_file_promises_a_format_that_is_not_written(
 def test_the_library_refuses_an_unknown_form_of_a_report_too(tmp_path: Path) -> None:
     report = ioprism.analyse(ioprism.read(LOG))
 
-    with pytest.raises(UsageError, match=r"out\.pdf: reports are written as \.html or \.htm"):
+    with pytest.raises(ioprism.EndingError, match=r"reports are written as \.html or \.htm"):
         report.write(tmp_path / "out.pdf")
 
 

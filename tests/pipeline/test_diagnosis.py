@@ -24,6 +24,7 @@ from ioprism import (
     PluginError,
     Thresholds,
     Trace,
+    View,
     diagnose,
     read,
     servers,
@@ -31,7 +32,6 @@ from ioprism import (
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.cli import main
-from ioprism.engine.base import View
 from ioprism.formats.darshan.plain import counters_alone
 from ioprism.pipeline import diagnosis
 from ioprism.pipeline.insights import judge_group

@@ -50,7 +50,7 @@ _DECLARED = [
 
 
 def _papers_own(chosen: dict[str, Any]) -> bool:
-    """Whether something is asked for that only the paper's way of looking knows."""
+    """Whether something is asked for that only the paper's method has."""
     own_metric = chosen["metric"] not in METRICS
     return own_metric or chosen["percentile"] is not None or chosen["combine"] is not None
 

@@ -1,7 +1,7 @@
 """What a command says when it fails: one message and an exit code, whatever went wrong.
 
-A library that aborts, or a fault of memory, ends the process without Python hearing of it. So a
-second process listens to what native code prints (`hide`): it says nothing as long as all goes
+A library that aborts, or a memory fault, ends the process before Python can react. So a second
+process listens to what native code prints (`hide`): it says nothing as long as all goes
 well, and one message if the process ends that way. The exit code is then the signal's number.
 """
 

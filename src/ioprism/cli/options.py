@@ -110,7 +110,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
 def _at_least_one(
     context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """Miss the last argument if there are too few: it took the word that the traces lack."""
+    """Name the last argument as missing if there is no trace: it took the only word given."""
     if not paths:
         last = [one for one in context.command.params if isinstance(one, click.Argument)][-1]
         raise click.MissingParameter(ctx=context, param=last)
@@ -207,18 +207,18 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What was said about where to compute."""
+    """Where to compute, as the options say."""
 
     kind: str | None = None
     scheduler: str | None = None
     cluster: str | None = None
     workers: int | None = None
     memory_limit: str | None = None
-    session: Session | None = None  # with the workers, if there are some
+    session: Session | None = None  # with the workers, if there are any
 
     @contextmanager
     def surveying(self) -> Iterator[EngineOptions]:
-        """Check what was said, and let workers, if there are some, look through the files.
+        """Check the options, and let workers, if there are any, survey the files.
 
         Raises:
             UsageError: the options contradict each other or make no sense.

@@ -1,4 +1,4 @@
-"""``ioprism site``: every job of a centre, what they lose, to which cause, since when."""
+"""``ioprism site``: what all jobs of a centre lose, to which cause, and since when."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def inspected_finding(
 
 
 def _layer(finding: Finding) -> str:
-    """The interface to look at; what is told of ranks is told of all that touch storage."""
+    """The interface to look at; findings about ranks concern all that touch storage."""
     named = finding.interface
     return "deepest" if named in (None, "application", "trace") else named
 

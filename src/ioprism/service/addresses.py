@@ -41,7 +41,7 @@ def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
     """Refuse an endpoint that any user of the machine, or of others, could use.
 
     Raises:
-        UsageError: it is TCP, there are no keys, and nobody said that this is wanted.
+        UsageError: it is TCP, there are no keys, and this was not asked for.
     """
     if address.startswith("tcp://") and not has_keys and not unprotected:
         raise UsageError(

@@ -84,9 +84,10 @@ def of(result: type, *, without: Iterable[str] = (), **other: Schema) -> Schema:
 
 
 def comments(result: type) -> dict[str, str]:
-    """Return the comment beside each field of a class, or above it."""
+    """Return the comment beside each field of a class, or above it, inherited ones included."""
     told, above = {}, ""
-    for line in inspect.getsource(result).splitlines():
+    ours = [kind for kind in reversed(result.__mro__) if kind.__module__.startswith("ioprism.")]
+    for line in "".join(map(inspect.getsource, ours)).splitlines():
         alone = re.match(r"^    # (.+)$", line)
         declared = re.match(r"^    (\w+): .*?(?:  # (.+))?$", line)
         if declared and (text := declared[2] or above):

@@ -2,6 +2,7 @@
 
 IoprismError
 ├── UsageError                   a setting or option makes no sense
+│   ├── EndingError              no format that can be written has this ending
 │   └── SeveralJobsError         the question is about one job, and several were given
 ├── RuleError                    a rule file cannot be used
 │   └── ExpressionError          an expression of the rule language is wrong, and where
@@ -46,6 +47,18 @@ class IoprismError(Exception):
 
 class UsageError(IoprismError):
     """A setting or option makes no sense."""
+
+
+class EndingError(UsageError):
+    """No format that can be written has the ending of this file name."""
+
+    def __init__(self, target: Path, *, what: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{printable(target.name)}: {what} are written as {' or '.join(known)}.\n"
+            "Hint: give the file one of these endings."
+        )
+        self.target = target
+        self.known = tuple(known)
 
 
 class SeveralJobsError(UsageError):
@@ -173,8 +186,8 @@ class AnalysisError(IoprismError):
 class NotEnoughDetailError(AnalysisError):
     """The trace lacks what the question needs; the hint says what to record next time."""
 
-    def __init__(self, *, needed: str, has: str, hint: str) -> None:
-        super().__init__(f"this needs {needed}, but the trace has {has}.\nHint: {hint}")
+    def __init__(self, *, needed: str, has: str, hint: str, source: str = "the trace") -> None:
+        super().__init__(f"this needs {needed}, but {source} has {has}.\nHint: {hint}")
 
 
 class TooManyPiecesError(AnalysisError):

@@ -2,8 +2,8 @@
 
 The standard library compiles the text of six methods for each class. A short command has about 70
 classes and spent half of its instructions on that. Here only `__init__` is compiled; the others
-are the same functions for every class. Whatever is unusual (bases, fields with options) is
-left to the standard library, and so are the fields: `fields`, `replace` and `asdict` work.
+are the same functions for every class. Whatever is unusual (derived classes, fields with options)
+is left to the standard library, and so are the fields: `fields`, `replace` and `asdict` work.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ else:
 
 
 def _is_plain(cls: type) -> bool:
-    """Whether it has fields, no bases, and no field has more than a default."""
+    """Whether it has fields of its own alone, and none has more than a default."""
     kinds = inspect.get_annotations(cls)
     return (
         bool(kinds)
-        and cls.__bases__ == (object,)
+        and not any(map(dataclasses.is_dataclass, cls.__bases__))
         and not any(str(kind).startswith(("ClassVar", "InitVar")) for kind in kinds.values())
         and not any(_has_options(cls.__dict__.get(name)) for name in kinds)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -94,15 +95,46 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
         (["explode"], 2, "No such command 'explode'"),
         (["characterize", str(LOG)], 2, "Hint: did you mean characterise?"),
         (["characterise", "\x1b[31m"], 1, "\\x1b[31m: no such file or folder"),
+        (["characterise", LOG, "--ceiling", DATA], 1, "this is a folder, but a file is needed"),
+        (["characterise", LOG, "--clock-offsets", DATA], 2, "Hint: give a text file with lines"),
+        (["diagnose", LOG, "--layout", DATA], 1, "this is a folder, but a file is needed"),
+        (["diagnose", LOG, "--model", DATA], 1, "Hint: give the name of a file instead."),
+        (["period", LOG, "--mapping", "nowhere"], 1, "Hint: check the spelling."),
+        (["report", LOG, "-o", LOG / "x.html"], 1, "Not a directory\nHint: check the spelling."),
+        (["report", LOG, "-o", f"{'x' * 300}.html"], 1, "Hint: choose a shorter name."),
+        (["servers", "jobs", "--store", DATA, "--timezone", "Moon"], 2, "called 'Moon'"),
+        (["watch", "--keygen", LOG], 1, "Hint: choose another name."),
+        (["watch", "--zmq", "tcp://127.0.0.1:99999"], 2, "neither a port nor a ZeroMQ endpoint"),
+        (["watch", "--zmq", "ipc:///nowhere/x"], 2, "Hint: choose a short path in a folder"),
+        (["replay", LOG, "--zmq", f"ipc://{'x' * 200}"], 2, "cannot connect to ipc://xxx"),
+        (["write-time", "tune", "--model", "titan", "--nodes", "4", "--cores", "4", "--burst", "0"],
+         2, "0 is not positive"),
     ],
-)
-def test_failures_are_one_message_and_a_code(args: list[str], code: int, message: str) -> None:
+)  # fmt: skip
+def test_failures_are_one_message_and_a_code(args: list[object], code: int, message: str) -> None:
     result = run(*args)
 
     assert result.exit_code == code
     assert message in result.stderr
     assert "Traceback" not in result.output
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("command", ["diagnose", "insights", "period"])
+def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    result = run(command, tmp_path / "pipe")
+
+    assert result.exit_code == 1
+    assert "Hint: write it to a file" in result.stderr
+
+
+def test_deviations_beyond_any_number_join_all_phases() -> None:
+    result = run("phases", LOG, "--deviations", "1e308", "--json")
+
+    assert result.exit_code == 0
+    assert len(json.loads(result.stdout)["layers"]["posix"]["phases"]) == 1
 
 
 def test_an_unreadable_folder_is_one_message(tmp_path: Path) -> None:

@@ -120,7 +120,9 @@ def test_what_a_person_reads(bursts: Path) -> None:
     ("args", "code", "message"),
     [
         (["--frequency", "fast"], 2, "neither auto nor a number"),
-        (["--frequency", "-1"], 2, "makes no sense"),
+        (["--frequency", "-1"], 2, "'-1' is not a positive number"),
+        (["--frequency", "nan"], 2, "'nan' is not a positive number"),
+        (["--frequency", "0"], 2, "Hint: leave the option out to have it chosen."),
         (["--frequency", "1e12"], 2, "more than"),
         (["--start", "500"], 2, "no signal between"),
         (["--filter", "sharp:1"], 2, "no filter"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import ioprism
 from ioprism.cli import main
 from tests.conftest import TEST_DATA
 
@@ -69,6 +70,37 @@ def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, command: str) -> No
     assert done.exit_code == 1
     assert "no reader recognises this" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [
+        (["report", LOG, "-o"], "reports are written as .html or .htm"),
+        (["compare", LOG, OTHER, "-o"], "pages are written as .html or .htm"),
+        (["period", LOG, "-o"], "pages are written as .html or .htm"),
+        (["servers", "report", "--store", "s", "-o"], "pages are written as .html or .htm"),
+        (["site", "report", "--store", "s", "-o"], "pages are written as .html or .htm"),
+        (["bottlenecks", LOG, "--export"], "tables are written as .csv or .parquet"),
+        (["servers", "jobs", "--store", "s", "--export"], "tables are written as .csv or .parquet"),
+    ],
+)
+def test_no_file_promises_a_format_that_is_not_written(
+    tmp_path: Path, command: list[object], known: str
+) -> None:
+    target = tmp_path / "out.pdf"
+
+    done = run(*command, target)
+
+    assert done.exit_code == 2
+    assert f"out.pdf: {known}.\nHint: give the file one of these endings." in done.stderr
+    assert not target.exists()
+
+
+def test_the_library_refuses_an_unknown_form_of_a_report_too(tmp_path: Path) -> None:
+    report = ioprism.analyse(ioprism.read(LOG))
+
+    with pytest.raises(ioprism.EndingError, match=r"reports are written as \.html or \.htm"):
+        report.write(tmp_path / "out.pdf")
 
 
 def test_wrong_usage_is_two() -> None:

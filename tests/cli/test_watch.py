@@ -17,8 +17,8 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
     ("args", "code", "message"),
     [
         (["watch"], 2, "Hint: use --zmq ipc://FILE"),
-        (["watch", "--zmq", "somewhere"], 2, "not an address to listen on"),
-        (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "not an address to listen on"),
+        (["watch", "--zmq", "somewhere"], 2, "neither a port nor a ZeroMQ endpoint"),
+        (["watch", "--zmq", "udp://127.0.0.1:1"], 2, "neither a port nor a ZeroMQ endpoint"),
         (["watch", "--unprotected", "--zmq", "tcp://203.0.113.1:1"], 2, "cannot listen on"),
         (
             ["watch", "--unprotected", "--zmq", "tcp://127.0.0.1:*", "--max-message", "big"],
@@ -29,6 +29,8 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
         (["watch", "--follow", str(LOG.parent)], 1, "cannot be followed"),
         (["replay", str(LOG)], 2, "--zmq"),
         (["replay", "nowhere.darshan", "--zmq", "1"], 1, "no such file"),
+        (["replay", str(LOG), "--zmq", "foo"], 2, "neither a port nor a ZeroMQ endpoint"),
+        (["mcp", "nofolder"], 2, "Hint: give the folders whose traces may be read."),
     ],
 )
 def test_wrong_usage_is_one_message(args: list[str], code: int, message: str) -> None:

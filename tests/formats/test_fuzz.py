@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -96,6 +97,15 @@ def test_dftracer_inside_gzip(tmp_path: Path, damage: Damage) -> None:
     read_all(path, name="dftracer")
 
 
+def with_one_damaged(sample: Path, files: Sequence[str], folder: Path, data: st.DataObject) -> Path:
+    """A copy of a sample folder in which one of these files is damaged."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(sample, folder, ignore=shutil.ignore_patterns("_text"))
+    path = folder / data.draw(st.sampled_from(files))
+    path.write_bytes(damaged(path.read_bytes(), data.draw(damages)))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("sample", "files"),
     [
@@ -108,11 +118,7 @@ def test_dftracer_inside_gzip(tmp_path: Path, damage: Damage) -> None:
 @bounded
 @given(data=st.data())
 def test_recorder(tmp_path: Path, sample: str, files: list[str], data: st.DataObject) -> None:
-    folder = tmp_path / "trace"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(DATA / "recorder" / sample, folder, ignore=shutil.ignore_patterns("_text"))
-    path = folder / data.draw(st.sampled_from(files))
-    path.write_bytes(damaged(path.read_bytes(), data.draw(damages)))
+    folder = with_one_damaged(DATA / "recorder" / sample, files, tmp_path / "trace", data)
     read_all(folder, name="recorder")
 
 
@@ -138,12 +144,8 @@ def test_recorder_parquet(tmp_path: Path, damage: Damage) -> None:
 @given(data=st.data())
 def test_otf2(tmp_path: Path, data: st.DataObject) -> None:
     pytest.importorskip("otf2")
-    folder = tmp_path / "archive"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(DATA / "otf2", folder)
     parts = ["traces.otf2", "traces.def", "traces/0.def", "traces/0.evt"]
-    path = folder / data.draw(st.sampled_from(parts))
-    path.write_bytes(damaged(path.read_bytes(), data.draw(damages)))
+    folder = with_one_damaged(DATA / "otf2", parts, tmp_path / "archive", data)
     read_all(folder, name="otf2")
 
 

@@ -24,6 +24,7 @@ from ioprism import (
     PluginError,
     Thresholds,
     Trace,
+    View,
     diagnose,
     read,
     servers,
@@ -31,10 +32,12 @@ from ioprism import (
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.situation import Situation
 from ioprism.cli import main
-from ioprism.engine.base import View
+from ioprism.formats.darshan.from_trace import log_content
 from ioprism.formats.darshan.plain import counters_alone
+from ioprism.formats.darshan.writer import write_log
 from ioprism.pipeline import diagnosis
 from ioprism.pipeline.insights import judge_group
+from ioprism.synthetic import Burst, Requests, Workload, synthesise
 from tests.call_tables import trace_of
 
 MIB = 2**20
@@ -209,3 +212,22 @@ def test_the_command_and_the_library_agree_on_logs_of_counters_alone(shared_data
     for log in logs:
         whole = diagnose(read(log)).to_dict()
         assert {key: answer(log)[key] for key in whole} == json.loads(json.dumps(whole)), log
+
+
+def test_counters_of_mpi_io_alone_say_how_long_and_what_is_missing(tmp_path: Path) -> None:
+    burst = Burst(
+        "/scratch/out", "write", Requests(count=500, size=4096),
+        start=1.0, length=3.0, period=5.0, repetitions=6, layer="mpiio",
+    )  # fmt: skip
+    made = synthesise(Workload(ranks=8, bursts=(burst,), seed=1))
+    path = tmp_path / "alone.darshan"
+    write_log(path, log_content(made.trace, file_alignment=4096, modules=["MPI-IO"]))
+
+    found = answer(path)
+
+    assert found["held_up"]["how"] == "counters"
+    spent = made.trace.events().group_by("rank").agg((pl.col("end") - pl.col("start")).sum())
+    assert found["held_up"]["seconds"] == pytest.approx(spent["end"].max(), rel=0.01)
+    assert found["causes"] == []
+    (needs,) = {n["needs"] for n in found["not_checked"] if n["code"] == "small-requests"}
+    assert "POSIX" in needs

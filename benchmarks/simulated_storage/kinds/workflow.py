@@ -83,6 +83,16 @@ def _three_stages(d: Draw, *, folder: str) -> Workflow:
     return flow
 
 
+def _add_sound_stage(
+    flow: Workflow, d: Draw, name: str, ranks: Sequence[int], place: str, *, total: int
+) -> None:
+    """Let an application write files of its own in large requests."""
+    path = f"{d.system.mount}/wf/{place}/{{rank}}"
+    flow.stage(
+        name, ranks, _stage_scripts(flow.builder, ranks, path, total=total, size=MiB), d.compute
+    )
+
+
 def slow_rank(d: Draw) -> Scenario:
     """One process of one application is slow in its calls."""
     program = _three_stages(_quiet(d), folder="wf").program()
@@ -117,13 +127,7 @@ def metadata(d: Draw) -> Scenario:
     def make(*, many: bool) -> Program:
         flow = Workflow(Builder(d.ranks))
         first, second, third = _groups(d, 3)
-        base = f"{d.system.mount}/wf"
-        flow.stage(
-            "prepare",
-            first,
-            _stage_scripts(flow.builder, first, base + "/in/{rank}", total=8 * MiB, size=MiB),
-            d.compute,
-        )
+        _add_sound_stage(flow, d, "prepare", first, "in", total=8 * MiB)
         scripts = {}
         for rank in second:
             names = (
@@ -139,12 +143,7 @@ def metadata(d: Draw) -> Scenario:
                 for c in (Call("stat", f), *session(f, [Call("write", f, 0, total)]))
             ]
         flow.stage("ingest", second, scripts, d.compute / 2)
-        flow.stage(
-            "train",
-            third,
-            _stage_scripts(flow.builder, third, base + "/out/{rank}", total=8 * MiB, size=MiB),
-            d.compute,
-        )
+        _add_sound_stage(flow, d, "train", third, "out", total=8 * MiB)
         return flow.program()
 
     return Scenario(
@@ -161,22 +160,11 @@ def small_requests(d: Draw) -> Scenario:
     def make(*, small: bool) -> Program:
         flow = Workflow(Builder(d.ranks))
         first, second, third = _groups(d, 3)
-        base = f"{d.system.mount}/wf"
-        flow.stage(
-            "simulate",
-            first,
-            _stage_scripts(flow.builder, first, base + "/sim/{rank}", total=16 * MiB, size=MiB),
-            d.compute,
-        )
+        _add_sound_stage(flow, d, "simulate", first, "sim", total=16 * MiB)
         table = flow.builder.file(path)
         calls = transfer(table, "write", 0, size * count, size if small else 4 * MiB)
         flow.stage("convert", second, {second[0]: session(table, calls)}, d.compute / 2)
-        flow.stage(
-            "plot",
-            third,
-            _stage_scripts(flow.builder, third, base + "/fig/{rank}", total=4 * MiB, size=MiB),
-            d.compute,
-        )
+        _add_sound_stage(flow, d, "plot", third, "fig", total=4 * MiB)
         return flow.program()
 
     return Scenario(

@@ -65,7 +65,7 @@ def phase_borders(
     gaps = start[1:] - end[:-1]
     threshold = settings.gap
     if threshold is None and settings.deviations is not None and len(gaps):
-        threshold = float(gaps.mean() + settings.deviations * gaps.std())
+        threshold = float(gaps.mean()) + settings.deviations * float(gaps.std())
     if threshold is None:
         threshold = gap_threshold(start, end, span=span)
     return threshold, _borders(start, end, threshold)

@@ -11,6 +11,7 @@ import click
 
 from ioprism.analyses.bottlenecks.settings import METRICS
 from ioprism.cli.options import PATH, Number, option, stacked
+from ioprism.errors import ExpressionError, UsageError
 from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
@@ -49,7 +50,7 @@ _DECLARED = [
 
 
 def _papers_own(chosen: dict[str, Any]) -> bool:
-    """Whether something is asked for that only the paper's way of looking knows."""
+    """Whether something is asked for that only the paper's method has."""
     own_metric = chosen["metric"] not in METRICS
     return own_metric or chosen["percentile"] is not None or chosen["combine"] is not None
 
@@ -68,7 +69,10 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
                          "across", "layer")
         }  # fmt: skip
         chosen["combine"] = chosen["combine"] or "drill"
-        settings = make_settings(views=names, method="slope" if slope else "excess", **chosen)
+        try:
+            settings = make_settings(views=names, method="slope" if slope else "excess", **chosen)
+        except ExpressionError as error:
+            raise UsageError(f"--metric: {error}") from error
         return command(*args, settings=settings, **others)
 
     return stacked(*_DECLARED)(with_settings)

@@ -10,7 +10,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import LABELS
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
-from ioprism.cli.options import PATH, option
+from ioprism.cli.options import TABLE, option
 from ioprism.formats.tables.export import write_table
 from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
@@ -42,7 +42,7 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @option(
     "--export",
     "target",
-    type=PATH,
+    type=TABLE,
     metavar="FILE",
     help="Write all bottlenecks with every field to a .csv or .parquet file.",
 )

@@ -22,8 +22,7 @@ from ioprism.storage.atomic import atomic_write_text
 @click.command()
 @click.argument("before", metavar="BEFORE", type=PATH)
 @click.argument("after", metavar="AFTER", type=PATH)
-@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.page
 @option(
     "--layout",
     "layout_files",

@@ -1,7 +1,7 @@
 """What a command says when it fails: one message and an exit code, whatever went wrong.
 
-A library that aborts, or a fault of memory, ends the process without Python hearing of it. So a
-second process listens to what native code prints (`hide`): it says nothing as long as all goes
+A library that aborts, or a memory fault, ends the process before Python can react. So a second
+process listens to what native code prints (`hide`): it says nothing as long as all goes
 well, and one message if the process ends that way. The exit code is then the signal's number.
 """
 
@@ -29,12 +29,19 @@ NO_MEMORY = "OutOfMemoryException"
 NO_SPACE = "No space left on device"
 FREE_SPACE = "free some space, or write somewhere else."
 OTHER_PLACE = "check the permissions, or choose another place."
+OTHER_NAME = "give the name of a file instead."
+SPELLING = "check the spelling."
 HINTS: dict[int | None, str] = {
     errno.ENOSPC: FREE_SPACE,
     errno.EDQUOT: FREE_SPACE,
     errno.EACCES: OTHER_PLACE,
     errno.EPERM: OTHER_PLACE,
     errno.EROFS: OTHER_PLACE,
+    errno.EISDIR: OTHER_NAME,
+    errno.ENOENT: SPELLING,
+    errno.ENOTDIR: SPELLING,
+    errno.EEXIST: "choose another name.",
+    errno.ENAMETOOLONG: "choose a shorter name.",
 }
 
 

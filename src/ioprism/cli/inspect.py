@@ -69,7 +69,7 @@ def inspect(
     if rule is None:
         _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")
     else:
-        _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, no bottleneck")
+        _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, not a bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
         engine = engine_options.made(progress)
         source = Source(paths, format_name, stages, options.grouping())
@@ -89,10 +89,10 @@ def inspect(
 
 
 def _refuse(names: Collection[str], why: str) -> None:
-    """Complain of options that were given and would change nothing.
+    """Refuse options that were given and would change nothing.
 
     Raises:
-        UsageError: there are such options; one from the environment is none.
+        UsageError: there are such options; those from the environment do not count.
     """
     context = click.get_current_context()
     given = [

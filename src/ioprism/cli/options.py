@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial, wraps
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ioprism.errors import UsageError
+from ioprism.errors import EndingError, UsageError
 from ioprism.records import dataclass
 from ioprism.units import parse_bytes
 
@@ -44,8 +44,30 @@ class NumberRange(_Finite, click.FloatRange):
     """A finite number within bounds."""
 
 
+class Written(click.Path):
+    """A file to write, in the format that the ending of its name says."""
+
+    def __init__(self, what: str, endings: Callable[[], Sequence[str]]) -> None:
+        super().__init__(path_type=Path)
+        self.what, self.endings = what, endings
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Return the path, or refuse its ending before any work is done."""
+        path = cast("Path", super().convert(value, param, ctx))
+        if path.suffix and path.suffix.lower() not in (known := self.endings()):
+            raise EndingError(path, what=self.what, known=known)
+        return path
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+PAGE = Written("pages", lambda: (".html", ".htm"))
+TABLE = Written("tables", lambda: (".csv", ".parquet"))
 PATH: click.Path = click.Path(path_type=Path)
 option = partial(click.option, show_default=True)
 
@@ -89,7 +111,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
 def _at_least_one(
     context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
 ) -> tuple[Path, ...]:
-    """Miss the last argument if there are too few: it took the word that the traces lack."""
+    """Name the last argument as missing if there is no trace: it took the only word given."""
     if not paths:
         last = [one for one in context.command.params if isinstance(one, click.Argument)][-1]
         raise click.MissingParameter(ctx=context, param=last)
@@ -142,6 +164,10 @@ ceilings: Decorator = option(
     type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
+page: Decorator = stacked(
+    option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
+    option("--force", is_flag=True, help="Replace the page if it exists."),
+)
 quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
 
 
@@ -182,18 +208,18 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What was said about where to compute."""
+    """Where to compute, as the options say."""
 
     kind: str | None = None
     scheduler: str | None = None
     cluster: str | None = None
     workers: int | None = None
     memory_limit: str | None = None
-    session: Session | None = None  # with the workers, if there are some
+    session: Session | None = None  # with the workers, if there are any
 
     @contextmanager
     def surveying(self) -> Iterator[EngineOptions]:
-        """Check what was said, and let workers, if there are some, look through the files.
+        """Check the options, and let workers, if there are any, survey the files.
 
         Raises:
             UsageError: the options contradict each other or make no sense.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ioprism.engine.base import View
 
 MOST_PARTS = 20
+CHOSEN = "Hint: leave the option out to have it chosen."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,12 @@ class AutoNumber(click.ParamType["float | None"]):
         if value is None or value == "auto":
             return None
         try:
-            return self.number(str(value))
+            number = self.number(str(value))
         except ValueError:
-            self.fail(f"{value!r} is neither auto nor a number.", param, ctx)
+            self.fail(f"{value!r} is neither auto nor a number.\n{CHOSEN}", param, ctx)
+        if self.number is float and not 0.0 < number < math.inf:
+            self.fail(f"{value!r} is not a positive number.\n{CHOSEN}", param, ctx)
+        return number
 
 
 @click.command()
@@ -70,7 +75,7 @@ class AutoNumber(click.ParamType["float | None"]):
     help="Direction to analyse.",
 )
 @option("--layer", help="Interface to analyse; by default the deepest in the trace.")
-@option("--metric", "metric_name", help="Series to analyse, if the trace has several.")
+@option("--metric", help="Series to analyse, if the trace has several.")
 @option("--frequency", type=AutoNumber(float), default="auto", help="Sampling frequency.")
 @option("--start", type=Number(), help="Start of the time range, in seconds.")
 @option("--end", type=Number(), help="End of the time range, in seconds.")
@@ -98,63 +103,40 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
 @option("--wavelet", default="haar", help="Mother wavelet, for --hybrid.")
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
-@option("--by", "key", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
+@option("--by", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
-@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@options.page
 @options.format_name
 @options.as_json
 @options.quiet
 def period(
     paths: tuple[Path, ...],
     *,
-    direction: str,
-    layer: str | None,
-    metric_name: str | None,
-    frequency: float | None,
-    start: float | None,
-    end: float | None,
     method: str,
     hybrid: bool,
     outliers: str,
     tolerance: float,
     false_alarm: float,
-    components: int,
-    fit: bool,
     filter_text: str | None,
     wavelet: str,
-    level: float | None,
-    key: str | None,
+    level: int | None,
     mapping: Path | None,
     page: Path | None,
     force: bool,
     format_name: str | None,
     as_json: bool,
     quiet: bool,
+    **sought: Any,  # noqa: ANN401 - as `RhythmSettings` has them
 ) -> None:
     """Find the rhythm of a job's I/O: its period, how certain it is, and when it holds.
 
     Example: ioprism period run42.darshan --direction write
     """
+    how = "hybrid" if hybrid else method
     settings = RhythmSettings(
-        direction=direction,
-        layer=layer,
-        metric=metric_name,
-        frequency=frequency,
-        start=start,
-        end=end,
-        options=Options(
-            "hybrid" if hybrid else method,
-            false_alarm,
-            outliers,
-            tolerance,
-            wavelet,
-            None if level is None else int(level),
-        ),
+        options=Options(how, false_alarm, outliers, tolerance, wavelet, level),
         chosen_filter=parse_filter(filter_text) if filter_text else None,
-        components=components,
-        fit=fit,
-        by=key,
+        **sought,
     )
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
@@ -163,11 +145,12 @@ def period(
         _write_page(page, rhythm.whole, trace, settings, replace=force)
     if as_json:
         click.echo(to_json.document(trace, json_form.job_body(rhythm, settings)))
-        return
-    terminal_form.show(rhythm.whole, output.console(), direction=direction)
-    if key is not None:
-        terminal_form.show_parts(rhythm.parts[:MOST_PARTS], output.console(), key=key)
-    output.show_warnings(trace)
+    else:
+        terminal_form.show(rhythm.whole, output.console(), direction=settings.direction)
+        if settings.by is not None:
+            parts = rhythm.parts[:MOST_PARTS]
+            terminal_form.show_parts(parts, output.console(), key=settings.by)
+        output.show_warnings(trace)
     output.say_written(page, quiet=quiet)
 
 

@@ -1,4 +1,4 @@
-"""``ioprism replay``: what would watch have said about this job?"""
+"""``ioprism replay``: what would `watch` have reported about this job?"""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
+from ioprism.cli.options import Written, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
 from ioprism.pipeline.report import ReportSettings
+from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.settings import Thresholds, read_thresholds
 
@@ -21,7 +22,9 @@ LEVELS = tuple(Severity)
 
 @click.command()
 @options.traces
-@option("--output", "-o", "page", type=PATH, help="HTML page to write.")
+@option(
+    "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."
+)
 @option("--force", is_flag=True, help="Replace the page if it exists.")
 @option(
     "--thresholds",

@@ -9,16 +9,20 @@ from typing import Any
 import click
 
 from ioprism.analyses.job_metrics.settings import GRIDS, RESETS, SHARINGS, WINDOWS
-from ioprism.cli.options import PATH, Decorator, Number, NumberRange, option, stacked
+from ioprism.cli.options import PATH, TABLE, Decorator, Number, NumberRange, option, stacked
+from ioprism.formats.local_time import zone_of
 from ioprism.pipeline.servers import Question
 from ioprism.units import parse_bytes
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone: Decorator = option(
-    "--timezone", default="UTC", help="Time zone of local times and of the hours of the day."
+    "--timezone",
+    default="UTC",
+    callback=lambda _context, _option, name: zone_of(name).key,
+    help="Time zone of local times and of the hours of the day.",
 )
 export_options: tuple[Decorator, ...] = (
-    option("--export", type=PATH, help="Also write the table to a .csv or .parquet file."),
+    option("--export", type=TABLE, help="Also write the table to a .csv or .parquet file."),
     option("--force", is_flag=True, help="Replace existing files."),
 )
 QUESTION: tuple[Decorator, ...] = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, Number, NumberRange, option
+from ioprism.cli.options import PAGE, PATH, Number, NumberRange, option
 from ioprism.cli.server_options import (
     export_options,
     question,
@@ -99,7 +99,7 @@ def jobs(
 @servers.command()
 @store_option
 @question
-@option("-o", "--output", "page", type=PATH, help="HTML page to write.")
+@option("-o", "--output", "page", type=PAGE, help="HTML page to write.")
 @option(
     "--peak-read",
     metavar="SIZE",

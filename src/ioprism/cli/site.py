@@ -1,4 +1,4 @@
-"""``ioprism site``: every job of a centre, what they lose, to which cause, since when."""
+"""``ioprism site``: what all jobs of a centre lose, to which cause, and since when."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, NumberRange, option, stacked
+from ioprism.cli.options import PAGE, PATH, NumberRange, option, stacked
 from ioprism.errors import IoprismError
 from ioprism.pipeline.site import (
     SiteOptions,
@@ -165,7 +165,7 @@ for _subject, _what in (
 
 @site.command()
 @choosing
-@option("--output", "-o", "page", type=PATH, required=True,
+@option("--output", "-o", "page", type=PAGE, required=True,
         help="HTML page to write.")  # fmt: skip
 @option("--force", is_flag=True, help="Replace the page if it exists.")
 @option("--reports", type=click.Path(path_type=Path, file_okay=False),

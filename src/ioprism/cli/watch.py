@@ -52,70 +52,63 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     context.exit()
 
 
+_FOLLOWING = [
+    option(
+        "--direction",
+        type=click.Choice(["read", "write", "both"]),
+        default="both",
+        help="Direction to follow.",
+    ),
+    option(
+        "--false-alarm",
+        type=NumberRange(0.0, 1.0, min_open=True),
+        default=0.01,
+        help="Probability of ever announcing a false rhythm.",
+    ),
+    option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."),
+    option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from."),
+    option(
+        "--expire",
+        type=NumberRange(min=0.0),
+        default=600.0,
+        help="Forget a job after this many seconds of silence.",
+    ),
+    option(
+        "--max-jobs",
+        "most_jobs",
+        type=click.IntRange(1),
+        default=2000,
+        help="Most jobs to follow at once.",
+    ),
+    option(
+        "--max-jobs-per-sender",
+        "most_jobs_of_sender",
+        type=click.IntRange(1),
+        help="Most jobs of one sender; by default half of --max-jobs.",
+    ),
+    option("--max-message", default="16MiB", help="Drop larger messages."),
+]
+
+
 def following(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of the service itself; they reach the command as one argument, `settings`."""
-    declared = [
-        option(
-            "--direction",
-            type=click.Choice(["read", "write", "both"]),
-            default="both",
-            help="Direction to follow.",
-        ),
-        option(
-            "--false-alarm",
-            type=NumberRange(0.0, 1.0, min_open=True),
-            default=0.01,
-            help="Probability of ever announcing a false rhythm.",
-        ),
-        option(
-            "--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."
-        ),
-        option(
-            "--state", "save_to", type=PATH, help="File to save the state to, and to resume from."
-        ),
-        option(
-            "--expire",
-            type=NumberRange(min=0.0),
-            default=600.0,
-            help="Forget a job after this many seconds of silence.",
-        ),
-        option(
-            "--max-jobs", type=click.IntRange(1), default=2000, help="Most jobs to follow at once."
-        ),
-        option(
-            "--max-jobs-per-sender",
-            type=click.IntRange(1),
-            help="Most jobs of one sender; by default half of --max-jobs.",
-        ),
-        option("--max-message", default="16MiB", help="Drop larger messages."),
-    ]
 
     @wraps(command)
-    def with_settings(
-        *,
-        direction: str,
-        false_alarm: float,
-        every: float,
-        save_to: Path | None,
-        expire: float,
-        max_jobs: int,
-        max_jobs_per_sender: int | None,
-        max_message: str,
-        **rest: Any,  # noqa: ANN401 - whatever else the command takes
-    ) -> None:
-        settings = WatchSettings(
-            rhythm=Settings(max_false_alarm=false_alarm),
-            direction=direction,
-            every=every,
-            expire=expire,
-            most_jobs=max_jobs,
-            most_jobs_of_sender=max_jobs_per_sender or max(1, max_jobs // 2),
-            largest_message=parse_bytes(max_message),
-            save_to=save_to,
+    def with_settings(*, false_alarm: float, max_message: str, **given: Any) -> None:  # noqa: ANN401
+        chosen = {
+            name: given.pop(name)
+            for name in (
+                "direction", "every", "expire", "most_jobs", "most_jobs_of_sender", "save_to"
+            )
+        }  # fmt: skip
+        chosen["most_jobs_of_sender"] = chosen["most_jobs_of_sender"] or max(
+            1, chosen["most_jobs"] // 2
         )
-        command(settings=settings, **rest)
+        rhythm = Settings(max_false_alarm=false_alarm)
+        settings = WatchSettings(rhythm, largest_message=parse_bytes(max_message), **chosen)
+        command(settings=settings, **given)
 
-    return stacked(*declared)(with_settings)
+    return stacked(*_FOLLOWING)(with_settings)
 
 
 @click.command()

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.files import check_file
 from ioprism.formats.text import opened
 from ioprism.model.ceiling import Ceiling
 
@@ -33,8 +34,7 @@ def read_ceiling(path: Path) -> Ceiling:
         NoSuchTraceError: there is no such file.
         BrokenTraceError: it is no result that ioprism knows.
     """
-    if not path.is_file():
-        raise NoSuchTraceError(path)
+    check_file(path)
     text = _text(path)
     for read in (_from_json, _ior_text, _mdtest):
         ceiling = read(text, path)

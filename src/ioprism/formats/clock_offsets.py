@@ -39,7 +39,10 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: the clock offsets cannot be read ({error}).") from error
+        raise UsageError(
+            f"{path}: the clock offsets cannot be read ({error}).\n"
+            "Hint: give a text file with lines such as `node2 60.0`."
+        ) from error
     offsets = {}
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].replace(",", " ").split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ioprism.errors import BrokenTraceError
+from ioprism.errors import BrokenTraceError, NoSuchTraceError
 
 
 def check_readable(source: Path) -> None:
@@ -17,7 +17,7 @@ def check_readable(source: Path) -> None:
     folder = source.is_dir()
     if not folder and source.exists() and not source.is_file():
         raise BrokenTraceError(
-            "this is a pipe, socket or device, and a trace is read more than once.\n"
+            "this is a pipe, socket or device, and it would be read more than once.\n"
             "Hint: write it to a file, and name that.",
             source=source,
         )
@@ -25,6 +25,22 @@ def check_readable(source: Path) -> None:
         raise BrokenTraceError(
             "permission denied.\nHint: ask its owner to let you read it.", source=source
         )
+
+
+def check_file(source: Path) -> None:
+    """Refuse what is not a file that can be read again.
+
+    Raises:
+        NoSuchTraceError: there is nothing of this name.
+        BrokenTraceError: it is a folder, a pipe or a device, or closed to us.
+    """
+    if not source.exists():
+        raise NoSuchTraceError(source)
+    if source.is_dir():
+        raise BrokenTraceError(
+            "this is a folder, but a file is needed.\nHint: name a file in it.", source=source
+        )
+    check_readable(source)
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.files import check_file
 from ioprism.formats.text import opened
 from ioprism.model.usage import Striping
 
@@ -26,8 +27,7 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
         NoSuchTraceError: there is no such file.
         BrokenTraceError: nothing in it is a layout.
     """
-    if not path.is_file():
-        raise NoSuchTraceError(path)
+    check_file(path)
     with opened(path) as file:
         text = file.read(LARGEST).decode("utf-8", "replace")
     head = text.lstrip().partition("\n")[0]

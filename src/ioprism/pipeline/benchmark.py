@@ -202,7 +202,8 @@ def _ior(plan: Plan, direction: str, path: Path) -> None:
         raise OutputError(f"{command[0]} cannot be run ({error}).\nHint: check --ior.") from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()[-200:]
-        raise OutputError(f"{command[0]} failed: {said}.\nHint: check --ior.")
+        why = said or f"exit code {done.returncode}"
+        raise OutputError(f"{command[0]} failed: {why}.\nHint: check --ior.")
 
 
 def _compare(checked: Checked, source: CounterStore) -> Checked:
@@ -216,7 +217,8 @@ def _compare(checked: Checked, source: CounterStore) -> Checked:
     if not any(rate is not None for rate in rates):
         raise NotEnoughDetailError(
             needed="counters of the time of the benchmark",
-            has="none in the store",
+            has="none",
+            source="the store",
             hint="ingest the counters of that time, with some before and after it.",
         )
     moved = np.sum([rate for rate in rates if rate is not None], axis=0)

@@ -36,10 +36,10 @@ def make_settings(
     views: tuple[str, ...] = (),
     **chosen: Any,  # noqa: ANN401 - as `Settings` has them
 ) -> Settings:
-    """Return settings; a metric that is none of the known ones is read as an expression.
+    """Return settings; a metric that is not a known name is read as an expression.
 
     Raises:
-        ExpressionError: the metric is no expression over the fields of a record.
+        ExpressionError: the metric is not an expression over the fields of a record.
         UsageError: a setting makes no sense.
     """
     chosen = {"method": method, "views": views or VIEWS_OF_METHOD[method], **chosen}

@@ -102,7 +102,7 @@ class Concern:
         return pl.col("operation").is_in(list(self.operations))
 
     def _single(self) -> pl.Expr:
-        """What is asked of single calls; those of which the trace does not tell may be meant."""
+        """The conditions on single calls; a call that lacks the value asked for is kept."""
         holds = pl.lit(value=True)
         if self.below is not None:
             holds &= (pl.col("bytes") < self.below).fill_null(value=False)

@@ -1,4 +1,4 @@
-"""Keep a trace in another form, which the name of the target tells."""
+"""Write a trace in another form, chosen by the name of the target."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def convert(
 ) -> None:
     """Write a CSV table, a trace for Perfetto, or a store of Parquet files.
 
-    With an engine that has workers, they write a store, and an interrupted one is gone on with.
+    With an engine that has workers, they write the store; an interrupted one is resumed.
 
     Raises:
-        UsageError: workers are to write something else than a store.
+        UsageError: workers are asked to write anything but a store.
     """
     if isinstance(engine, MapsPartitions):
         if target.name.endswith((".csv", ".json", ".json.gz")):

@@ -93,7 +93,7 @@ def _slowest(trace: Trace, insights: Insights | None) -> SlowestRank | None:
 
 
 def surroundings(trace: Trace) -> Surroundings:
-    """Return what advice depends on beside the causes."""
+    """Return what advice depends on besides the causes."""
     nodes = trace.processes["host"].drop_nulls().n_unique()
     return Surroundings(trace.job, file_facts(trace), frozenset(trace.counters), max(1, nodes))
 

@@ -1,4 +1,4 @@
-"""Everything that was found out about a job, ready to be told in any form."""
+"""Everything that was found out about a job, ready for every form of report."""
 
 from __future__ import annotations
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import polars as pl
 
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
 from ioprism.analyses.bottlenecks.inspection import Inspection
@@ -33,8 +31,6 @@ class FindingInspection(TakenApart):
     """A finding, taken apart."""
 
     finding: Finding
-    parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
-    calls: pl.DataFrame  # the longest calls, with names
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
@@ -81,13 +77,13 @@ def inspected_finding(
     calls = CallsWhere(concern.of_calls(behind))
     return FindingInspection(
         finding,
-        parts(behind, trace, chosen),
-        longest_calls(LongestCalls(calls, most=MOST), trace, engine),
+        parts=parts(behind, trace, chosen),
+        calls=longest_calls(LongestCalls(calls, most=MOST), trace, engine),
     )
 
 
 def _layer(finding: Finding) -> str:
-    """The interface to look at; what is told of ranks is told of all that touch storage."""
+    """The interface to look at; findings about ranks concern all that touch storage."""
     named = finding.interface
     return "deepest" if named in (None, "application", "trace") else named
 

@@ -29,7 +29,7 @@ DIRECTIONS = ("read", "write")
 
 @dataclass(frozen=True, slots=True)
 class RhythmSettings:
-    """Findings, and how."""
+    """What to look for, and how."""
 
     direction: str = "both"
     layer: str | None = None  # the deepest of the trace if None
@@ -107,7 +107,7 @@ def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
 
 
 def _confirmed(found: Rhythm, trace: Trace, engine: Engine) -> Rhythm:
-    """Without a few phases within a longer job that `ioprism phases` does not show."""
+    """Drop a period of few phases within a longer job unless `ioprism phases` shows them."""
     if found.period is None:
         return found
     period = _shown(found.signal, found.period, trace, engine)
@@ -153,7 +153,7 @@ def _with_directions(
 def _by_direction(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> dict[str, Period]:
-    # Each direction is a question of its own, which is paid for.
+    # Each direction is a test of its own, so the level is divided among them (Bonferroni).
     level = settings.options.max_false_alarm / len(DIRECTIONS)
     only = only_direction(trace)
     if only in DIRECTIONS:

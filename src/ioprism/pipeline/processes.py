@@ -1,4 +1,4 @@
-"""Do the same to many inputs on all cores; one that takes its process down is told, and only it."""
+"""Do the same to many inputs on all cores; an input that crashes its process is reported alone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 
 
 def _end_with_parent() -> None:
-    """Without this, the processes of a run that is killed would wait for work for ever."""
+    """Without this, the processes of a run that is killed would wait for work forever."""
     Thread(target=_wait_for_parent, daemon=True).start()
 
 

@@ -227,7 +227,8 @@ def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame
     if not found.height:
         raise NotEnoughDetailError(
             needed="a list of jobs",
-            has=f"none in the store ({'; '.join(tally.warnings()) or 'nothing was given'})",
+            has=f"none ({'; '.join(tally.warnings()) or 'nothing was given'})",
+            source="the store",
             hint="use --jobs FILE (sacct, PBS, LSF, LoadLeveler or CSV), or ingest such a file.",
         )
     if question.server_map is not None:

@@ -111,7 +111,7 @@ def add_logs(
 def follow_logs(
     store: SiteStore, folder: Path, *, options: SiteOptions, every: float
 ) -> Iterator[Added]:
-    """Add what appears in a folder, for ever; logs that are still written are left for later."""
+    """Add logs that appear in a folder, until interrupted; unfinished ones are left for later."""
     seen: dict[Path, tuple[int, int]] = {}
     done: set[Path] = set()
     while True:

@@ -266,7 +266,7 @@ def plan(
     skip_short: bool = False,
     dry_run: bool = False,
 ) -> Planned:
-    """Choose patterns after the paper's templates, put them into a store, and tell their cost."""
+    """Choose patterns from the paper's templates, put them into a store, and state their cost."""
     store = Path(store)
     where = _system_for(system, store)
     measured = _measured_rate(store)
@@ -290,7 +290,7 @@ def sample(
     limits: SessionLimits | None = None,
     announce: Announce = lambda _: None,
 ) -> Progress:
-    """Run what is planned until every mean has converged; goes on where it was stopped."""
+    """Run what is planned until every mean has converged; resumes where it stopped."""
     with open_store(Path(store)) as runs:
         system = _system_of(runs)
         if not runs.planned():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ioprism.errors import EndingError
 from ioprism.model.finding import Finding
 from ioprism.pipeline.document import Document
 from ioprism.plugins import declared, load
@@ -53,10 +54,16 @@ class Report:
         return text
 
     def write(self, path: str | Path, *, replace: bool = True) -> None:
-        """Write the form that the ending of the name asks for: a plug-in's, or else the page."""
-        ending = Path(path).suffix.lstrip(".").lower()
-        form = next((load(one) for one in declared(GROUP) if one.name == ending), None)
+        """Write the form that the ending of the name asks for: the page, or a plug-in's.
+
+        Raises:
+            EndingError: no form has this ending.
+        """
+        ending = Path(path).suffix.lower()
+        form = next((load(one) for one in declared(GROUP) if f".{one.name}" == ending), None)
         if form is None:
+            if ending and ending not in (known := report_endings()):
+                raise EndingError(Path(path), what="reports", known=known)
             self.to_html(path, replace=replace)
         else:
             _write(form(self.document), Path(path), replace=replace)
@@ -70,6 +77,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         return summary(self.document)
+
+
+def report_endings() -> tuple[str, ...]:
+    """Return the endings of the files that reports can be written to."""
+    return (".html", ".htm", *(f".{plugin.name}" for plugin in declared(GROUP)))
 
 
 def _write(text: str, path: Path, *, replace: bool) -> None:

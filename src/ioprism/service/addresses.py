@@ -17,22 +17,31 @@ def endpoint(text: str) -> str:
     Raises:
         UsageError: the text is neither a port nor an endpoint.
     """
-    if text.isdecimal() and int(text) <= 65535:
+    if _is_port(text):
         return f"tcp://{LOOPBACK}:{text}"
-    scheme, mark, rest = text.partition("://")
-    if not mark or scheme not in ("tcp", "ipc", "inproc") or not rest:
+    scheme, _, rest = text.partition("://")
+    if not (rest and (scheme in ("ipc", "inproc") or (scheme == "tcp" and _has_port(rest)))):
         raise UsageError(
-            f"{text!r} is not an address to listen on.\n"
-            "Hint: write for example 5555 or tcp://127.0.0.1:5555."
+            f"{text!r} is neither a port nor a ZeroMQ endpoint.\n"
+            "Hint: write for example 5555, tcp://127.0.0.1:5555 or ipc:///tmp/watch.me."
         )
     return text
+
+
+def _has_port(place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    return bool(host) and (port == "*" or _is_port(port))
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and int(text) <= 65535
 
 
 def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
     """Refuse an endpoint that any user of the machine, or of others, could use.
 
     Raises:
-        UsageError: it is TCP, there are no keys, and nobody said that this is wanted.
+        UsageError: it is TCP, there are no keys, and this was not asked for.
     """
     if address.startswith("tcp://") and not has_keys and not unprotected:
         raise UsageError(

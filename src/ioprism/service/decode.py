@@ -17,7 +17,7 @@ MOST_ITEMS = 2**20  # that an array may claim to have before they are there
 
 
 class Lines:
-    """JSON, one value a line."""
+    """JSON, one value per line."""
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
@@ -26,11 +26,11 @@ class Lines:
 
     @property
     def left(self) -> int:
-        """Bytes of a value that is not there whole."""
+        """Bytes of a value that is still incomplete."""
         return len(self._tail)
 
     def feed(self, chunk: bytes, counts: Counts) -> Iterator[Any]:
-        """Yield the values that are whole now."""
+        """Yield the values that are complete now."""
         *lines, self._tail = (self._tail + chunk).split(b"\n")
         if self._skipping and lines:
             self._skipping = False
@@ -68,11 +68,11 @@ class Packed:
 
     @property
     def left(self) -> int:
-        """Bytes of a value, or report, that is not there whole."""
+        """Bytes of a value, or report, that is still incomplete."""
         return len(self._tail) + self._field_bytes
 
     def feed(self, chunk: bytes, counts: Counts) -> Iterator[Any]:
-        """Yield the values that are whole now."""
+        """Yield the values that are complete now."""
         data = self._tail + chunk
         while data := self._after_damage(data):
             values, used, damaged = _unpacked(data, largest=self._largest)

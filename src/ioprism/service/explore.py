@@ -231,7 +231,7 @@ class ExploreServer(ThreadingHTTPServer):
         super().__init__((HOST, port), Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that breaks off, or talks nonsense, is no news."""
+        """Ignore clients that disconnect or send nonsense."""
 
     @property
     def address(self) -> str:

@@ -69,7 +69,7 @@ class Follower:
         return {"path": str(self.path), "offset": offset, "head": _head(self._file, offset)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where a saved state stopped, if the file is still the same."""
+        """Resume where a saved state stopped, if the file is still the same."""
         self._resume = state
 
     def close(self) -> None:

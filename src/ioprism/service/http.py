@@ -52,7 +52,7 @@ class Server(ThreadingHTTPServer):
         self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A listener that goes away is no news."""
+        """Ignore clients that disconnect."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -232,7 +232,7 @@ SHORTEST, LONGEST = 10.0, 24 * 3600.0  # seconds
 
 
 def fleet(watch: Watch, *, horizon: float | None = None) -> dict[str, Any]:
-    """Return the state of the whole machine; whoever calls holds the lock of the watch."""
+    """Return the state of the whole machine; the caller holds the lock of the watch."""
     now, jobs = time.monotonic(), list(watch.jobs)
     periods = [job.latest.period.seconds for job in jobs if job.latest and job.latest.period]
     if horizon is None:

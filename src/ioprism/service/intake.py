@@ -79,7 +79,7 @@ class Intake:
         return list(self._seen)
 
     def restore(self, digests: list[bytes]) -> None:
-        """Go on with the fingerprints of messages received before."""
+        """Resume with the fingerprints of messages received before."""
         self._seen = OrderedDict((bytes(digest), None) for digest in digests)
 
     def _take(self, alike: list[Message], arrived: float) -> list[Message]:

@@ -105,7 +105,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs by name, those heard of longest ago first."""
+    """All jobs by name, the one that has been silent longest first."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Jobs:
         return [job.state() for job in self._jobs.values()]
 
     def restore(self, state: list[Mapping[str, Any]], now: float) -> None:
-        """Go on with saved jobs."""
+        """Resume with saved jobs."""
         for saved in state:
             job = Job(str(saved["name"]), Tracker.restored(saved["tracker"], self._settings))
             job.messages, job.ranks, job.heard = int(saved["messages"]), saved["ranks"], now

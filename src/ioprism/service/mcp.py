@@ -95,7 +95,10 @@ class Folders:
         roots = tuple(path.resolve() for path in paths)
         for root in roots:
             if not root.is_dir():
-                raise UsageError(f"{printable(str(root))} is not a folder.")
+                raise UsageError(
+                    f"{printable(str(root))} is not a folder.\n"
+                    "Hint: give the folders whose traces may be read."
+                )
         return cls(roots)
 
     def allowed(self, name: str) -> Path:

@@ -46,7 +46,7 @@ class Counts:
         return asdict(self)
 
     def restore(self, state: Mapping[str, int]) -> None:
-        """Go on from saved totals."""
+        """Resume from saved totals."""
         for known in fields(self):
             setattr(self, known.name, int(state.get(known.name, 0)))
 
@@ -88,7 +88,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the service is behind with."""
+    """How far the service is behind."""
 
     analyses: int  # jobs whose analysis was put off
     seconds: float  # for how long the first of them waits

@@ -66,7 +66,7 @@ class Publisher:
 
 
 class Replier:
-    """Connects to a client of FTIO's predictor and pushes it two numbers a prediction."""
+    """Connects to a client of FTIO's predictor and pushes it two numbers per prediction."""
 
     def __init__(self, context: Any, address: str) -> None:  # noqa: ANN401 - zmq is loaded late
         self._zmq = zeromq("ioprism watch --reply")
@@ -96,7 +96,7 @@ Events = queue.Queue[str | None]  # None: the service ends
 
 
 class Broker:
-    """Keeps one bounded queue a listener."""
+    """Keeps one bounded queue per listener."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts

@@ -136,10 +136,12 @@ def bound(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -
         socket.bind(address)
     except zmq.ZMQError as error:
         socket.close()
-        raise UsageError(
-            f"cannot listen on {address}: {error}.\n"
-            "Hint: choose another port; tcp://127.0.0.1:* takes any that is free."
-        ) from error
+        advice = (
+            "choose another port; tcp://127.0.0.1:* takes any that is free."
+            if address.startswith("tcp://")
+            else "choose a short path in a folder that you can write to."
+        )
+        raise UsageError(f"cannot listen on {address}: {error}.\nHint: {advice}") from error
     finally:
         os.umask(before)
     return str(socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode())

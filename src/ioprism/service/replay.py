@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from ioprism.errors import NotEnoughDetailError, OutputError
+from ioprism.errors import NotEnoughDetailError, OutputError, UsageError
 from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
@@ -117,7 +117,11 @@ def replay(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -
 
 
 class PushSink:
-    """Pushes to a service that listens."""
+    """Pushes to a service that listens.
+
+    Raises:
+        UsageError: the address cannot be connected to.
+    """
 
     def __init__(self, address: str, *, keys: ClientKeys | None = None) -> None:
         self._zmq = zeromq("ioprism replay --zmq")
@@ -129,7 +133,14 @@ class PushSink:
         self._socket.setsockopt(self._zmq.IMMEDIATE, 1)
         if keys is not None:
             keys.use(self._socket)
-        self._socket.connect(address)
+        try:
+            self._socket.connect(address)
+        except self._zmq.ZMQError as error:
+            self._context.destroy(linger=0)
+            raise UsageError(
+                f"cannot connect to {address}: {error}.\n"
+                "Hint: give the address that `ioprism watch` prints when it starts."
+            ) from error
 
     def send(self, message: bytes) -> None:
         """Send one message, waiting for a while if nobody takes it."""

@@ -37,7 +37,7 @@ def load(path: Path) -> Mapping[str, Any] | None:
     """Read a state, or None if there is none yet.
 
     Raises:
-        BrokenTraceError: the file is no state of `ioprism watch`.
+        BrokenTraceError: the file is not a state of `ioprism watch`.
     """
     import msgpack
 
@@ -60,7 +60,7 @@ def load(path: Path) -> Mapping[str, Any] | None:
 
 
 def unusable(path: Path, why: str) -> BrokenTraceError:
-    """The error for a file that is no state."""
+    """The error for a file that is not a state."""
     return BrokenTraceError(
         f"this is not a state of `ioprism watch`: {why}.\n"
         "Hint: give --state another name, or remove the file to start again.",

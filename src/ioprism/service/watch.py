@@ -153,7 +153,7 @@ class Watch:
         return any(more) or bool(self._postponed)
 
     def restore(self) -> None:
-        """Go on from the saved state, if there is one, and journal from now on.
+        """Resume from the saved state, if there is one, and journal from now on.
 
         Raises:
             BrokenTraceError: the state cannot be used.
@@ -178,7 +178,7 @@ class Watch:
         return self.settings.save_to is not None and self._unsaved_since is None
 
     def save(self) -> None:
-        """Save the state; where that cannot be, say so, go on answering, and try again soon."""
+        """Save the state; if that fails, say so, keep answering, and try again soon."""
         path = self.settings.save_to
         if path is None:
             return

@@ -48,7 +48,7 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
         private: whether nobody but its owner may read it.
 
     Raises:
-        OutputError: the target exists and is not to be replaced, or is no plain file.
+        OutputError: the target exists and is not to be replaced, or is not a plain file.
     """
     refuse_unless_file(target, replace=replace)
     beside = _prepared(target)
@@ -114,7 +114,7 @@ def take_place(beside: Path, target: Path, *, marker: str, replace: bool = False
 
 @contextmanager
 def _named(target: Path) -> Iterator[None]:
-    """Let errors tell the name that was asked for, not the one beside it."""
+    """Let errors name the file that was asked for, not the temporary one."""
     try:
         yield
     except OSError as error:
@@ -123,7 +123,7 @@ def _named(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _full_named(target: Path) -> Iterator[None]:
-    """Let a write that finds no room tell which file it was for."""
+    """Name the file in the error when a write finds no room."""
     try:
         yield
     except OSError as error:

@@ -142,7 +142,7 @@ def open_store(folder: Path) -> CounterStore:
     """Open a store for reading.
 
     Raises:
-        BrokenTraceError: the folder is no store, or one of another version.
+        BrokenTraceError: the folder is not a store, or one of another version.
     """
     if not (folder / MANIFEST).is_file():
         raise BrokenTraceError(

@@ -209,7 +209,7 @@ def open_store(path: Path, *, create_for: tuple[str, str] | None = None) -> Iter
     """Open a store of runs, or make one for a system (name, description).
 
     Raises:
-        TraceError: there is none, it is no store, it is of another system, or it is in use.
+        TraceError: there is none, it is not a store, it is of another system, or it is in use.
     """
     if create_for is None and not path.exists():
         raise TraceError(
@@ -283,7 +283,7 @@ def _digest(connection: sqlite3.Connection) -> str:
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, sealed: bool) -> None:
-    """SQLite does not notice a changed byte of a value, and would tell another number."""
+    """SQLite does not notice a changed byte of a value, and would return another number."""
     try:
         with connection:
             connection.execute("BEGIN")  # the content and its seal are of the same moment

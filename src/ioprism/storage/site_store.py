@@ -109,7 +109,7 @@ def open_site(folder: Path) -> SiteStore:
     """Open a store for reading.
 
     Raises:
-        BrokenTraceError: the folder is no site store, or one of another version.
+        BrokenTraceError: the folder is not a site store, or one of another version.
     """
     if not (folder / MANIFEST).is_file():
         raise BrokenTraceError(

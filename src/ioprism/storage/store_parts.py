@@ -1,4 +1,4 @@
-"""Write a store by many processes, and go on where it was interrupted.
+"""Write a store with many processes, and resume after an interruption.
 
 Each partition becomes files of its own in a folder beside the target, and a note says when it
 is done. When all are, the manifest is written and the folder takes its name. The same command,
@@ -103,7 +103,7 @@ def _contents(path: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _begin(parts: Path, plan: dict[str, Any]) -> None:
-    """Go on with an earlier attempt if it had the same plan; else begin anew.
+    """Resume an earlier attempt if it had the same plan; otherwise start again.
 
     Raises:
         OutputError: the folder holds what no attempt can have left.

@@ -58,7 +58,7 @@ def write_store(
     """Write a trace as a store; the folder appears only when it is complete.
 
     Raises:
-        OutputError: the folder exists and is not to be replaced, or is no store.
+        OutputError: the folder exists and is not to be replaced, or is not a store.
     """
     with atomic_folder(folder, marker=MANIFEST, replace=replace) as temporary:
         events = write_events(trace.batches(), temporary, "events", progress)
@@ -76,7 +76,7 @@ def write_events(
 
 
 def write_tables(trace: Trace, folder: Path, events: Sequence[str]) -> None:
-    """Write all that is no event, and the manifest, which makes the folder a store."""
+    """Write everything but the events, and the manifest, which makes the folder a store."""
     counters = {
         name: _write_parquet(table, folder / f"counters-{number:02d}.parquet")
         for number, (name, table) in enumerate(trace.counters.items())

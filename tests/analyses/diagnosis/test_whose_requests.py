@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 import ioprism
-from ioprism.model.trace import Trace
+from ioprism import Trace
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20

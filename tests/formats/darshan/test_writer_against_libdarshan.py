@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism import Job, Mount, read
+from ioprism import read
 from ioprism.formats.darshan.content import (
     Counters,
     Dxt,
@@ -28,20 +28,10 @@ from ioprism.formats.darshan.content import (
 from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
 from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
+from tests.formats.darshan.test_writer import JOB
 
 IDS = (2**64 - 5, 17, 2**63 + 9)
 NAMES = {identifier: f"/data/{identifier}" for identifier in IDS}
-JOB = Job(
-    ranks=3,
-    start_time=1_750_000_000.25,
-    end_time=1_750_000_100.75,
-    runtime=100.5,
-    executable="./simulation input.toml",
-    user=1234,
-    job_id="987654",
-    mounts=(Mount("/scratch", "lustre"), Mount("/", "ext4")),
-    metadata={"lib_ver": "3.5.0", "h": "cb_nodes=4"},
-)
 
 # libdarshan cannot read BG/Q through its Python interface.
 RECORDS = [(m, version) for m, versions in FIXED.items() for version in versions if m != "BG/Q"]
@@ -183,7 +173,11 @@ def test_job_names_and_mounts_agree(
 
     with opened(path) as handle:
         job = libdarshan.log_get_job(handle)
-        assert (job["uid"], job["nprocs"], job["jobid"]) == (1234, 3, 987654)
+        assert (job["uid"], job["nprocs"], job["jobid"]) == (
+            JOB.user,
+            JOB.ranks,
+            int(JOB.job_id or 0),
+        )
         assert (job["start_time_sec"], job["end_time_sec"]) == (1_750_000_000, 1_750_000_100)
         nanoseconds = (250_000_000, 750_000_000) if version >= (3, 41) else (0, 0)
         assert (job["start_time_nsec"], job["end_time_nsec"]) == nanoseconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -28,8 +27,6 @@ class Inspection(TakenApart):
     """A bottleneck, taken apart."""
 
     bottleneck: Bottleneck
-    parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
-    calls: pl.DataFrame  # the longest calls, with names
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
@@ -72,6 +69,6 @@ def inspected(
     cells = CallsOfCells(rows.select("process", "file", "time"), settings.bucket, settings.origin)
     return Inspection(
         bottleneck,
-        parts(rows, trace, settings, without=bottleneck.record),
-        longest_calls(LongestCalls(cells, most=MOST), trace, engine),
+        parts=parts(rows, trace, settings, without=bottleneck.record),
+        calls=longest_calls(LongestCalls(cells, most=MOST), trace, engine),
     )

@@ -12,6 +12,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
+from ioprism.records import dataclass
 from ioprism.views.calls.longest_calls import LongestCalls
 from ioprism.views.perspectives.codes import perspective
 from ioprism.views.perspectives.records import PER_SECOND
@@ -20,10 +21,10 @@ PARTS = ("file", "process", "time", "function", "size")
 MOST = 10  # parts of each perspective, and calls
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TakenApart(Result):
     """A finding or bottleneck, and what is behind it."""
 
-    __slots__ = ()
     parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
     calls: pl.DataFrame  # the longest calls, with names
 

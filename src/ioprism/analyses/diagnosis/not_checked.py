@@ -42,6 +42,11 @@ def not_checked(at: Situation) -> tuple[NotChecked, ...]:
 COUNTERS_CANNOT = (
     "interference", "slow-node", "misalignment", "shared-file-contention", "random-access",
 )  # fmt: skip
+BELOW = "counters of calls to storage, by file: the POSIX module of Darshan"
+STORAGE_TELLS = (
+    "small-requests", "metadata", "frequent-sync", "redundant-reads", "serial-io",
+    "data-imbalance", "library-start",
+)  # fmt: skip
 
 
 def not_checked_in_counters(*, layouts: Collection[object], heat: bool) -> tuple[NotChecked, ...]:
@@ -59,3 +64,9 @@ def not_checked_in_counters(*, layouts: Collection[object], heat: bool) -> tuple
     elif len(layouts) == 1:
         missing.append(NotChecked("slow-target", APART))
     return tuple(missing)
+
+
+def not_checked_above_storage() -> tuple[NotChecked, ...]:
+    """List what counters without a record of a named file's calls to storage cannot show."""
+    below = (NotChecked(code, BELOW) for code in STORAGE_TELLS)
+    return (*below, *not_checked_in_counters(layouts=(), heat=False))

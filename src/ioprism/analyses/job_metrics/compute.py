@@ -98,7 +98,8 @@ def _choose(
     if not chosen.height:
         raise NotEnoughDetailError(
             needed="jobs with servers that ran long enough",
-            has="; ".join(warnings) or "no jobs",
+            has=f"none ({'; '.join(warnings)})" if warnings else "none",
+            source="the store",
             hint="lower --min-runtime, or ingest a job list that names nodes.",
         )
     return chosen, warnings

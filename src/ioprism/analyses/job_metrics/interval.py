@@ -37,6 +37,7 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame], *, per_job: bool = Fals
         raise NotEnoughDetailError(
             needed="at least two samples of a server",
             has="none",
+            source="the store",
             hint="ingest more raw files, or use --interval SECONDS.",
         )
     usual = _most_frequent(positive) if per_job else positive

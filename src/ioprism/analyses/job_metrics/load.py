@@ -66,7 +66,10 @@ def machine_load(
     span = source.span()
     if span is None or span[1] <= span[0]:
         raise NotEnoughDetailError(
-            needed="counters over some time", has="none", hint="ingest more raw files."
+            needed="counters over some time",
+            has="none",
+            source="the store",
+            hint="ingest more raw files.",
         )
     account = _Account(
         source, jobs.sort("start_us", "job").with_row_index("number"), span, settings

@@ -9,7 +9,7 @@ from ioprism.units import parse_bytes
 
 
 class Size(click.ParamType[int]):
-    """A size such as 512MB, in bytes."""
+    """A size such as 512MB, in bytes; at least one."""
 
     name = "size"
 
@@ -17,8 +17,10 @@ class Size(click.ParamType[int]):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
         """Read the size."""
-        del param, ctx
-        return value if isinstance(value, int) else parse_bytes(str(value))
+        size = value if isinstance(value, int) else parse_bytes(str(value))
+        if size < 1:
+            self.fail(f"{value} is not positive.\nHint: write for example 512MB.", param, ctx)
+        return size
 
 
 store: Decorator = option(

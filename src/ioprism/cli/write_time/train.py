@@ -9,7 +9,7 @@ import click
 from ioprism.analyses.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.analyses.write_time.preparation import HONEST, LEAKING, TrainingSettings
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, NumberRange, option
+from ioprism.cli.options import PAGE, PATH, NumberRange, option
 from ioprism.cli.write_time import inputs
 from ioprism.pipeline import write_time
 from ioprism.reports import to_json
@@ -108,7 +108,7 @@ def train(
     "--output",
     "target",
     metavar="OUT.html",
-    type=PATH,
+    type=PAGE,
     help="Also write a page with the error plots.",
 )
 @option("--force", is_flag=True, help="Replace the page if it exists.")

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from ioprism.errors import NoSuchTraceError, UnknownFormatError
+from ioprism.errors import UnknownFormatError
+from ioprism.formats.files import check_file
 from ioprism.model.counters import ReadingOptions, Tally, each_run_once
 from ioprism.plugins import declared, load
 
@@ -95,8 +96,7 @@ def read_jobs(source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFra
         NoSuchTraceError: there is no such file.
         UnknownFormatError: no reader recognises the content.
     """
-    if not source.is_file():
-        raise NoSuchTraceError(source)
+    check_file(source)
     reader = find_job_reader(source)
     if reader is None:
         raise UnknownFormatError(source, tried=tuple(JOB_READERS), hint=HINT)

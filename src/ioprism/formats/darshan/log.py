@@ -115,8 +115,10 @@ def read_log(path: Path) -> Log:
 
 
 def is_log(source: Path) -> bool:
-    """Whether the content starts like a Darshan log. Never raises."""
+    """Whether the content starts like a Darshan log. Never raises, nor waits for a pipe."""
     try:
+        if not source.is_file():
+            return False
         with source.open("rb") as file:
             head = file.read(16)
     except OSError:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError
+from ioprism.errors import BrokenTraceError
 from ioprism.formats.counters.lines import text_lines
+from ioprism.formats.files import check_file
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.model.counters import Tally
 
@@ -23,8 +24,7 @@ def read_server_map(source: Path) -> pl.DataFrame:
         NoSuchTraceError: there is no such file.
         BrokenTraceError: it is no such table.
     """
-    if not source.is_file():
-        raise NoSuchTraceError(source)
+    check_file(source)
     rows = list(csv.reader(text_lines(source, Tally())))
     if not rows or [word.strip() for word in rows[0]][:2] != ["node", "server"]:
         raise BrokenTraceError(f"this is not a map from nodes to servers.\n{HINT}", source=source)

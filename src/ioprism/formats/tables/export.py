@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.errors import UsageError
+from ioprism.errors import EndingError
 from ioprism.model.trace import Progress, Trace
 from ioprism.storage.atomic import atomic_write
 from ioprism.text import printable
@@ -21,14 +21,11 @@ def write_table(table: pl.DataFrame, target: Path, *, replace: bool = False) -> 
     """Write a table as CSV or Parquet, by the target's ending.
 
     Raises:
-        UsageError: the ending is neither.
+        EndingError: the ending is neither.
         OutputError: the target exists and is not to be replaced.
     """
     if target.suffix not in (".csv", ".parquet"):
-        raise UsageError(
-            f"{printable(target.name)}: tables are written as .csv or .parquet.\n"
-            "Hint: give the file one of these endings."
-        )
+        raise EndingError(target, what="tables", known=(".csv", ".parquet"))
     with atomic_write(target, replace=replace) as temporary:
         if target.suffix == ".csv":
             harmless(table).write_csv(temporary)

@@ -8,11 +8,15 @@ from ioprism.analyses.diagnosis.attribution import attributed, ledger
 from ioprism.analyses.diagnosis.counters import load, requests, slow_times
 from ioprism.analyses.diagnosis.counters.counted import Counted
 from ioprism.analyses.diagnosis.counters.heat import HeatPhases, heat_phases
-from ioprism.analyses.diagnosis.counters.records import counter_records, seconds_of_ranks
-from ioprism.analyses.diagnosis.not_checked import not_checked_in_counters
+from ioprism.analyses.diagnosis.counters.records import counter_records
+from ioprism.analyses.diagnosis.not_checked import (
+    not_checked_above_storage,
+    not_checked_in_counters,
+)
 from ioprism.analyses.diagnosis.result import Diagnosis, HeldUp
 from ioprism.analyses.diagnosis.significance import WORTH
 from ioprism.analyses.evidence import Evidence
+from ioprism.analyses.slowest_rank import slowest_rank
 from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM
 
 HEAT_LAYERS = ("posix", "stdio")  # that touch storage, the first that moved bytes counts
@@ -26,7 +30,7 @@ def diagnose_counters(evidence: Evidence) -> Diagnosis:
     records = counter_records(evidence)
     total = sum(one.seconds for one in records)
     if not total:
-        return _of_unnamed_files(evidence, runtime)
+        return _without_causes(evidence, runtime)
     ranks = max(evidence.job.ranks or 1, max(one.rank for one in records) + 1)
     heat = _heat(evidence, ranks)
     found = Counted(evidence, records, ranks)
@@ -65,14 +69,14 @@ def _heat(evidence: Evidence, ranks: int) -> HeatPhases | None:
     return next((found for found in phases if found is not None), None)
 
 
-def _of_unnamed_files(evidence: Evidence, runtime: float) -> Diagnosis:
-    """Where no record names its file, only how long I/O takes can be told."""
-    seconds = max(seconds_of_ranks(evidence).values(), default=0.0)
-    held = min(runtime, seconds) if runtime > 0 else seconds
+def _without_causes(evidence: Evidence, runtime: float) -> Diagnosis:
+    """Where no record names its file, or all are of MPI-IO, only how long I/O takes is known."""
+    slowest = slowest_rank(evidence)
+    held = 0.0 if slowest is None else slowest.seconds
     if not held:
         return Diagnosis(runtime, HeldUp(0.0, 0.0, "nothing"))
     how = HeldUp(held, _share(held, runtime), "counters")
-    missing = not_checked_in_counters(layouts=(), heat=False)
+    missing = not_checked_above_storage()
     return Diagnosis(runtime, how, ledger=ledger((), held, 0.0), not_checked=missing)
 
 

@@ -53,14 +53,6 @@ def counter_records(evidence: Evidence) -> list[Record]:
     return [one._replace(meta_seconds=0.0, seconds=one.busy) for one in records]
 
 
-def seconds_of_ranks(evidence: Evidence) -> dict[int, float]:
-    """Seconds in calls of each rank, of records with and without a file's name."""
-    spent: dict[int, float] = {}
-    for one in _all(evidence):
-        spent[one.rank] = spent.get(one.rank, 0.0) + one.seconds
-    return spent
-
-
 def believable_metadata(
     ranks: Sequence[int], seconds: Sequence[float], runtime: float | None
 ) -> bool:

@@ -2,28 +2,35 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
 .PHONY: help demo test lint bench docs notebooks dist fuzz mutants clean
 
 help:
-	@echo "make demo   analyse the embedded sample and say where the results are"
+	@echo "make demo   diagnose a sample trace and say where the results are"
 	@echo "make test   run the tests"
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make bench  measure every claim of benchmarks/README.md"
-	@echo "make docs   write the generated reference pages and schemas anew, build the site"
-	@echo "make notebooks  run the notebooks again and keep what they show"
+	@echo "make docs   regenerate the reference pages and schemas, build the site"
+	@echo "make notebooks  run the notebooks again and keep their output"
 	@echo "make dist   build the wheel and the source archive, and check them"
 	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
+	@echo "make clean  remove .venv, demo, dist and site"
 
-$(READY): pyproject.toml
+# The demo needs ioprism alone; all that checks and builds needs three times as much beside it.
+$(INSTALLED): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $(INSTALLED)
+
+$(READY): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	@touch $(READY)
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/ioprism demo --output demo
 
 # Pages are tested in a real browser: brought by apt where it is missing and we may.
@@ -33,7 +40,7 @@ browser:
 	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
 
 test: $(READY) browser
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

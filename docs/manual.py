@@ -55,5 +55,5 @@ def _text(text: str) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    plain = text.replace("\\", r"\e").replace("-", r"\-")
+    plain = text.replace("\\", r"\e").replace("-", r"\-").replace("…", "...")
     return rf"\&{plain}" if plain.startswith((".", "'")) else plain

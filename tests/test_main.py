@@ -87,3 +87,17 @@ def test_a_command_ends_with_its_exit_code_and_all_that_is_due(
     assert done.returncode == code
     assert said in done.stdout + done.stderr
     assert "tidied up" in done.stdout
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 1), (1, 1), (3, 3)])
+def test_what_cannot_be_flushed_at_the_end_is_an_exit_code_not_a_traceback(
+    code: int, expected: int
+) -> None:
+    """Some versions of Python, Debian 12's among them, keep what could not be written."""
+    program = (
+        "import sys; from ioprism.__main__ import _leave; sys.stdout = open('/dev/full', 'w'); "
+        f"sys.stdout.write('text'); _leave([{code}])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (expected, "")

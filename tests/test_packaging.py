@@ -105,7 +105,6 @@ def test_shells_get_their_completion(shell: str) -> None:
     [
         ("CITATION.cff", rf"^version: {__version__}$"),
         ("packaging/conda/meta.yaml", rf'set version = "{__version__}"'),
-        ("packaging/spack/package.py", rf"ioprism-{__version__}\.tar\.gz"),
         ("CHANGELOG.md", rf"^## {__version__}$"),
     ],
 )

@@ -2,15 +2,19 @@
 
 from spack.package import *
 
+try:  # Spack 1 keeps its build systems in the repository of packages
+    from spack_repo.builtin.build_systems.python import PythonPackage
+except ImportError:
+    pass  # Spack 0.23 and older: spack.package has it
+
 
 class PyIoprism(PythonPackage):
     """Explain the I/O of HPC jobs: bottlenecks, advice, rhythm, write time and whole machines."""
 
-    pypi = "ioprism/ioprism-0.2.0.tar.gz"
+    git = "file:///path/to/ioprism"  # your checkout
 
     license("Apache-2.0")
 
-    # `spack checksum py-ioprism` adds the versions that are published.
     version("develop", branch="main")
 
     variant("server", default=False, description="follow running jobs over ZeroMQ")

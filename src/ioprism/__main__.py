@@ -66,9 +66,13 @@ def _leave(codes: list[object]) -> None:
     than reading a small log.
     """
     if codes and isinstance(codes[0], int):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(codes[0])
+        code = codes[0]
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):  # a full disk: the command has said so where it printed
+            code = code or 1
+        os._exit(code)
 
 
 if __name__ == "__main__":

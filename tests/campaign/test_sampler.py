@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -132,9 +133,9 @@ def test_failures_are_noted_with_their_reason_and_success_forgives_them(tmp_path
 
         done = sample(store, rule=RULE, launcher=launcher, folder=tmp_path, limits=Limits(pause=0))
 
-    notes = sqlite3.connect(tmp_path / "s.db").execute(
-        "SELECT details FROM run WHERE state = 'discarded'"
-    )
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        query = "SELECT details FROM run WHERE state = 'discarded'"
+        notes = connection.execute(query).fetchall()
     assert (done.runs, done.failed, done.converged) == (3, 4, 1)
     assert [json.loads(text) for (text,) in notes] == 4 * [{"failure": "out of order"}]
     assert not done.worth_another

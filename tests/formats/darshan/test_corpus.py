@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import darshan.backend.cffi_backend as libdarshan
 import numpy as np
 import polars as pl
 import pytest
@@ -19,6 +18,7 @@ from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT
 from tests.conftest import SHARED_DATA
 
 pytestmark = pytest.mark.corpus
+libdarshan: Any = pytest.importorskip("darshan.backend.cffi_backend")
 
 LOGS = sorted((SHARED_DATA / "darshan").rglob("*.darshan"))
 SMALL = [path for path in LOGS if path.parent.name != "big"]

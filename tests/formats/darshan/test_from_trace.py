@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import darshan
 import polars as pl
 import pytest
 
@@ -166,6 +165,7 @@ def test_heat_maps_put_bytes_where_the_calls_were(back: Trace, made: SyntheticTr
 
 
 def test_darshans_own_report_agrees(path: Path, made: SyntheticTrace) -> None:
+    darshan = pytest.importorskip("darshan")
     report = darshan.DarshanReport(str(path), read_all=True)
 
     counters = report.records["POSIX"].to_df()["counters"]

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import darshan.backend.cffi_backend as libdarshan
 import numpy as np
 import polars as pl
 import pytest
@@ -29,6 +28,8 @@ from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
 from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
 from tests.formats.darshan.test_writer import JOB
+
+libdarshan: Any = pytest.importorskip("darshan.backend.cffi_backend")
 
 IDS = (2**64 - 5, 17, 2**63 + 9)
 NAMES = {identifier: f"/data/{identifier}" for identifier in IDS}

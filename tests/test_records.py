@@ -68,7 +68,11 @@ def made_by(dataclass: Any) -> dict[str, Any]:
     class NoSlots:
         name: str
 
-    every = (Frozen, One, Open, Same, Checked, Derived, Secret, OwnText, NoSlots)
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Named:
+        name: str
+
+    every = (Frozen, One, Open, Same, Checked, Derived, Secret, OwnText, NoSlots, Named)
     return {one.__name__: one for one in every}
 
 

@@ -24,12 +24,14 @@ else:
         slots: bool = False,
         eq: bool = True,
         repr: bool = True,  # noqa: A002 - its name in the standard library
+        **others: bool,
     ) -> Callable[[type], type]:
-        """Make a class a dataclass, with the options that this project uses."""
+        """Make a class a dataclass."""
 
         def decorate(cls: type) -> type:
-            if not _is_plain(cls):
-                return dataclasses.dataclass(frozen=frozen, slots=slots, eq=eq, repr=repr)(cls)
+            if others or not _is_plain(cls):
+                options = {"frozen": frozen, "slots": slots, "eq": eq, "repr": repr, **others}
+                return dataclasses.dataclass(**options)(cls)
             cls.__doc__ = cls.__doc__ or cls.__name__  # else the signature is found for one
             made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
             made.__dataclass_params__.frozen = frozen  # what derived dataclasses must be, too

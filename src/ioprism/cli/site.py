@@ -22,6 +22,7 @@ from ioprism.pipeline.site import (
 )
 from ioprism.reports import to_json
 from ioprism.storage.site_store import make_site
+from ioprism.units import format_counted
 
 if TYPE_CHECKING:
     from ioprism.analyses.site.summary import SiteStory, SiteTables
@@ -87,12 +88,12 @@ def add(
         click.echo(to_json.plain_document(added.to_dict()))
     else:
         click.echo(
-            f"{added.added:,} logs added, {added.known:,} known already, "
+            f"{format_counted(added.added, 'log')} added, {added.known:,} known already, "
             f"{len(added.failed):,} skipped"
         )
     if follow is not None:
         for more in follow_logs(kept, follow, options=chosen, every=every):
-            output.say(f"{more.added:,} logs added")
+            output.say(f"{format_counted(more.added, 'log')} added")
 
 
 def choosing(command: Callable[..., Any]) -> Callable[..., Any]:

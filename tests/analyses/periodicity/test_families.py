@@ -52,7 +52,7 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
     assert sum(announced) == 0
 
 
-@pytest.mark.parametrize("name", ["loader_30", "serial_equal_requests", "random_pairs"])
+@pytest.mark.parametrize("name", ["loader_30", "serial_equal_requests", "random_pairs", "chirp"])
 def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
     announced = [any(followed(draw(WITHOUT_RHYTHM[name], number))) for number in range(4)]
 

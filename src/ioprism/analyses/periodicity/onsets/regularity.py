@@ -50,6 +50,9 @@ RARE = math.log(0.2)  # how seldom a process without a clock is that even, besid
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
+UNLIKELY = 1.645  # standard errors; unrelated distances are as alike once in twenty times
+LONG_STEP = 0.1  # from one distance to the next, as a logarithm: more than a rhythm wobbles
+DRIFT = 0.1  # from the first distance to the last, as a logarithm; slower ones are a rhythm
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +115,26 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         for shape in (RENEWAL, EXPONENTIAL if alike else CROSSINGS)
     )
     chance = max(chance, _log_chance(part, distances, EVEN) + RARE)
-    sure = variation <= SURE_VARIATION
+    sure = variation <= SURE_VARIATION and not _wanders(distances)
     return Stretch(first, last, chance if sure else CERTAIN, alike, random)
+
+
+def _wanders(distances: FloatArray) -> bool:
+    """Whether distances change for good, little by little: no period holds for all of them.
+
+    Then each is more like the one before than like the others, which the ratio of von Neumann
+    (1941) tells: the mean square of the steps by the variance, 2 where distances are unrelated.
+    Steps that are small, and do not add up, are how a clock or a file system wobbles.
+    """
+    logs, count = np.log(distances), len(distances)
+    steps, off = np.diff(logs), logs - logs.mean()
+    step = float(steps @ steps) / max(1, len(steps))
+    error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
+    if step * (count - 1) >= (2.0 - UNLIKELY * error) * float(off @ off):
+        return False
+    numbers = np.arange(count) - (count - 1) / 2
+    trend = abs(float(numbers @ off)) / float(numbers @ numbers) * (count - 1)
+    return math.sqrt(step) > LONG_STEP or trend > DRIFT
 
 
 def _serial(phases: Phases) -> float:

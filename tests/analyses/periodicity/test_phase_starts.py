@@ -72,7 +72,9 @@ def _pulses(starts: list[float], length: float = 1.0) -> Signal:
     return Signal(0.0, 0.1, values)
 
 
-@pytest.mark.parametrize(("growth", "sure"), [(1.0, True), (1.08, True), (1.2, False), (1.8, False)])
+@pytest.mark.parametrize(
+    ("growth", "sure"), [(1.0, True), (1.08, True), (1.2, False), (1.8, False)]
+)
 def test_distances_that_grow_steadily_are_a_rhythm_only_if_they_grow_little(
     growth: float, sure: bool
 ) -> None:

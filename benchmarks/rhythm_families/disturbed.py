@@ -321,6 +321,36 @@ def jittering_requests(chance: Chance) -> Stream:
     return bursts_at(begin, lengths, chance, float(np.diff(begin).mean()))
 
 
+def warm_up(chance: Chance) -> Stream:
+    """The first few steps take up to twice as long, then all are even."""
+    period, starts = clock(chance, 10, 40)
+    slower = int(chance.integers(2, 5))
+    distances = np.full(len(starts), period)
+    distances[:slower] *= np.linspace(chance.uniform(1.4, 2.0), 1.1, slower)
+    return rectangles(np.cumsum(distances), period * chance.uniform(0.05, 0.3), period)
+
+
+def wobbling(chance: Chance) -> Stream:
+    """A shared file system: a slow period comes after a slow one, by 3 to 6 %."""
+    period, starts = clock(chance, 10, 40)
+    size, level, steps = chance.uniform(0.03, 0.06), 0.0, []
+    for shock in chance.standard_normal(len(starts)).tolist():
+        level = 0.7 * level + 0.7 * shock
+        steps.append(1.0 + size * level)
+    begin = np.cumsum(period * np.array(steps))
+    lengths = period * chance.uniform(0.05, 0.2) * chance.lognormal(0.0, 0.1, len(begin))
+    return bursts_at(begin, lengths, chance, float(np.diff(begin).mean()))
+
+
+def held_up(chance: Chance) -> Stream:
+    """One step in ten is held up, for up to half a period; those after it are late for good."""
+    period, starts = clock(chance, 10, 40)
+    late = (chance.uniform(size=len(starts)) < 0.1) * chance.uniform(0.1, 0.5, len(starts))
+    begin = np.cumsum(period * (1.0 + late + 0.01 * chance.standard_normal(len(starts))))
+    usual, mean = period, float(np.diff(begin).mean())
+    return rectangles(begin, period * chance.uniform(0.05, 0.3), usual, mean)
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -330,6 +360,7 @@ FAMILIES: Mapping[str, Family] = {
         two_rhythms, change, late_half, two_jobs, stray_requests, one_of_five_missing,
         one_missing_of_few, over_equal_requests, over_random_steps, polled_counter,
         jittering_compute, modulated_rate, heat_map_of_modulated_rate, checkpoints_and_log,
-        among_random_requests, rhythm_in_the_second_half, jittering_requests,
+        among_random_requests, rhythm_in_the_second_half, jittering_requests, warm_up, wobbling,
+        held_up,
     )
 }  # fmt: skip

@@ -202,6 +202,28 @@ def decaying_clusters(chance: Chance) -> Stream:
     return rectangles(np.sort(np.concatenate(parts)), 0.05)
 
 
+def self_exciting(chance: Chance) -> Stream:
+    """Every burst makes others likelier for a while (Hawkes)."""
+    starts, now, heat = [], 0.0, 0.0
+    for wait, drawn in zip(chance.exponential(1.0, 400), chance.uniform(size=400), strict=True):
+        highest = 0.05 + heat
+        passed = wait / highest
+        now, heat = now + passed, heat * np.exp(-passed / 10.0)
+        if drawn < (0.05 + heat) / highest:
+            starts.append(now)
+            heat += 0.06
+    return rectangles(np.array(starts[:80]), 0.3)
+
+
+def retries(chance: Chance) -> Stream:
+    """Waits that double until a try succeeds, and begin anew after that."""
+    waits: list[float] = []
+    for tries in chance.geometric(0.35, int(chance.integers(4, 15))).tolist():
+        waits += [2.0**number for number in range(min(tries, 6))]
+    gaps = np.array(waits) * chance.uniform(0.5, 1.5, len(waits))
+    return rectangles(after_gaps(gaps, 0.2), 0.2)
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -211,6 +233,6 @@ FAMILIES: Mapping[str, Family] = {
         uniform_after_a_rest, requests_after_a_rest, normal_gaps, correlated_gaps,
         clusters_of_requests, poisson_clusters, random_pairs, changing_rate, aftershocks,
         heat_map_of_random_bursts, heat_map_of_clusters,
-        wandering_gaps, chirp, decaying_clusters,
+        wandering_gaps, chirp, decaying_clusters, self_exciting, retries,
     )
 }  # fmt: skip

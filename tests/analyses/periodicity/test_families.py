@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.periodicity_families import answer, followed
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
-from ioprism.analyses.periodicity.chance import log_regular, probability
+from ioprism.analyses.periodicity.chance import log_ever_even, log_regular, probability
 
 EACH = 10
 
@@ -52,7 +52,7 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
     assert sum(announced) == 0
 
 
-@pytest.mark.parametrize("name", ["loader_30", "serial_equal_requests", "random_pairs"])
+@pytest.mark.parametrize("name", ["loader_30", "serial_equal_requests", "random_pairs", "chirp"])
 def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
     announced = [any(followed(draw(WITHOUT_RHYTHM[name], number))) for number in range(4)]
 
@@ -88,3 +88,24 @@ def test_the_chance_of_even_waits_holds_for_every_law(shape: float, waits: int) 
         observed = float(np.quantile(variation, level))
         claimed = probability(log_regular(waits=waits, variation=observed, shape=shape))
         assert 0.8 * level <= claimed <= 2.5 * level
+
+
+def test_waits_without_a_clock_ever_look_like_a_rhythm_no_more_often_than_claimed() -> None:
+    drawn = np.random.default_rng(seed=1).gamma(11.0, size=(400, 40))
+
+    least = [
+        min(log_ever_even(waits[:seen], shape=11.0, error=0.0) for seen in range(3, 41))
+        for waits in drawn
+    ]
+
+    for level in (0.02, 0.1):
+        assert float(np.mean(np.exp(least) <= level)) <= level
+
+
+def test_half_of_the_jobs_whose_computing_jitters_are_followed_live() -> None:
+    streams = [draw(WITH_RHYTHM["varying_compute"], number) for number in range(8)]
+
+    said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
+    right = [any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True)]
+
+    assert sum(right) >= 4

@@ -72,6 +72,27 @@ def _pulses(starts: list[float], length: float = 1.0) -> Signal:
     return Signal(0.0, 0.1, values)
 
 
+@pytest.mark.parametrize(
+    ("growth", "sure"), [(1.0, True), (1.08, True), (1.2, False), (1.8, False)]
+)
+def test_distances_that_grow_steadily_are_a_rhythm_only_if_they_grow_little(
+    growth: float, sure: bool
+) -> None:
+    found = find_period(_pulses(np.cumsum(20.0 * np.geomspace(1.0, growth, 12)).tolist()))
+
+    assert found is not None
+    assert (found.false_alarm_probability <= 0.01) == sure
+
+
+def test_distances_that_wobble_little_are_a_rhythm_though_neighbours_are_alike() -> None:
+    wobbling = 20.0 * (1.0 + 0.06 * np.sin(np.arange(16) * 2 * np.pi / 8))
+
+    found = find_period(_pulses(np.cumsum(wobbling).tolist()))
+
+    assert found is not None
+    assert found.false_alarm_probability <= 0.01
+
+
 def test_one_missing_of_six_phases_leaves_the_period() -> None:
     found = find_period(_pulses([20.0 * number for number in (0, 1, 3, 4, 5)]))
 

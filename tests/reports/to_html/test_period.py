@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,51 @@ def test_hovering_tells_the_value(screen: Page, tmp_path: Path, bursts: Rhythm) 
     shown.locator("#signal canvas").hover()
 
     assert "bandwidth" in shown.inner_text("#signal output")
+
+
+# Paints marks with a pen that remembers where it writes their names and draws their lines.
+MARKED = """([marks, width]) => {
+  const place = document.body.appendChild(document.createElement("figure"));
+  place.style.width = `${width}px`;
+  const names = new Set(marks.map((mark) => mark.name)), boxes = [], lines = [];
+  const made = plot(place, { axis: axis(0, 100), curves: [], marks, label: "marks" });
+  const pen = document.createElement("canvas").getContext("2d");
+  const write = pen.fillText.bind(pen), move = pen.moveTo.bind(pen), line = pen.lineTo.bind(pen);
+  let from = [0, 0];
+  pen.fillText = (text, x, y) => {
+    const wide = pen.measureText(text).width, left = pen.textAlign === "right" ? x - wide : x;
+    if (names.has(text)) boxes.push([left, left + wide, y - 9, y + 2]);
+    write(text, x, y);
+  };
+  pen.moveTo = (x, y) => { from = [x, y]; move(x, y); };
+  pen.lineTo = (x, y) => { if (x === from[0]) lines.push([x, from[1], y]); line(x, y); };
+  made.paint(pen);
+  place.remove();
+  return [boxes, lines];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("places", "width"),
+    [
+        ([10, 12, 14, 50, 90], 900),  # three too close to each other for one row
+        ([80, 88, 93, 96, 99], 500),  # names that turn to the left at the edge
+        ([96, 99, 93, 80, 88, 50], 500),  # in any order
+        ([40, 41, 42, 43, 44, 45, 46], 900),  # more than there are rows
+    ],
+)
+def test_the_names_of_marks_overlap_neither_each_other_nor_a_line(
+    screen: Page, tmp_path: Path, bursts: Rhythm, places: list[float], width: int
+) -> None:
+    marks = [{"x": x, "name": f"the rhythm changes at {x} s"} for x in places]
+    boxes, lines = opened(screen, tmp_path, bursts).evaluate(MARKED, [marks, width])
+
+    assert len(boxes) >= 4
+    assert len(lines) == len(places)
+    for (left, right, top, bottom), other in itertools.combinations(boxes, 2):
+        assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
+    for left, right, _, bottom in boxes:
+        assert not [x for x, begin, end in lines if left < x < right and begin < bottom <= end]
 
 
 def test_a_signal_without_rhythm_says_so(screen: Page, tmp_path: Path, noise: Rhythm) -> None:

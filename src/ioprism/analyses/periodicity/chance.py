@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from ioprism.model.signal import FloatArray
+
 CERTAIN = 0.0  # log of probability 1
 FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
 FEW_EVEN_WAITS = 4  # the same for higher shapes
 MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
+VARIATIONS = (0.02, 0.08, 0.17)  # of distances: of a steady job, and of jittering ones
 TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
 
 
@@ -45,6 +50,29 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
     if waits < FEW_WAITS:
         return volume
     return min(volume, max(_log_greenwood(waits, variation), -TAIL * waits))
+
+
+def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
+    """Chance that waits of a gamma law look as much like a rhythm's at any moment until now.
+
+    How much likelier they are to be a rhythm's is a martingale if the law is the one given: it
+    ever exceeds a number with a chance of one in that number (Ville, 1939), however often one
+    looks. Only waits divided by their sum are compared, which follow a Dirichlet law.
+
+    Args:
+        waits: all until now, in seconds.
+        shape: of the gamma law.
+        error: seconds, the standard deviation to which a wait is known.
+    """
+    count, least = len(waits), error / float(waits.mean())
+    logs = float(np.log(waits / waits.sum()).sum())
+
+    def log_density(shape: float) -> float:
+        return math.lgamma(count * shape) - count * math.lgamma(shape) + (shape - 1.0) * logs
+
+    rhythms = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
+    mean = float(np.logaddexp.reduce(rhythms)) - math.log(len(rhythms))
+    return min(CERTAIN, log_density(shape) - mean)
 
 
 def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:

@@ -52,9 +52,8 @@ def by_phases(
     train = train or find_train(signal, finest=parts.by_levels)
     if train is None:
         return None
-    if known is None:
-        level *= share_of_look(_look(parts, train))
-    if train.log_chance > math.log(level):
+    chances, share = train.chances, share_of_look(_look(parts, train))
+    if (chances.at_look(share) if known is None else chances.told) > math.log(level):
         return None
     found = describe(signal, train)
     return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
@@ -76,7 +75,7 @@ def _going_on(parts: Segments, known: Period, *, level: float) -> Train | None:
         return None
     train = train_of_all(phases)
     same = relative_difference(train.seconds, known.seconds) <= AGREEMENT
-    return train if same and train.log_chance <= math.log(level) else None
+    return train if same and train.chances.told <= math.log(level) else None
 
 
 def with_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | None:

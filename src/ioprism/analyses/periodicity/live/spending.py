@@ -2,7 +2,8 @@
 
 Up to seven phases each one more says much that is new, and an answer is wanted soon. After that
 one more says little: what is seen until there are a quarter more counts as one look, so that jobs
-whose phases jitter are still heard.
+whose phases jitter are still heard. The chance of steps without a clock needs no such shares: it is
+that of all moments until now.
 """
 
 from __future__ import annotations

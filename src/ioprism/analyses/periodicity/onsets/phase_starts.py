@@ -18,6 +18,7 @@ from ioprism.analyses.periodicity.onsets.counting import Beat, count_beats, spre
 from ioprism.analyses.periodicity.onsets.cycles import whole_cycles
 from ioprism.analyses.periodicity.onsets.regularity import (
     SURE_VARIATION,
+    Chances,
     Stretch,
     all_of_them,
     matching_share,
@@ -46,22 +47,15 @@ class Train:
     """The beats of a rhythm, how they were found, and the chance of their regularity."""
 
     beats: tuple[Beat, ...]
-    log_chance: float  # asking at several scales counted in
+    chances: Chances  # asking at several scales counted in
     alike: bool  # whether all phases are as long as each other
-    log_random: float  # the chance of bursts at random times
     matching: float  # share of the phases that are as long as the middle one
     resolution: float  # seconds, of starts and ends
     among: int  # phases that were looked at
 
     def weighted(self, weight: float) -> Train:
         """The same, found by a question that is one of several."""
-        price = -math.log(weight)
-        return replace(self, log_chance=self.log_chance + price, log_random=self.log_random + price)
-
-    @property
-    def log_least(self) -> float:
-        """The lower of both chances, by which trains are compared."""
-        return min(self.log_chance, self.log_random)
+        return replace(self, chances=self.chances.at_price(-math.log(weight)))
 
     @property
     def repetitions(self) -> int:
@@ -108,12 +102,12 @@ def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
     found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
-    clear = [train for train in found if train.log_least <= CLEAR]
+    clear = [train for train in found if train.chances.least <= CLEAR]
     if not clear:
-        return _purest(min(found, key=lambda train: train.log_least), found)
+        return _purest(min(found, key=lambda train: train.chances.least), found)
     longest = max(train.span for train in clear)
     covering = [train for train in clear if train.span >= COVERING * longest]
-    return _purest(min(covering, key=lambda train: train.log_least), found)
+    return _purest(min(covering, key=lambda train: train.chances.least), found)
 
 
 def _purest(best: Train, found: Sequence[Train]) -> Train:
@@ -126,13 +120,13 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
     similar = [
         train
         for train in found
-        if train.log_least <= SUGGESTIVE
+        if train.chances.least <= SUGGESTIVE
         and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
         and train.matching > best.matching + CLEARLY_PURER
         and (train.variation <= best.variation or best.variation > SURE_VARIATION)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
-    return replace(purest, log_chance=best.log_chance, log_random=best.log_random)
+    return replace(purest, chances=best.chances)
 
 
 def _sharpened(signal: Signal, train: Train) -> Train:
@@ -171,7 +165,7 @@ def describe(signal: Signal, train: Train) -> Period:
         seconds=seconds,
         frequency=1.0 / seconds,
         confidence=max(0.0, 1.0 - spread / seconds),
-        false_alarm_probability=probability(train.log_chance),
+        false_alarm_probability=probability(train.chances.told),
         valid_ranges=((beats[0].start, beats[-1].end),),
         amplitude=amplitude,
         phase=phase,
@@ -179,16 +173,16 @@ def describe(signal: Signal, train: Train) -> Period:
         method="phases",
         repetitions=train.repetitions,
         alike=train.alike,
-        chance_of_random_bursts=probability(train.log_random),
+        chance_of_random_bursts=probability(train.chances.random),
         phases=tuple((beat.start, beat.end) for beat in beats),
     )
 
 
 def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     """Whether no other scale needs to be looked at."""
-    alike = train.matching >= MOSTLY or train.log_chance <= 2.0 * BEYOND_DOUBT
+    alike = train.matching >= MOSTLY or train.chances.told <= 2.0 * BEYOND_DOUBT
     lasting = train.span >= MOSTLY * (signal.end - signal.start)
-    return train.log_chance <= BEYOND_DOUBT and alike and lasting
+    return train.chances.told <= BEYOND_DOUBT and alike and lasting
 
 
 def train_of_all(phases: Phases) -> Train:
@@ -200,9 +194,8 @@ def _train(phases: Phases, stretch: Stretch) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last, missing=stretch.missing)
     return Train(
         tuple(beats),
-        stretch.log_chance,
+        stretch.chances,
         stretch.alike,
-        stretch.log_random,
         matching_share(phases),
         phases.resolution,
         len(phases),

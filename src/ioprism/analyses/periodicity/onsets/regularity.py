@@ -8,7 +8,8 @@ Which process to compare with follows from the phases themselves:
   quarter, or by so little less that distances which vary by 30 % may well look like that. The
   chance of bursts at random times is told beside it: it is how far phases speak for a loop in
   the program, however much its distances jitter. Where all are alike, gaps are exponential
-  then; where they differ, they may also be crossings of noise.
+  then; where they differ, they may also be crossings of noise. Distances that wander or grow
+  steadily are a loop at best, however even they are.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about as long as each other and pauses are what the program needs between them; both
   must be even far beyond that.
@@ -22,7 +23,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.chance import CERTAIN, log_alike, log_regular
+from ioprism.analyses.periodicity.chance import CERTAIN, log_alike, log_ever_even, log_regular
 from ioprism.analyses.periodicity.onsets import stretches
 from ioprism.analyses.periodicity.onsets.counting import periods_between
 from ioprism.analyses.periodicity.onsets.segments import Phases
@@ -47,45 +48,68 @@ EXPONENTIAL = 1.0  # shapes of gamma laws
 CROSSINGS = 2.5  # times between the crossings of noise: most vary by two thirds
 RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
-RARE = math.log(0.2)  # how seldom a process without a clock is that even, beside others
+RARE = math.log(0.25)  # how seldom a process without a clock is that even, beside others
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
+NEVER = -math.inf  # log of probability 0
+UNLIKELY = 1.645  # standard errors; unrelated distances are as alike once in twenty times
+LONG_STEP = 0.1  # from one distance to the next, as a logarithm: more than a rhythm wobbles
+DRIFT = 0.1  # from the first distance to the last, as a logarithm; slower ones are a rhythm
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """How often processes without rhythm are as regular: logarithms of probabilities."""
+
+    gaps: float = CERTAIN  # of a renewal process, or a serial stream
+    steps: float = NEVER  # of a loader's steps
+    ever: float = NEVER  # of a loader's steps at any moment until now
+    random: float = CERTAIN  # of bursts that no program times, see above
+
+    @property
+    def told(self) -> float:
+        """The false-alarm probability where one looks once."""
+        return max(self.gaps, self.steps)
+
+    @property
+    def least(self) -> float:
+        """The lower one of what is told and of random bursts, by which rhythms are compared."""
+        return min(self.told, self.random)
+
+    def at_look(self, share: float) -> float:
+        """The false-alarm probability over all looks, of which this one has a share."""
+        return max(self.gaps - math.log(share), self.ever)
+
+    def at_price(self, price: float) -> Chances:
+        """The same, found by as many questions as the logarithm of the price says."""
+        every = (self.gaps, self.steps, self.ever, self.random)
+        return Chances(*(min(CERTAIN, chance + price) for chance in every))
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive phases from ``first`` to ``last`` (included), and the chance of their rhythm."""
+    """Consecutive phases from ``first`` to ``last`` (included), and the chances of their rhythm."""
 
     first: int
     last: int
-    log_chance: float
+    chances: Chances = Chances()
     alike: bool = False  # whether all phases are as long as each other
-    log_random: float = CERTAIN  # the chance of bursts that no program times, see above
     missing: bool = False  # whether some distances are of two periods
-
-    @property
-    def log_least(self) -> float:
-        """The lower of both chances, by which stretches are compared."""
-        return min(self.log_chance, self.log_random)
 
     def at_price(self, price: float) -> Stretch:
         """The same, found by as many questions as the logarithm of the price says."""
-        return replace(
-            self,
-            log_chance=min(CERTAIN, self.log_chance + price),
-            log_random=min(CERTAIN, self.log_random + price),
-        )
+        return replace(self, chances=self.chances.at_price(price))
 
 
 def most_regular(phases: Phases) -> Stretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
     whole = all_of_them(phases)
     distances = np.diff(phases.starts)
-    if whole.log_chance <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
+    if whole.chances.told <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
         return whole
     every = (whole, _with_missing(phases), _best_part(phases))
-    return min(every, key=lambda stretch: stretch.log_least)
+    return min(every, key=lambda stretch: stretch.chances.least)
 
 
 def all_of_them(phases: Phases) -> Stretch:
@@ -99,22 +123,42 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     pause_share = float(part.gaps.mean() / np.diff(part.starts).mean())
     alike = log_alike_lengths(part) < ALIKE
     if pause_share < NO_PAUSE:
-        return Stretch(first, last, CERTAIN)
+        return Stretch(first, last)
     if pause_share < SHORT_PAUSE:
-        return Stretch(first, last, _serial(part), alike)
+        return Stretch(first, last, Chances(_serial(part)), alike)
     distances = np.diff(part.starts)
     variation = float(distances.std() / distances.mean())
     if not alike and variation > MOST_VARIATION:
-        return Stretch(first, last, CERTAIN)
+        return Stretch(first, last)
     # Where phases are not alike, either distances or gaps may be even.
     spacings = [part.gaps] if alike else [distances, part.gaps]
-    chance, random = (
+    gaps, random = (
         min(_log_chance(part, waits, shape) for waits in spacings) + math.log(len(spacings))
         for shape in (RENEWAL, EXPONENTIAL if alike else CROSSINGS)
     )
-    chance = max(chance, _log_chance(part, distances, EVEN) + RARE)
-    sure = variation <= SURE_VARIATION
-    return Stretch(first, last, chance if sure else CERTAIN, alike, random)
+    if variation > SURE_VARIATION or _wanders(distances):
+        return Stretch(first, last, Chances(random=random), alike)
+    steps = RARE + _log_chance(part, distances, EVEN)
+    ever = RARE + log_ever_even(distances, shape=EVEN, error=ROUNDING * part.resolution)
+    return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
+
+
+def _wanders(distances: FloatArray) -> bool:
+    """Whether distances change for good, little by little: no period holds for all of them.
+
+    Then each is more like the one before than like the others, which the ratio of von Neumann
+    (1941) tells: the mean square of the steps by the variance, 2 where distances are unrelated.
+    Steps that are small, and do not add up, are how a clock or a file system wobbles.
+    """
+    logs, count = np.log(distances), len(distances)
+    steps, off = np.diff(logs), logs - logs.mean()
+    step = float(steps @ steps) / max(1, len(steps))
+    error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
+    if step * (count - 1) >= (2.0 - UNLIKELY * error) * float(off @ off):
+        return False
+    numbers = np.arange(count) - (count - 1) / 2
+    trend = abs(float(numbers @ off)) / float(numbers @ numbers) * (count - 1)
+    return math.sqrt(step) > LONG_STEP or trend > DRIFT
 
 
 def _serial(phases: Phases) -> float:
@@ -168,7 +212,7 @@ def _with_missing(phases: Phases) -> Stretch:
     off = np.abs(distances / (2.0 * median(distances)) - 1.0)[double]
     possible = 1 <= missing <= max(1.0, MOST_MISSING * count) and off.max() <= NEARLY_DOUBLE
     if not possible or (np.abs(periods - 1.5) > 0.5).any():
-        return Stretch(0, count, CERTAIN)
+        return Stretch(0, count)
     starts = phases.starts[0] + np.concatenate(([0.0], np.cumsum(distances / periods)))
     closed = replace(phases, starts=starts, ends=starts + (phases.ends - phases.starts))
     price = math.log(math.comb(count, missing)) + missing * math.log(2.0)
@@ -178,12 +222,12 @@ def _with_missing(phases: Phases) -> Stretch:
 
 def _best_part(phases: Phases) -> Stretch:
     """The most regular stretch; every stretch looked at is a question that is paid for."""
-    best, count = Stretch(0, len(phases.gaps), CERTAIN), len(phases.gaps)
+    best, count = Stretch(0, len(phases.gaps)), len(phases.gaps)
     if count <= stretches.SHORTEST:
         return best
     price = stretches.log_questions(count) - math.log(PART_WEIGHT)
     spacings = (phases.gaps, np.diff(phases.starts))
     for first, size in stretches.steadiest(spacings, log_least=WORTH_A_LOOK - price):
         found = _judged(phases, first, first + size)
-        best = min(best, found, key=lambda stretch: stretch.log_least)
+        best = min(best, found, key=lambda stretch: stretch.chances.least)
     return best.at_price(price)

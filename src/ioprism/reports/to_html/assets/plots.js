@@ -132,18 +132,21 @@ function plot(place, options) {
     for (const key of caption.querySelectorAll(".key")) key.style.setProperty("--tone", colour(key.dataset.colour));
   }
 
-  // Names stand above the curves, each in the highest row in which it hides no other name and
-  // from which its line crosses none; those that find no row are left out.
+  // Names stand above the curves, each in the highest row in which it hides no other name, no line
+  // crosses it, and from which its line crosses none; those that find no row are left out. A name
+  // that would leave the plot stands left of its line: these are placed from the right edge on.
   function placedMarks(pen, across, right) {
+    const boxes = (options.marks || []).map((mark) => {
+      const x = across(mark.x), wide = pen.measureText(mark.name).width + 8, left = x + wide > right;
+      return { mark, x, left, from: left ? x - wide : x, to: left ? x : x + wide };
+    }).filter(({ x }) => x >= LEFT && x <= right);
     const placed = [];
-    for (const mark of options.marks || []) {
-      const x = across(mark.x), wide = pen.measureText(mark.name).width + 8;
-      if (x < LEFT || x > right) continue;
-      const left = x + wide > right, from = left ? x - wide : x, to = from + wide;
+    for (const box of boxes.sort((a, b) => a.left - b.left || (a.left ? b.x - a.x : a.x - b.x))) {
       let row = 0;
-      while (placed.some((other) => (other.row === row && other.from < to && from < other.to)
-        || (other.row > row && other.from < x && x < other.to))) row += 1;
-      placed.push({ mark, x, left, from, to, row: Math.min(row, NAME_ROWS) });
+      while (row < NAME_ROWS && placed.some((other) => (other.row === row && other.from < box.to && box.from < other.to)
+        || (row < other.row && other.row < NAME_ROWS && other.from < box.x && box.x < other.to)
+        || (other.row < row && box.from < other.x && other.x < box.to))) row += 1;
+      placed.push({ ...box, row });
     }
     return placed;
   }

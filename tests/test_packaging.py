@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from fsspec.registry import _registry  # type: ignore[import-untyped]
 
 from ioprism import MissingPackageError, client
 from ioprism.cli import main
@@ -73,6 +74,8 @@ def test_a_missing_extra_is_one_message_that_says_what_to_install(
 ) -> None:
     module, command = EXTRAS[extra]
     monkeypatch.setitem(sys.modules, module, None)
+    # What another test loaded through it is not at hand either.
+    monkeypatch.delitem(_registry, "s3", raising=False)
 
     done = invoked(command)
 

@@ -15,7 +15,7 @@ CERTAIN = 0.0  # log of probability 1
 FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
 FEW_EVEN_WAITS = 4  # the same for higher shapes
 MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
-VARIATIONS = (0.02, 0.08, 0.17)  # of distances: of a steady job, and of jittering ones
+VARIATIONS = (0.02, 0.08, 0.08, 0.17)  # of distances: a steady job, most jobs, jittering ones
 TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
 
 

@@ -49,6 +49,7 @@ CROSSINGS = 2.5  # times between the crossings of noise: most vary by two thirds
 RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
 RARE = math.log(0.25)  # how seldom a process without a clock is that even, beside others
+RARE_EVER = math.log(0.15)  # the same at any moment, of which the chance is told too high
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
@@ -139,7 +140,7 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     if variation > SURE_VARIATION or _wanders(distances):
         return Stretch(first, last, Chances(random=random), alike)
     steps = RARE + _log_chance(part, distances, EVEN)
-    ever = RARE + log_ever_even(distances, shape=EVEN, error=ROUNDING * part.resolution)
+    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=ROUNDING * part.resolution)
     return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
 
 

@@ -141,6 +141,9 @@ def _kept(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
     return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
 
 
+NO_DATA = ("<", *KERNEL)  # how names begin that are looked at
+
+
 def is_data(path: str) -> bool:
     """Whether a name stands for data, rather than a console stream or a part of the kernel."""
     if path.startswith(KERNEL):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -103,14 +104,16 @@ def name_table(log: Log, warn: Warn) -> dict[int, str]:
     return names
 
 
+_TERMINATED = re.compile(rb"(.{8})([^\0]*)\0", re.DOTALL)
+
+
 def _terminated_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
-    identifier = struct.Struct(f"{order}Q").unpack_from
+    entries = _TERMINATED.findall(data)
+    identifiers = struct.unpack(f"{order}{len(entries)}Q", b"".join(one for one, _ in entries))
     names: dict[int, str] = {}
-    position = 0
-    while (end := data.find(b"\0", position + 8)) >= 0:
-        _remember(names, identifier(data, position)[0], data[position + 8 : end])
-        position = end + 1
-    return names, position
+    for identifier, (_, name) in zip(identifiers, entries, strict=True):
+        _remember(names, identifier, name)
+    return names, sum(9 + len(name) for _, name in entries)
 
 
 def _counted_names(data: bytes, order: str) -> tuple[dict[int, str], int]:

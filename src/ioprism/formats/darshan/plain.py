@@ -31,7 +31,15 @@ from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_compon
 from ioprism.formats.plausibility import LATEST
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
-from ioprism.model.usage import EVERYONE, NAMELESS, FileFacts, HeatMap, Striping, is_data
+from ioprism.model.usage import (
+    EVERYONE,
+    NAMELESS,
+    NO_DATA,
+    FileFacts,
+    HeatMap,
+    Striping,
+    is_data,
+)
 from ioprism.records import dataclass
 from ioprism.units import format_counted
 
@@ -61,7 +69,7 @@ class Records:
         if not all(math.isfinite(sum(self.column(name) or ())) for name in self._times):
             return False
         counts = (self.column(n) for n in self._layout.counters if n.endswith(PLAIN_COUNTS))
-        if any(c and not -1 <= min(c) <= max(c) <= LARGEST_PLAUSIBLE for c in counts):
+        if any(any(c) and not -1 <= min(c) <= max(c) <= LARGEST_PLAUSIBLE for c in counts if c):
             return False
         return module not in MODULES or self._adds_up(MODULES[module])
 
@@ -208,7 +216,9 @@ class PlainLog:
         layouts = dict(self._layouts())
         return FileFacts(
             paths,
-            frozenset(row for row, path in paths.items() if not is_data(path)),
+            frozenset(
+                row for row, path in paths.items() if path.startswith(NO_DATA) and not is_data(path)
+            ),
             mounts=self.job.mounts,
             striping={row: Striping(p["stripe_size"], p["targets"]) for row, p in layouts.items()},
             system_targets=max((p.get("system_targets", 0) for p in layouts.values()), default=0)

@@ -54,6 +54,11 @@ class Counted:
         )  # fmt: skip
 
     @property
+    def any_shared(self) -> bool:
+        """Whether a record stands for all ranks together."""
+        return any(one.shared for one in self.records)
+
+    @property
     def targets(self) -> set[int]:
         """All targets that files lie on."""
         return {name for one in self.records for name in one.striping.targets}

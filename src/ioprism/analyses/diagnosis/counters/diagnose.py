@@ -21,7 +21,7 @@ from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM
 
 HEAT_LAYERS = ("posix", "stdio")  # that touch storage, the first that moved bytes counts
 FAMILIES = (slow_times, load, requests)
-_PROGRAMS = re.compile(f"{OF_SYSTEM}|{OF_PROGRAMS}")
+_of_system, _of_programs = re.compile(OF_SYSTEM).match, re.compile(OF_PROGRAMS).search
 
 
 def diagnose_counters(evidence: Evidence) -> Diagnosis:
@@ -48,7 +48,8 @@ def diagnose_counters(evidence: Evidence) -> Diagnosis:
     kept = attributed(candidates, [held], runtime)
     left = sum(kept.left)
     library = min(left, inside)
-    loading = sum(one.seconds for one in records if _PROGRAMS.search(at.path(one.file)))
+    paths = ((one.seconds, at.path(one.file)) for one in records)
+    loading = sum(own for own, path in paths if _of_system(path) or _of_programs(path))
     return Diagnosis(
         runtime,
         how,

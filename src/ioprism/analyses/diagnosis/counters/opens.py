@@ -27,6 +27,8 @@ def find(at: Counted) -> Iterator[Candidate]:
 
 def library_files(at: Counted) -> frozenset[int]:
     """Small files that most ranks read and none writes, where there are many."""
+    if len({one.file for one in at.records}) == len(at.records) and not at.any_shared:
+        return frozenset()
     users: dict[int, int] = {}
     reads: dict[int, int] = {}
     written = set()
@@ -97,7 +99,7 @@ class _Needed:
         return self._opened(one)
 
     def _opened(self, one: Record) -> float:
-        if self.is_tiny(one):
+        if self.tiny and self.is_tiny(one):
             return 0.0
         moving = (self.at.ranks if one.shared else 1) if one.moved else 0
         needed = max(moving, self.asked.get(one.file, 0))

@@ -53,6 +53,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 @pytest.fixture
+def without_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine where users may not write to /dev/shm."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
+
+
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own that is soon full."""
     place = tmp_path / "disk"

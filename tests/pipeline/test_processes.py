@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from ioprism.pipeline.processes import FEW, mapped
 
 MANY = 4 * FEW
@@ -33,6 +35,13 @@ def test_few_inputs_need_no_other_process() -> None:
     here = os.getpid()
 
     assert list(mapped(lambda _: os.getpid(), range(FEW), crashed=lost)) == [here] * FEW
+
+
+@pytest.mark.usefixtures("without_shared_memory")
+def test_a_machine_without_shared_memory_works_in_one_process() -> None:
+    here = os.getpid()
+
+    assert set(mapped(process_number, range(MANY), crashed=lost, processes=2)) == {here}
 
 
 def process_number(_: int) -> int:

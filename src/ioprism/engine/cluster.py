@@ -156,6 +156,11 @@ def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN40
 def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
     import dask
 
+    if fault := fault_of_shared_memory():  # Dask would start workers again without end
+        raise AnalysisError(
+            f"no Dask worker can be started: this machine gives no shared memory ({fault}).\n"
+            "Hint: make /dev/shm writable, or use --engine local."
+        )
     threads = max(1, (os.cpu_count() or 1) // settings.workers)
     limit = settings.memory_limit
     bounded = {WITHOUT_WORKERS: WORKER_PATIENCE}
@@ -168,6 +173,17 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
             silence_logs=logging.ERROR,  # work of lost workers is done again, and long lists of it
             env={"POLARS_MAX_THREADS": str(threads)},
         )
+
+
+def fault_of_shared_memory() -> OSError | ImportError | None:
+    """Return why processes started here could share no locks, if that is so."""
+    from multiprocessing import get_context
+
+    try:
+        get_context("spawn").Lock()
+    except (OSError, ImportError) as error:
+        return error
+    return None
 
 
 def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401

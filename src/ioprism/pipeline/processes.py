@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from ioprism.engine.cluster import fault_of_shared_memory
+
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
@@ -29,7 +31,7 @@ def mapped(
 ) -> Iterator[Result]:
     """Yield the result of every input, in order; `crashed` stands in where a process ended."""
     cores = processes or len(os.sched_getaffinity(0))
-    if len(inputs) <= FEW or cores < 2:
+    if len(inputs) <= FEW or cores < 2 or fault_of_shared_memory():
         yield from map(work, inputs)
         return
     from concurrent.futures.process import BrokenProcessPool

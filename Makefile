@@ -19,8 +19,13 @@ help:
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
 	@echo "make clean  remove .venv, demo, dist and site"
 
+# What Debian keeps apart is brought by apt where it is missing and we may: $(call bring,PACKAGE).
+bring = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null || true; }
+
 # The demo needs ioprism alone; all that checks and builds needs three times as much beside it.
 $(INSTALLED): pyproject.toml
+	@$(PYTHON) -c "import ensurepip" 2>/dev/null || $(call bring,python3-venv)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .
@@ -33,13 +38,8 @@ $(READY): $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/ioprism demo --output demo
 
-# Pages are tested in a real browser: brought by apt where it is missing and we may.
-.PHONY: browser
-browser:
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || \
-	  { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || true
-
-test: $(READY) browser
+test: $(READY)
+	@command -v chromium >/dev/null || $(call bring,chromium)  # pages are tested in a real browser
 	$(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 lint: $(READY)

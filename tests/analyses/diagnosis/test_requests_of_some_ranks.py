@@ -49,6 +49,41 @@ def test_many_requests_that_cost_nothing_are_no_cause() -> None:
     assert not found.causes
 
 
+def _synced(counts: list[int]) -> Trace:
+    """Ranks write a MiB to a file each, eight times, and sync after it as often as given."""
+    rows: list[dict[str, object]] = []
+    for step in range(8):
+        for rank, count in enumerate(counts):
+            same = {"process": rank, "file": rank}
+            begin = 2.0 * step
+            rows.append({
+                **same, "start": begin, "seconds": 0.01, "operation": "write",
+                "offset": MIB * step, "bytes": MIB,
+            })  # fmt: skip
+            rows += [
+                {**same, "start": begin + 0.02 * (n + 1), "seconds": 0.02, "operation": "sync"}
+                for n in range(count)
+            ]
+    return trace_of(calls(rows))
+
+
+def test_the_rank_that_syncs_most_is_named() -> None:
+    first = ioprism.diagnose(_synced([1, 1, 60, 1, 1])).causes[0]
+
+    assert (first.code, first.culprit["ranks"]) == ("frequent-sync", [2])
+    assert first.title.startswith("Data is forced to storage 480 times by rank 2")
+    # One sync of each step is needed.
+    assert first.saving.seconds == pytest.approx(8 * 59 * 0.02, rel=0.15)
+
+
+def test_no_rank_is_named_where_all_sync() -> None:
+    first = ioprism.diagnose(_synced([60] * 5)).causes[0]
+
+    assert first.code == "frequent-sync"
+    assert "ranks" not in first.culprit
+    assert first.title.startswith("Data is forced to storage 2,400 times")
+
+
 @pytest.mark.corpus
 def test_the_straggler_of_a_real_log_is_slow_by_its_requests(shared_data: Path) -> None:
     found = ioprism.diagnose(ioprism.read(shared_data / "darshan/made/g_straggler_rank2.darshan"))

@@ -70,7 +70,8 @@ def diagnose(
         found = of_situation(at, first=find_no_prefetch(at, run), how="uncovered", more=more)
         missing = tuple(one for one in found.not_checked if one.code != "no-prefetch")
         return replace(found, stages=stages(run.stages), not_checked=missing)
-    return of_situation(at, how="phases" if seen.waits else "ranks", more=more)
+    how = "alone" if seen.ranks == 1 else "phases" if seen.waits else "ranks"
+    return of_situation(at, how=how, more=more)
 
 
 def of_situation(

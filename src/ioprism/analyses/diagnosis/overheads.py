@@ -10,7 +10,7 @@ import polars as pl
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.directories import common_directory
+from ioprism.analyses.diagnosis.directories import common_directory, directory_of_several
 from ioprism.analyses.diagnosis.limits import LIBRARY, MANY_FILES, TINY
 from ioprism.analyses.diagnosis.program_files import program_calls
 from ioprism.analyses.diagnosis.shared_server import crowding, departures
@@ -69,14 +69,19 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if float(np.median(kept[syncs])) > 0.5:
         return
     saved, low, high = without(at, syncs, kept, waited=_behind(at, syncs))
-    files = at.calls.file[syncs & (at.calls.file >= 0)]
-    culprit = {"operation": "sync"}
+    files, counts = np.unique(at.calls.file[syncs & (at.calls.file >= 0)], return_counts=True)
+    culprit: dict[str, object] = {"operation": "sync"}
     if len(files):
-        culprit["file"] = at.path(int(np.bincount(files).argmax()))
+        culprit["file"] = at.path(int(files[counts.argmax()]))
+    made = at.seen.syncs
+    if len(makers := at.few_ranks_of(syncs)):
+        culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
+        made = made[makers]
+    directory = directory_of_several(at.seen.files["path"].gather(files).to_list())
     yield Candidate(
         "frequent-sync", culprit, saved, low, high, at.chance(syncs),
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
-        {"syncs": int(at.seen.syncs.sum())},
+        {"syncs": int(made.sum()), "directory": directory},
     )  # fmt: skip
 
 

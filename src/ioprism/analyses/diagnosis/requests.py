@@ -20,7 +20,6 @@ from ioprism.analyses.diagnosis.uneven_load import read_copies
 
 ENOUGH = 3
 DISORDER = 0.5  # share of requests out of order
-FEW_RANKS = 0.25  # of all that do I/O: then who makes requests tells as much as their size
 ALIGNED = 0.9  # of a lone request's time its target works; the rest is the way there
 
 
@@ -301,9 +300,10 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
     if len(files):
         file = int(np.bincount(files).argmax())
         culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
-    makers = np.unique(at.calls.rank[some])
-    if len(makers) <= FEW_RANKS * at.ranks and "application" not in culprit:
+    named = some
+    if "application" not in culprit and len(makers := at.few_ranks_of(some)):
         culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
+        named = some & np.isin(at.calls.rank, makers)
     seconds = saved(share)
     return Candidate(
         "small-requests",
@@ -313,7 +313,7 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         float(saved(high).sum()),
         at.chance_of_ranks(some),
         contrast_of(at, some, large, "small-requests"),
-        {"requests": int(some.sum()), "bytes_per_request": size, "direction": direction},
+        {"requests": int(named.sum()), "bytes_per_request": size, "direction": direction},
     )
 
 

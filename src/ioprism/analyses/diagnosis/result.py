@@ -89,7 +89,7 @@ class HeldUp:
 
     seconds: float
     share: float  # of the run time
-    how: str  # phases, ranks, counters, heatmap, nothing
+    how: str  # phases, ranks, alone, counters, heatmap, uncovered, nothing
 
 
 @dataclass(frozen=True, slots=True)

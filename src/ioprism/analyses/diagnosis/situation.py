@@ -29,6 +29,9 @@ from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
 from ioprism.records import dataclass
 from ioprism.views.time.intervals import unite
 
+NEARLY_ALL = 0.9
+FEW_RANKS = 0.25  # of all that do I/O: then who makes calls tells as much as what they are
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Situation:
@@ -126,6 +129,13 @@ class Situation:
             "from": float(self.calls.start[theirs].min()),
             "to": float(self.calls.end[theirs].max()),
         }
+
+    def few_ranks_of(self, some: Flags) -> Ints:
+        """The ranks that make nearly all of these calls; none where they are many."""
+        made = np.bincount(self.calls.rank[some], minlength=self.ranks)
+        most = np.argsort(-made, kind="stable")
+        makers = most[: 1 + int(np.searchsorted(made[most].cumsum(), NEARLY_ALL * made.sum()))]
+        return np.sort(makers if len(makers) <= FEW_RANKS * self.ranks else makers[:0])
 
     def chance(self, some: Flags) -> float:
         """How likely the busiest rank's calls among these, made again, cost next to nothing.

@@ -21,6 +21,7 @@ MOST_EPOCHS = 8  # shown
 HOW = {
     "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
     "ranks": "on the rank with most I/O: ranks do not wait for each other",
+    "alone": "as the time that the only rank spends in calls",
     "counters": "from the counters of the slowest rank",
     "heatmap": "from the counters of the slowest rank and the phases of the heat map",
     "uncovered": "as the I/O that does not overlap with computing",

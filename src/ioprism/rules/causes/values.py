@@ -52,7 +52,7 @@ def _shown(key: str, value: object) -> str:
         return named + (f" and {len(value) - MOST_NAMED} more" if len(value) > MOST_NAMED else "")
     if key == "read" and isinstance(value, int | float):
         return format_bytes(value)  # findings count calls under this name
-    if key in COUNTS and isinstance(value, int | float):
+    if key in (*COUNTS, "files") and isinstance(value, int | float):
         return format_count(value)
     if kind_of(key) in ("bytes", "seconds"):
         return quantity(key, value)

@@ -10,6 +10,7 @@ from ioprism.analyses.diagnosis.counters import opens
 from ioprism.analyses.diagnosis.counters.counted import LEAST_SECONDS, NEARLY_ALL, Counted
 from ioprism.analyses.diagnosis.counters.load import few_targets
 from ioprism.analyses.diagnosis.counters.records import Record
+from ioprism.analyses.diagnosis.directories import directory_of_several
 from ioprism.analyses.diagnosis.limits import (
     BLOCK,
     COPIES,
@@ -144,6 +145,7 @@ def _sync(at: Counted) -> Iterator[Candidate]:
         "frequent-sync", {"operation": "sync", "file": at.path(most.file)},
         (left[0] + meta, 0.7 * left[1] + meta, 1.6 * left[0] + meta), some,
         syncs=float(sum(one.syncs for one in at.records)),
+        directory=directory_of_several([at.path(f) for f in sorted({one.file for one in some})]),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ioprism import Job
 from ioprism.model.usage import FileFacts, Striping
 from ioprism.rules.causes.wording import FOLDER as CAUSE_TEXTS
 from ioprism.rules.causes.wording import fill
@@ -207,6 +208,15 @@ def test_a_file_of_pnetcdf_is_not_hdf5() -> None:
     assert "hdf5" not in circumstances(through, [0])
     assert "hdf5" in circumstances(other, [0])
     assert "hdf5" not in circumstances(other, [1])
+
+
+@pytest.mark.parametrize(("direction", "told"), [("read", True), ("write", False)])
+def test_loading_samples_is_advised_for_reads_alone(direction: str, told: bool) -> None:
+    small = Entry(**{direction: moves(5000, size=100)})  # type: ignore[arg-type]
+    found = judge(replace(job(usage("posix", small)), job=Job(executable="python train.py")))
+
+    (finding,) = [one for one in found.findings if one.code == f"small-{direction}s"]
+    assert any("samples" in one.text for one in finding.recommendations) is told
 
 
 def test_imports_of_python_are_not_told_to_use_mpi_io() -> None:

@@ -39,7 +39,8 @@ def advice_lines(name: str, direction: str | None) -> list[str]:
     """Return the first line of everything a rule may recommend, each once."""
     entries = texts(name).get("recommendation", ())
     usual = {**USUAL, **_direction_words(direction)}
-    filled = (_filled(entry["text"], usual) for entry in entries)
+    fitting = (entry for entry in entries if entry.get("direction", direction) == direction)
+    filled = (_filled(entry["text"], usual) for entry in fitting)
     return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
 

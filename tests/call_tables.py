@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 
 
-def calls(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def calls(rows: Iterable[dict[str, Any]]) -> pl.DataFrame:
     """Events from rows of start, seconds, process, file, operation, bytes, offset, function."""
     table = pl.DataFrame(
         [

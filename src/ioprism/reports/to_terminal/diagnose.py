@@ -20,7 +20,7 @@ MOSTLY = 0.5  # of the held-up time
 MOST_EPOCHS = 8  # shown
 HOW = {
     "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
-    "ranks": "on the rank with most I/O: ranks do not wait for each other",
+    "ranks": "on the rank with most I/O: nothing shows that ranks wait for each other",
     "alone": "as the time that the only rank spends in calls",
     "counters": "from the counters of the slowest rank",
     "heatmap": "from the counters of the slowest rank and the phases of the heat map",

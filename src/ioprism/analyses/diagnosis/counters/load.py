@@ -59,7 +59,10 @@ def _serial(at: Counted) -> Iterator[Candidate]:
         rest + seconds * max(1 / at.ranks, at.even_part(mine) * share)
         for share in (LIKELY, LEAST, MOST)
     )
-    yield at.candidate("serial-io", {"rank": rank}, (likely, least, most), mine, ranks=at.ranks)
+    # Forcing data to storage counts as writing; where storage is the limit, it does not shrink.
+    forced = sum(one.write_seconds for one in mine if one.syncs)
+    after = (likely, least, max(most, rest + forced))
+    yield at.candidate("serial-io", {"rank": rank}, after, mine, ranks=at.ranks)
 
 
 def _level(one: Record) -> float:
@@ -149,12 +152,13 @@ def _imbalance(at: Counted) -> Iterator[Candidate]:
         return
     cost = median(seconds[rank] / moved[rank] for rank in light)
     bare = min(seconds[rank] / moved[rank] for rank in active)
+    worst = max(1.5 * cost, *(seconds[rank] / moved[rank] for rank in heavy))
     even = sum(moved) / len(active)
     named = set(heavy)
     mine = [one for one in at.records if one.rank in named]
     peers = [one for one in at.records if not one.shared and one.rank not in named]
     yield at.candidate(
-        "data-imbalance", {"ranks": heavy}, (even * cost, even * bare, even * cost * 1.5),
+        "data-imbalance", {"ranks": heavy}, (even * cost, even * bare, even * worst),
         mine or [one for one in at.records if one.shared], peers,
         bytes=sum(theirs) / len(heavy), even_bytes=even,
     )  # fmt: skip

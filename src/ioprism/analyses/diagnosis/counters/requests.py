@@ -137,13 +137,14 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     left = at.work_left(
         lambda one: _writing(one) + one.read_seconds,
         at.busiest(lambda one: one.write_seconds - _writing(one), some),
-        lambda one: min(_writing(one), _least_writing(one)) + one.read_seconds,
+        _least_work,
     )
+    bare = at.work_left(_least_work, at.busiest(lambda one: one.seconds - _least_work(one), some))
     meta = max(at.by_rank(lambda one: one.meta_seconds))
     most = max(some, key=lambda one: one.syncs)
     yield at.candidate(
         "frequent-sync", {"operation": "sync", "file": at.path(most.file)},
-        (left[0] + meta, 0.7 * left[1] + meta, 1.6 * left[0] + meta), some,
+        (left[0] + meta, min(0.7 * left[1], bare[1]) + meta, 2 * left[0] + meta), some,
         syncs=float(sum(one.syncs for one in at.records)),
         directory=directory_of_several([at.path(f) for f in sorted({one.file for one in some})]),
     )  # fmt: skip
@@ -152,18 +153,23 @@ def _sync(at: Counted) -> Iterator[Candidate]:
 def _writing(one: Record) -> float:
     """Seconds in writes without those in syncs.
 
-    A write takes at most what the longest took, and at least its bytes at a usual rate.
+    A write takes at least its bytes at a usual rate. The longest of many is no usual one: of
+    times without a memory it is as many means long as the logarithm of their number.
     """
     if one.syncs <= 1:
         return one.write_seconds
-    least = REQUEST * one.writes + one.bytes_written / USUAL
-    likely = math.sqrt(max(0.5 * one.longest_write * one.writes, least) * least)
-    return min(one.write_seconds, likely)
+    least = _least_writing(one)
+    most = one.longest_write * one.writes / max(2.0, math.log(max(1, one.writes)))
+    return min(one.write_seconds, math.sqrt(max(most, least) * least))
 
 
 def _least_writing(one: Record) -> float:
-    """Seconds that writes keep targets busy, where syncs tell waiting from them."""
-    return REQUEST * one.writes + one.bytes_written / USUAL if one.syncs > 1 else one.write_seconds
+    return REQUEST * one.writes + one.bytes_written / USUAL
+
+
+def _least_work(one: Record) -> float:
+    """Seconds that reads and writes keep targets busy, where syncs tell waiting from them."""
+    return min(_writing(one), _least_writing(one) if one.syncs > 1 else math.inf) + one.read_seconds
 
 
 def _asked_alone(at: Counted, some: Iterable[Record]) -> bool:

@@ -47,9 +47,10 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 def cause_page() -> Iterator[str]:
     """Every cause that `ioprism diagnose` knows."""
     yield "# Causes of `ioprism diagnose`\n"
-    yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found. Words in"
-    yield "italics are filled from the log. A plug-in may"
-    yield "[add causes](../how-to/add-a-plug-in.md).\n"
+    yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found, and"
+    yield "[words](../explanation/words.md) what a target, a stripe or an aggregator is. Words in"
+    yield "italics are filled from the log; *peers* are calls of the same kind and size. A plug-in"
+    yield "may [add causes](../how-to/add-a-plug-in.md).\n"
     for file in sorted(FOLDER.glob("*.toml")):
         words = tomllib.loads(file.read_text(encoding="utf-8"))
         yield f"## `{file.stem}`\n"
@@ -57,7 +58,8 @@ def cause_page() -> Iterator[str]:
         yield f"- **Compared**: {' with '.join(words['groups'])}"
         symptoms = SYMPTOMS.get(file.stem, ())
         if symptoms:
-            yield f"- **Explains the findings**: {', '.join(f'`{code}`' for code in symptoms)}"
+            links = (f"[`{code}`](rules.md#{code})" for code in symptoms)
+            yield f"- **Explains the findings**: {', '.join(links)}"
         advice = [entry["text"].partition("\n")[0] for entry in words.get("recommendation", ())]
         if advice:
             yield "- **Advice**, as far as it fits the job:"

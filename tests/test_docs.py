@@ -23,6 +23,7 @@ from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
+from ioprism.analyses.diagnosis.stages import KINDS, kind_of
 from ioprism.cli import COMMANDS, main
 from ioprism.plugins import GROUPS
 from ioprism.rules.causes.symptoms import SYMPTOMS
@@ -183,6 +184,16 @@ def test_every_rule_threshold_cause_metric_and_group_is_explained() -> None:
     assert all(f"## `{code}`" in reference("causes.md") for code in SYMPTOMS)
     assert all(f"| `{name}` |" in reference("metrics.md") for name in metrics)
     assert all(f"| `{group}` |" in reference("settings.md") for group in GROUPS)
+
+
+def test_names_of_stages_mean_what_the_page_says() -> None:
+    page = (ROOT / "docs/explanation/diagnosis.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (?:contains|is|ends) (.+) \|$", page, re.MULTILINE)
+
+    assert {stage for stage, _ in rows} == set(KINDS)
+    for stage, names in rows:
+        for name in re.findall(r"`([^`]+)`", names):
+            assert kind_of(name) == stage
 
 
 # What only a command line, a simulation or a reader of ours sees.

@@ -39,6 +39,13 @@ COMMON = (
     "messages go to standard error. A file that exists is replaced only with `--force`.\n",
 )
 
+FORMATS_LEAD = (
+    "[How to record](../how-to/record-a-trace.md) the common ones;",
+    "[what each hides](../explanation/trace-formats.md), and where tools disagree. The table says",
+    "what a format can hold: Darshan has single calls, with their offsets, threads and hosts, only",
+    "where DXT was on, and DFTracer files and sizes only with `DFTRACER_INC_METADATA=1`.\n",
+)
+
 
 def columns() -> str:
     """Every column of every table of a trace."""
@@ -73,8 +80,7 @@ def formats() -> str:
     """Every format and what it can tell."""
     known = [reader for reader in readers() if not isinstance(reader, Unavailable)]
     lines = ["# Trace formats and what each can tell\n"]
-    lines += ["[How to record](../how-to/record-a-trace.md) the common ones;"]
-    lines += ["[what each hides](../explanation/trace-formats.md), and where tools disagree.\n"]
+    lines += FORMATS_LEAD
     lines += [f"- **{reader.name}**: {reader.title}" for reader in known]
     lines += ["", "| | " + " | ".join(reader.name for reader in known) + " |"]
     lines += ["|---" * (len(known) + 1) + "|"]

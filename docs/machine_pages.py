@@ -75,8 +75,8 @@ def _in_italics(template: str) -> str:
 def settings_page() -> Iterator[str]:
     """Every setting of every analysis, and the groups that plug-ins declare."""
     yield "# Settings\n"
-    yield "What functions take as `settings`, and commands as options. Thresholds of findings are"
-    yield "[with the rules](rules.md#thresholds).\n"
+    yield "What functions take as `settings` or as keywords of these names, and commands as options"
+    yield "of similar ones. Thresholds of findings are [with the rules](rules.md#thresholds).\n"
     for command, kinds in SETTINGS.items():
         yield f"## {command}\n"
         for kind in kinds:

@@ -43,7 +43,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 SOURCE = keys({
     "paths": said(each(TEXT), "what was read"),
-    "format": said(TEXT, "of the trace, as `ioprism formats` names it"),
+    "format": said(TEXT, "of a trace, as `ioprism formats` names it"),
     "warnings": said(each(TEXT), "what is missing from the answer, and why"),
 })  # fmt: skip
 HEAD = keys({

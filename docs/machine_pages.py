@@ -47,9 +47,10 @@ SETTINGS: dict[str, tuple[type, ...]] = {
 def cause_page() -> Iterator[str]:
     """Every cause that `ioprism diagnose` knows."""
     yield "# Causes of `ioprism diagnose`\n"
-    yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found. Words in"
-    yield "italics are filled from the log. A plug-in may"
-    yield "[add causes](../how-to/add-a-plug-in.md).\n"
+    yield "[How a diagnosis is made](../explanation/diagnosis.md) says how each is found, and"
+    yield "[words](../explanation/words.md) what a target, a stripe or an aggregator is. Words in"
+    yield "italics are filled from the log; *peers* are calls of the same kind and size. A plug-in"
+    yield "may [add causes](../how-to/add-a-plug-in.md).\n"
     for file in sorted(FOLDER.glob("*.toml")):
         words = tomllib.loads(file.read_text(encoding="utf-8"))
         yield f"## `{file.stem}`\n"
@@ -57,7 +58,8 @@ def cause_page() -> Iterator[str]:
         yield f"- **Compared**: {' with '.join(words['groups'])}"
         symptoms = SYMPTOMS.get(file.stem, ())
         if symptoms:
-            yield f"- **Explains the findings**: {', '.join(f'`{code}`' for code in symptoms)}"
+            links = (f"[`{code}`](rules.md#{code})" for code in symptoms)
+            yield f"- **Explains the findings**: {', '.join(links)}"
         advice = [entry["text"].partition("\n")[0] for entry in words.get("recommendation", ())]
         if advice:
             yield "- **Advice**, as far as it fits the job:"
@@ -73,8 +75,8 @@ def _in_italics(template: str) -> str:
 def settings_page() -> Iterator[str]:
     """Every setting of every analysis, and the groups that plug-ins declare."""
     yield "# Settings\n"
-    yield "What functions take as `settings`, and commands as options. Thresholds of findings are"
-    yield "[with the rules](rules.md#thresholds).\n"
+    yield "What functions take as `settings` or as keywords of these names, and commands as options"
+    yield "of similar ones. Thresholds of findings are [with the rules](rules.md#thresholds).\n"
     for command, kinds in SETTINGS.items():
         yield f"## {command}\n"
         for kind in kinds:

@@ -96,6 +96,12 @@ def comments(result: type) -> dict[str, str]:
     return told
 
 
+def purpose(result: type) -> str:
+    """Return the first sentence of a class, in the words of JSON."""
+    line = (inspect.getdoc(result) or "").partition("\n")[0].rstrip(".").replace("None", "null")
+    return line if line[1:2].isupper() else line[:1].lower() + line[1:]
+
+
 def _of_type(hint: Any) -> Schema:  # noqa: ANN401 - any annotation
     origin, inner = get_origin(hint), get_args(hint)
     if hint in PLAIN:
@@ -111,7 +117,7 @@ def _of_type(hint: Any) -> Schema:  # noqa: ANN401 - any annotation
     if inspect.isclass(hint) and issubclass(hint, enum.Enum):
         return {"enum": [member.value for member in hint]}
     if hasattr(hint, "__dataclass_fields__"):
-        return of(hint)
+        return said(of(hint), purpose(hint))
     return ANY
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ioprism
@@ -24,7 +24,7 @@ from docs.schema_words import (
     said,
     some,
 )  # fmt: skip
-from docs.schemas_machine import SERVERS, SITE, WRITE_TIME
+from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
 from ioprism.analyses.bottlenecks.result import Bottleneck, ViewSummary
 from ioprism.analyses.characterise import Amount
 from ioprism.analyses.diagnosis import result as diagnosis
@@ -43,7 +43,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 SOURCE = keys({
     "paths": said(each(TEXT), "what was read"),
-    "format": said(TEXT, "of the trace, as `ioprism formats` names it"),
+    "format": said(TEXT, "of a trace, as `ioprism formats` names it"),
     "warnings": said(each(TEXT), "what is missing from the answer, and why"),
 })  # fmt: skip
 HEAD = keys({
@@ -53,16 +53,20 @@ HEAD = keys({
 TRACE_HEAD = joined(HEAD, keys({"source": SOURCE}))
 
 JOB = keys({
-    "ranks": maybe(WHOLE), "processes": maybe(WHOLE), "hosts": maybe(WHOLE),
-    "runtime": said(maybe(NUMBER), "seconds"), "executable": maybe(TEXT),
+    "ranks": said(maybe(WHOLE), "of MPI, or processes of a workflow"), "processes": maybe(WHOLE),
+    "hosts": said(maybe(WHOLE), "how many nodes"),
+    "runtime": said(maybe(NUMBER), "seconds"),
+    "executable": said(maybe(TEXT), "the command line, as far as it was recorded"),
     "start_time": said(maybe(NUMBER), "seconds since 1970"),
     "end_time": said(maybe(NUMBER), "seconds since 1970"),
-    "job_id": maybe(TEXT), "metadata": named(TEXT),
+    "job_id": said(maybe(TEXT), "of the scheduler"),
+    "metadata": said(named(TEXT), "further facts, as the format names them"),
 })  # fmt: skip
 AMOUNT = of(Amount)
 KINDS = {"read": AMOUNT, "write": AMOUNT, "metadata": AMOUNT}
 SIZES = each(keys({
-    "low": said(WHOLE, "bytes"), "high": said(maybe(WHOLE), "bytes"), "count": WHOLE,
+    "low": said(WHOLE, "bytes"), "high": said(maybe(WHOLE), "bytes"),
+    "count": said(WHOLE, "requests"),
 }))  # fmt: skip
 CEILINGS = each(keys({
     "tool": TEXT, "path": TEXT, "processes": maybe(WHOLE), "request_size": maybe(WHOLE),
@@ -75,7 +79,8 @@ CHARACTERISE = keys(
         "job": JOB,
         "totals": keys({
             "io_time": said(NUMBER, "seconds in I/O calls, over all processes"),
-            "operations": WHOLE, "bytes_read": WHOLE, "bytes_written": WHOLE, "files": WHOLE,
+            "operations": said(WHOLE, "calls"), "bytes_read": WHOLE, "bytes_written": WHOLE,
+            "files": WHOLE,
         }),
         "by_operation": keys(KINDS, other=AMOUNT),
         "by_layer": said(named(joined(AMOUNT, keys({}, **KINDS, other=AMOUNT))), "by interface"),
@@ -132,12 +137,12 @@ BOTTLENECK = of(
 )
 BOTTLENECKS = keys(
     {
-        "settings": named(ANY),
-        "totals": named(maybe(NUMBER)),
-        "views": each(of(ViewSummary)),
-        "bottlenecks": each(BOTTLENECK),
-        "found": WHOLE,
-        "unexplained": WHOLE,
+        "settings": said(named(ANY), "what was asked for, defaults included"),
+        "totals": said(named(maybe(NUMBER)), "of the job"),
+        "views": said(each(of(ViewSummary)), "the perspectives looked at"),
+        "bottlenecks": said(each(BOTTLENECK), "worst first"),
+        "found": said(WHOLE, "bottlenecks, those on other pages included"),
+        "unexplained": said(WHOLE, "bottlenecks that no rule explains"),
         "coverage": said(maybe(NUMBER), "share of bottlenecks that a rule explains"),
     }
 )
@@ -188,15 +193,19 @@ WATCH = keys({
 })  # fmt: skip
 
 REPORT = joined(
-    keys({"verdict": keys({"line": TEXT, "first": maybe(TEXT), "io_share": maybe(NUMBER)})}),
+    keys({"verdict": keys({
+        "line": said(TEXT, "one sentence"), "first": said(maybe(TEXT), "what to do first"),
+        "io_share": said(maybe(NUMBER), "of the time of all ranks, in I/O calls"),
+    })}),
     CHARACTERISE,
     FINDINGS,
     keys({
         "diagnosis": maybe(DIAGNOSE), "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
         "period": maybe(RHYTHM),
         "timeline": keys({
-            "start": NUMBER, "end": NUMBER, "calls": WHOLE, "marks": WHOLE, "whole": FLAG,
-            "source": TEXT,
+            "start": NUMBER, "end": NUMBER, "calls": WHOLE,
+            "marks": said(WHOLE, "what the page draws: calls, or several joined"),
+            "whole": said(FLAG, "whether each call is drawn"), "source": TEXT,
         }),
     }),
 )  # fmt: skip
@@ -208,8 +217,9 @@ COMPARE = keys({
     "promised": said(maybe(NUMBER), "seconds that the first diagnosis said can be saved"),
     "delivered": said(maybe(NUMBER), "seconds that the second run is shorter"),
     "metrics": each(keys({
-        "name": TEXT, "before": maybe(NUMBER), "after": maybe(NUMBER), "ratio": maybe(NUMBER),
-        "better": maybe(FLAG),
+        "name": TEXT, "before": maybe(NUMBER), "after": maybe(NUMBER),
+        "ratio": said(maybe(NUMBER), "after over before"),
+        "better": said(maybe(FLAG), "null: neither, or within the noise"),
     })),
     "findings": keys({"gone": each(FINDING), "new": each(FINDING), "kept": each(KEPT)}),
 })  # fmt: skip
@@ -239,6 +249,17 @@ OF_TRACES = {
 }  # fmt: skip
 OF_NOTHING = {
     "formats": FORMATS, "rules": RULES, **{f"site {name}": body for name, body in SITE.items()},
+}  # fmt: skip
+
+# Explained once on the page, and linked from wherever they are.
+PARTS_OF_SEVERAL = {
+    "A finding": FINDING, "A cause": CAUSE, "A bottleneck": BOTTLENECK, "Something not checked":
+    NOT_CHECKED["items"], "A period": of(results.Period, without=("phases",)),
+    "An amount": AMOUNT, "An event": EVENT, "A group of jobs": GROUP,
+}  # fmt: skip
+WHOLE_ANSWERS = {
+    "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": RHYTHM,
+    "write-time estimate": WRITE_TIME["estimate"],
 }  # fmt: skip
 
 
@@ -275,35 +296,81 @@ def page() -> str:
     lines += [
         "in the package, under `ioprism/schemas/`. Times are seconds, sizes bytes, rates bytes"
     ]
-    lines += ["per second. [Versions](json-versions.md) says what may change, and when. A key that"]
-    lines += ["is not always there is marked `?`; `[]` is a list, `*` any name.\n"]
+    lines += ["per second, shares from 0 to 1. [Versions](json-versions.md) says what may change,"]
+    lines += ["and when. A key that is not always there is marked `?`; `[]` is a list, `*` any"]
+    lines += ["name.\n"]
+    lines += ["## Keys of every document\n"]
+    lines += [
+        "`source` is missing where nothing is read (`formats`, `rules`), and where a store is"
+    ]
+    lines += ["asked (`site`); a line of `watch` has none of them.\n"]
+    lines += [*_table(_rows(TRACE_HEAD)), ""]
     for command, schema in sorted(documents().items()):
         lines += [f"## ioprism {command}\n", f"Schema: `{file_name(command)}`\n"]
-        lines += ["| key | type | meaning |", "|---|---|---|"]
-        lines += list(
-            dict.fromkeys(row for one in schema.get("anyOf", [schema]) for row in _rows(one))
-        )
-        lines.append("")
+        parts = [_without_head(one) for one in schema.get("anyOf", [schema])]
+        lines += [*_table(row for one in parts for row in _rows(one)), ""]
+    lines += ["## Parts of several documents\n"]
+    for name, schema in PARTS_OF_SEVERAL.items():
+        lines += [f"### {name}\n", *_table(_rows(schema)), ""]
     return "\n".join(lines)
+
+
+def _without_head(schema: Schema) -> Schema:
+    head = TRACE_HEAD["properties"]
+    rest = {key: value for key, value in schema["properties"].items() if value != head.get(key)}
+    return {**schema, "properties": rest}
+
+
+def _table(rows: Iterable[str]) -> Iterator[str]:
+    yield from ("| key | type | meaning |", "|---|---|---|")
+    yield from dict.fromkeys(rows)
 
 
 def _rows(schema: Schema, path: str = "") -> Iterator[str]:
     for key, value in schema.get("properties", {}).items():
         mark = "" if key in schema["required"] else "?"
         where = f"{path}{key}{mark}"
-        meaning = value.get("description", "").replace("|", "\\|")
-        yield f"| `{where}` | {_type(value)} | {meaning} |"
+        told = (_description(value).replace("|", "\\|"), *_links(value))
+        yield f"| `{where}` | {_type(value)} | {'; '.join(filter(None, told))} |"
         yield from _below(value, where)
+
+
+def _description(value: Schema) -> str:
+    """Its own words, or those of what it is a list of, or may be."""
+    inner = (value.get("items", {}), *value.get("anyOf", ()))
+    told = (one.get("description", "") for one in (value, *inner))
+    return next(filter(None, told), "")
 
 
 def _below(value: Schema, where: str) -> Iterator[str]:
     for one in value.get("anyOf", [value]):
+        if _explained(one):
+            continue
         if "properties" in one:
             yield from _rows(one, f"{where}.")
         elif "items" in one:
             yield from _below(one["items"], f"{where}[]")
         elif isinstance(one.get("additionalProperties"), dict):
             yield from _below(one["additionalProperties"], f"{where}.*")
+
+
+def _links(value: Schema) -> Iterator[str]:
+    """Where the page explains what a value holds, if that is not below its own row."""
+    for one in value.get("anyOf", [value]):
+        found = _explained(one) or _explained(one.get("items", {}))
+        if found:
+            yield found
+
+
+def _explained(value: Schema) -> str:
+    bare = {key: part for key, part in value.items() if key != "description"}
+    for name, schema in PARTS_OF_SEVERAL.items():
+        if bare == schema:
+            return f"[{name[0].lower()}{name[1:]}](#{name.lower().replace(' ', '-')})"
+    for command, body in WHOLE_ANSWERS.items():
+        if bare == body:
+            return f"as [`ioprism {command}`](#ioprism-{command.replace(' ', '-')}) has it"
+    return ""
 
 
 def _type(value: Schema) -> str:

@@ -218,11 +218,15 @@ HOURS = {
     )
 }
 SAVINGS = said(named(NUMBER), "node-hours that removing each cause saves")
-EVENTS = each(keys({
-    "kind": said(TEXT, "slow-target, slow-node, changed-application …"), "subject": TEXT,
-    "from": maybe(NUMBER), "to": maybe(NUMBER), "evidence": ANY, "probability": maybe(NUMBER),
+EVENT = keys({
+    "kind": said(TEXT, "slow-target, slow-node, changed-application …"),
+    "subject": said(TEXT, "the target, node or program"),
+    "from": said(maybe(NUMBER), "seconds since 1970"),
+    "to": said(maybe(NUMBER), "seconds since 1970"), "evidence": ANY,
+    "probability": said(maybe(NUMBER), "that chance alone explains it"),
     "node_hours": maybe(NUMBER),
-}))  # fmt: skip
+})  # fmt: skip
+EVENTS = each(EVENT)
 SITE_JOB = keys(
     {
         **{column.name: _column(column) for column in SITE_JOBS.columns},

@@ -23,11 +23,17 @@ from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
+from ioprism.analyses.diagnosis.sampling import MOST_CALLS
+from ioprism.analyses.diagnosis.stages import KINDS, kind_of
 from ioprism.cli import COMMANDS, main
+from ioprism.pipeline.site import AT_ONCE
 from ioprism.plugins import GROUPS
 from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.registry import RULES
+from ioprism.service.mcp import LONGEST_TEXT, PAGE
 from ioprism.service.metrics import Counts, Latency, exposition
+from ioprism.service.pull import QUEUE
+from ioprism.views.picture.timeline import MOST_MARKS
 from tests.conftest import ROOT
 
 PROSE = [
@@ -183,6 +189,32 @@ def test_every_rule_threshold_cause_metric_and_group_is_explained() -> None:
     assert all(f"## `{code}`" in reference("causes.md") for code in SYMPTOMS)
     assert all(f"| `{name}` |" in reference("metrics.md") for name in metrics)
     assert all(f"| `{group}` |" in reference("settings.md") for group in GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("how-to/watch-a-running-job.md", f"up to {QUEUE:,} messages of each sender"),
+        ("explanation/live-prediction.md", f"the message {QUEUE:,} before"),
+        ("explanation/diagnosis.md", f"more than {MOST_CALLS:,} calls"),
+        ("how-to/read-the-report.md", f"about {MOST_MARKS / 1e6:g} million calls"),
+        ("how-to/run-a-site-store.md", f"({AT_ONCE} logs)"),
+        ("how-to/ask-with-an-assistant.md", f"at most {PAGE} items"),
+        ("how-to/ask-with-an-assistant.md", f"at most {LONGEST_TEXT:,} characters"),
+    ],
+)
+def test_limits_that_a_page_states_are_those_of_the_code(page: str, words: str) -> None:
+    assert words in (ROOT / "docs" / page).read_text(encoding="utf-8")
+
+
+def test_names_of_stages_mean_what_the_page_says() -> None:
+    page = (ROOT / "docs/explanation/diagnosis.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (?:contains|is|ends) (.+) \|$", page, re.MULTILINE)
+
+    assert {stage for stage, _ in rows} == set(KINDS)
+    for stage, names in rows:
+        for name in re.findall(r"`([^`]+)`", names):
+            assert kind_of(name) == stage
 
 
 # What only a command line, a simulation or a reader of ours sees.

@@ -16,13 +16,17 @@ if TYPE_CHECKING:  # takes as long to load as a small log to judge
 # What a package declares in each group; the how-to on plug-ins has an example of every one.
 GROUPS: Mapping[str, str] = {
     "ioprism.readers": "a class with the methods of `ioprism.formats.registry.Reader`",
-    "ioprism.counter_readers": "the same for servers' counters: `CounterReader`",
-    "ioprism.job_readers": "the same for lists of jobs: `JobReader`",
+    "ioprism.counter_readers": "for servers' counters: "
+    "`ioprism.formats.counters.registry.CounterReader`",
+    "ioprism.job_readers": "for lists of jobs: `ioprism.formats.counters.registry.JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
-    "ioprism.causes": "a function from a `Situation` to candidates",
+    "ioprism.causes": "a function from an `ioprism.analyses.diagnosis.situation.Situation` to "
+    "an iterator of `ioprism.analyses.diagnosis.attribution.Candidate`",
     "ioprism.rules": "a sequence of `ioprism.rules.rule.Rule`",
-    "ioprism.reports": "a function from a `Document` to text, under the ending of the file's name",
-    "ioprism.transports": "a function from an address to a source, under the address's scheme",
+    "ioprism.reports": "a function from an `ioprism.pipeline.document.Document` to text, under the "
+    "ending of the file's name",
+    "ioprism.transports": "a function from an address to an `ioprism.service.source.Source`, under "
+    "the address's scheme",
 }
 
 INFO = (".dist-info", ".egg-info")  # where installed packages say what they declare

@@ -9,7 +9,7 @@ from pathlib import Path
 from ioprism.errors import UsageError
 from ioprism.records import dataclass
 
-PAPER = "Table II of the paper"
+PAPER = "Table II of Drishti's paper"
 PEER = "Drishti's default"
 OURS = "ours"
 INFINITE = float("inf")
@@ -65,7 +65,7 @@ class Thresholds:
         0.15, "how far the mean rank's bytes are below those of the busiest rank", source=PAPER
     )
     rank_time_imbalance: float = _limit(
-        0.3, "how far the mean rank's I/O time is below that of the slowest; 0.15 in the "
+        0.3, "how far the mean rank's I/O time is below that of the slowest; 0.15 in Drishti's "
         "paper, for a sum that grows with the ranks: balanced public logs reach 0.27"
     )  # fmt: skip
     imbalance_seconds: float = _limit(

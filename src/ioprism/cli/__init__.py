@@ -100,5 +100,5 @@ def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 
     Start with: ioprism diagnose TRACE, where TRACE is a file or a folder. Every command
-    explains itself with --help and prints JSON with --json.
+    explains itself with --help; those that answer a question print JSON with --json.
     """

@@ -19,7 +19,7 @@ _DECLARED = [
            help="Views, separated by commas; see --list-views. Default: application, "
            "directory, file, process, time; with --method slope: process, file, time."),
     option("--method", type=click.Choice(["excess", "slope"]), default="excess",
-           help="One list by seconds above peers, or the paper's angles for each view."),
+           help="One list by seconds above peers, or WisIO's angles for each view."),
     option("--metric", default="operations", metavar="NAME",
            help="What to compare time with: operations, bytes, time, or an expression."),
     option("--threshold", type=Number(), default=45.0,

@@ -82,7 +82,9 @@ class AutoNumber(click.ParamType["float | None"]):
 @option(
     "--method", type=click.Choice(list(METHODS)), default="auto", help="How to find the period."
 )
-@option("--hybrid", is_flag=True, help="Use the paper's method; same as --method hybrid.")
+@option(
+    "--hybrid", is_flag=True, help="Use FTIO's wavelet-Fourier method; same as --method hybrid."
+)
 @option(
     "--outliers",
     type=click.Choice(list(OUTLIERS)),

@@ -65,12 +65,12 @@ class Bottleneck:
 class ViewSummary:
     """How many records a view has and how many are bottlenecks."""
 
-    view: tuple[str, ...]
+    view: tuple[str, ...]  # its perspectives, from the outermost
     records: int
-    bottlenecks: int
-    below_floor: int
-    labels: Mapping[str, int]
-    explained: int = 0
+    bottlenecks: int  # beyond the threshold
+    below_floor: int  # of them, how many cost too little to be listed
+    labels: Mapping[str, int]  # of the bottlenecks, those below the floor included
+    explained: int = 0  # bottlenecks that a rule explains
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

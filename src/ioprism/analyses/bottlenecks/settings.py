@@ -24,7 +24,11 @@ VIEWS_OF_METHOD = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to look for bottlenecks. Defaults are those of the WisIO paper, and a floor."""
+    """How to look for bottlenecks. Defaults are those of the WisIO paper, and a floor.
+
+    `ioprism bottlenecks` and its function take `excess` unless told otherwise, with five views
+    (application, directory, file, process, time) and a floor of 0.02.
+    """
 
     views: tuple[str, ...] = ("process", "file", "time")  # the paper's three
     # slope: the paper's angles, view by view; excess: one list by seconds above peers

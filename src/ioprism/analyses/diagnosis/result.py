@@ -94,11 +94,9 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """Part of the held-up time.
+    """Part of the held-up time."""
 
-    A cause's code, `transfer`, `library`, `programs`, `first-reads`, `untraced` or `unexplained`.
-    """
-
+    # A cause's code, `transfer`, `library`, `programs`, `first-reads`, `untraced` or `unexplained`.
     what: str
     seconds: float
 

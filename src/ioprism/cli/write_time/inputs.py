@@ -37,5 +37,5 @@ model: Decorator = option(
     metavar="MODEL.json",
     required=True,
     type=PATH,
-    help="The trained model, or cetus or titan for the models of the paper.",
+    help="The trained model, or cetus or titan for the published models of these machines.",
 )

@@ -73,7 +73,7 @@ def plan_(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Choose write patterns from the paper's templates, and show what they will cost.
+    """Choose write patterns from published templates, and show what they will cost.
 
     Example: ioprism write-time sample plan --system machine.toml --store runs.db --max-burst 1GB
     """

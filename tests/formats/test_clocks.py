@@ -150,6 +150,16 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     assert by_rank == pytest.approx([0.0, 0.0])
 
 
+def test_an_offset_of_nobody_is_told_once(tmp_path: Path) -> None:
+    strace_of(tmp_path / "a.strace", ahead=0)
+    strace_of(tmp_path / "b.strace", ahead=60)
+    with clock_offsets({"b.strace": 60.0, "nodo2": 60.0}):
+        found = read(tmp_path / "a.strace", tmp_path / "b.strace")
+
+    (warning,) = [w for w in found.completeness.warnings if "clock offset" in w]
+    assert warning.endswith("no process runs on nodo2; that clock offset is unused")
+
+
 def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> None:
     rows = "start,end,operation,rank,host\n0,1,write,0,node1\n60,61,write,1,node2\n"
     (tmp_path / "a.csv").write_text(rows)

@@ -54,6 +54,18 @@ def moved_as_said(trace: Trace) -> Trace:
     return trace if times["first"].item() is None else _shifted(trace, ahead, *times.row(0))
 
 
+def warn_of_unused(traces: Sequence[Trace]) -> None:
+    """Say which of the user's offsets are of no host, rank or file of these traces."""
+    unused = set(said_offsets() or ()) - {trace.paths[0].name for trace in traces}
+    for processes in (trace.processes for trace in traces):
+        unused -= set(processes["host"].drop_nulls())
+        unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())
+    if unused:
+        traces[0].completeness.warn(
+            f"no process runs on {_listed(sorted(unused))}; that clock offset is unused"
+        )
+
+
 def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> Trace:
     """Return the trace on one clock; it is looked through only if there is reason to.
 
@@ -65,11 +77,6 @@ def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> T
     said = said_offsets()
     clocks = trace.processes.select("process", clock="host") if clocks is None else clocks
     if said is not None:
-        unknown = sorted(set(said) - set(clocks["clock"].drop_nulls()))
-        if unknown:
-            trace.completeness.warn(
-                f"no process runs on {', '.join(unknown)}; that clock offset is unused"
-            )
         return _moved(trace, said, spans, clocks)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:

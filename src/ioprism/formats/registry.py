@@ -175,6 +175,10 @@ def read_traces(
     traces: list[Trace] = []
     for source in sources:
         traces += _read_one(source, format_name)
+    if said_offsets():
+        from ioprism.formats.clocks import warn_of_unused
+
+        warn_of_unused(traces)
     if grouping == "one":
         return [_merged(traces)]
     return traces if grouping == "each" else [_merged(group) for group in _jobs(traces)]

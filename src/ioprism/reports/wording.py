@@ -147,8 +147,9 @@ def job_facts(document: Document) -> list[tuple[str, str]]:
         ("written", format_bytes(write.bytes)),
         ("in I/O calls", f"{format_seconds(characteristics.io_time)} over all ranks"),
     ]
-    started = moment(job.start_time)
-    return [*rows, ("started", started)] if started else rows
+    rows += [("started", started)] if (started := moment(job.start_time)) else []
+    known = job.job_id not in (None, "0")  # 0: no batch system gave one
+    return [*rows, ("job number", printable(str(job.job_id)))] if known else rows
 
 
 def moment(seconds: float | None) -> str | None:

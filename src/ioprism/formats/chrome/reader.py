@@ -164,7 +164,7 @@ def _ranks(processes: pl.DataFrame) -> dict[int, int]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdigit() and len(text) < 10
+    return text.isdecimal() and len(text) < 10
 
 
 def _whole(text: str) -> int | None:

@@ -79,10 +79,13 @@ def _blocks(path: Path, warn: Warn, *, skip_head: bool) -> Iterator[bytes]:
         if skip_head:
             _line(file, path)
         while block := file.read(BLOCK):
-            block += _line(file, path)
-            while block.count(QUOTE) % 2 and (more := _line(file, path)):  # a quoted line break
-                block += more
-            yield block
+            held = [block, _line(file, path)]
+            quotes, size = sum(piece.count(QUOTE) for piece in held), 0
+            # A quoted line break; one quote too many must not bring the whole file into memory.
+            while quotes % 2 and size < LONGEST_LINE and (more := _line(file, path)):
+                held.append(more)
+                quotes, size = quotes + more.count(QUOTE), size + len(more)
+            yield b"".join(held)
         if is_damaged(file):
             warn(f"{path.name}: the compressed data are cut short or damaged; rows are missing")
 

@@ -32,7 +32,7 @@ def write_chrome(
 ) -> None:
     """Write `.json`, or `.json.gz`, which Perfetto opens as well."""
     with atomic_write(path, replace=replace) as temporary:
-        packed = path.name.endswith(".gz")
+        packed = path.name.lower().endswith(".gz")
         with _opened(temporary, packed=packed) as file:
             _write(trace, file, progress)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -122,11 +123,12 @@ def _job(own: Mapping[str, Any], last: float, ranks: int) -> Job:
 
     def number(key: str) -> float | None:
         value = facts.get(key)
-        return float(value) if isinstance(value, (int, float)) else None
+        known = isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
+        return float(value) if known else None
 
     program = facts.get("executable")
     return Job(
-        ranks=int(number("ranks") or ranks),
+        ranks=max(0, plausible(facts.get("ranks")) or 0) or ranks,
         start_time=number("start_time"),
         end_time=number("end_time"),
         runtime=number("runtime") or last,

@@ -252,6 +252,18 @@ def test_lmt_databases_are_read_in_the_zone_given(lmt: Path) -> None:
     assert tally.left_out == {"damaged line": 1}
 
 
+def test_records_of_a_target_without_a_name_are_counted(lmt: Path) -> None:
+    database = sqlite3.connect(lmt)
+    database.execute("UPDATE OST_INFO SET OST_NAME = ''")
+    database.commit()
+    database.close()
+
+    found, tally = read(lmt)
+
+    assert found.is_empty()
+    assert tally.left_out.total() == 3
+
+
 def test_a_damaged_database_is_one_clear_error(lmt: Path) -> None:
     database = sqlite3.connect(lmt)
     database.execute("DROP TABLE OST_INFO")

@@ -40,7 +40,7 @@ class TokioReader:
     title = "TOKIO time series: HDF5 (needs h5py)"
 
     def recognises(self, source: Path) -> bool:
-        """Whether it is HDF5 that names TOKIO's groups. Never raises."""
+        """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
         try:
             with source.open("rb") as file:
                 return file.read(len(MAGIC)) == MAGIC

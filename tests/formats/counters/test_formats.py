@@ -292,6 +292,16 @@ def test_tokio_time_series_become_counters_and_negative_zero_a_gap(tmp_path: Pat
     assert first["since_us"].unique().to_list() == [1000 * SECOND]
 
 
+def test_a_series_whose_size_is_only_said_takes_no_memory(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "series.hdf5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("datatargets/timestamps", (2**45,), "i8", chunks=(1024,))
+
+    with pytest.raises(BrokenTraceError, match="implausibly many timestamps"):
+        read(path)
+
+
 def test_hdf5_of_something_else_is_one_clear_error(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     path = tmp_path / "series.hdf5"

@@ -15,7 +15,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
+from ioprism.formats.darshan.job import name_table, read_job
 from ioprism.formats.darshan.log import Log, Region, at_most, is_log, notes, read_log, whole
 from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.formats.darshan.records import (
@@ -29,7 +29,7 @@ from ioprism.formats.darshan.records import (
 )
 from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
 from ioprism.formats.plausibility import LATEST
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import (
     EVERYONE,
@@ -198,7 +198,7 @@ class PlainLog:
                 column.extend(some[place::words])
         if rest:
             self._warn(f"the last {region.name} record is cut off")
-        limit, ranks = self.job.ranks or MAX_RANKS, columns[1]
+        limit, ranks = self.job.ranks or MOST_RANKS, columns[1]
         if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
             return columns
         good = [number for number, rank in enumerate(ranks) if EVERYONE <= rank < limit]

@@ -45,7 +45,7 @@ def _version_1(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
         )
         position += head.size
         end = position + 8 * stripe_count
-        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data):
+        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data) or not -1 <= rank < 2**31:
             yield None
             return
         yield {
@@ -71,7 +71,7 @@ def _version_2(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
         targets_at = position + component.size * components
         end = targets_at + 8 * stripes
         sane = 0 <= components <= MAX_STRIPES and 0 <= stripes <= MAX_STRIPES
-        if not sane or end > len(data):
+        if not sane or not -1 <= rank < 2**31 or end > len(data):
             yield None
             return
         targets = struct.unpack_from(f"{order}{stripes}q", data, targets_at)

@@ -123,8 +123,9 @@ def _job(own: Mapping[str, Any], last: float, ranks: int) -> Job:
 
     def number(key: str) -> float | None:
         value = facts.get(key)
-        known = isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
-        return float(value) if known else None
+        if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+            return None
+        return float(value)
 
     program = facts.get("executable")
     return Job(

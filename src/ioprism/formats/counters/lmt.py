@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.counters.counter_rows import DAMAGED, ROWS_PER_TABLE, Rows
+from ioprism.formats.counters.counter_rows import ROWS_PER_TABLE, Rows
+from ioprism.formats.counters.lines import DAMAGED
 from ioprism.formats.local_time import epoch_us
 from ioprism.model.counters import TARGET, ReadingOptions, Tally
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.counter_rows import DAMAGED, Rows, microseconds
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.counter_rows import Rows, microseconds
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
 from ioprism.records import dataclass
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import polars as pl
 
-from ioprism.formats.text import GZIP, is_damaged, opened
+from ioprism.formats.text import is_damaged, opened
 from ioprism.model.trace import Warn
 
 BLOCK = 8 * 2**20  # bytes unpacked at once
@@ -20,12 +20,6 @@ LONGEST_LINE = 16 * 2**20
 QUOTE = b'"'
 
 Parse = Callable[[bytes], pl.DataFrame]
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether the file begins like gzip."""
-    with path.open("rb") as file:
-        return file.read(2) == GZIP
 
 
 def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.DataFrame]:

@@ -1,11 +1,15 @@
-"""Make names from traces harmless to print: they are untrusted."""
+"""Make names fit to print: of traces, which are untrusted, and of object storage."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from pathlib import Path
 
 # Characters that move the cursor, hide text or change its direction.
 _DANGEROUS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# Of the two slashes of an address, a path keeps one.
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)(.*)", re.DOTALL)
 
 
 def printable(text: str) -> str:
@@ -13,6 +17,12 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_shown, text))
+
+
+def address_of(path: Path) -> str | None:
+    """Return the address that a path stands for; None for one of this machine."""
+    address = _ADDRESS.fullmatch(path.as_posix())
+    return None if address is None else f"{address[1]}://{address[2]}"
 
 
 def harmless(text: str) -> str:

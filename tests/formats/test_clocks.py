@@ -110,8 +110,9 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
     assert trace.completeness.whole
 
 
-def test_a_file_of_offsets_that_makes_no_sense_is_one_message(tmp_path: Path) -> None:
-    (tmp_path / "offsets").write_text("node2 soon\n")
+@pytest.mark.parametrize("ahead", ["soon", "nan", "inf"])
+def test_a_file_of_offsets_that_makes_no_sense_is_one_message(tmp_path: Path, ahead: str) -> None:
+    (tmp_path / "offsets").write_text(f"node2 {ahead}\n")
 
     with pytest.raises(UsageError, match=r"line 1(.|\n)*node2 60"):
         read_clock_offsets(tmp_path / "offsets")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -52,6 +54,17 @@ def test_an_archive_that_its_library_never_opens_is_an_error(
 
     with pytest.raises(BrokenTraceError, match="still running after 2 s"):
         read(tmp_path / "archive")
+
+
+def test_a_call_that_never_ended_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = type("IoOperationBegin", (), {"handle": "file", "matching_id": 1, "time": 5})
+    archive = SimpleNamespace(timer_resolution=1, events=[(SimpleNamespace(group=None), begun())])
+    library = SimpleNamespace(reader=SimpleNamespace(open=lambda _: nullcontext(archive)))
+    monkeypatch.setattr(otf2, "_library", lambda _: library)
+    said: list[str] = []
+
+    assert not list(otf2.Otf2Archive(DATA / "traces.otf2").rows(said.append))
+    assert said == ["traces.otf2: 1 unfinished call left out"]
 
 
 def written_archive(folder: Path) -> Path:

@@ -88,6 +88,14 @@ def test_an_impossible_run_time_is_left_out_and_said(runtime: float) -> None:
     assert "the job's runtime of" in trace.completeness.warnings[0]
 
 
+@pytest.mark.parametrize("ranks", [-1, 2**24 + 1, 10**400])
+def test_an_impossible_number_of_ranks_is_left_out_and_said(ranks: int) -> None:
+    trace = trace_of({"start": [0.0], "end": [1.0]}, Job(ranks=ranks))
+
+    assert trace.job.ranks is None
+    assert "the job's number of ranks is impossible" in trace.completeness.warnings[0]
+
+
 def test_a_gate_crosses_process_borders() -> None:
     gate = PlausiblePartition(MemoryPartition(EVENTS.empty()), "made")
 

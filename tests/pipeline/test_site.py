@@ -215,6 +215,20 @@ def test_a_followed_folder_gives_each_log_once_when_it_is_whole(tmp_path: Path) 
     assert store.table("jobs").height == 2
 
 
+def test_a_file_that_vanishes_while_it_is_looked_at_does_not_end_following(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, is_file = tmp_path / "logs", Path.is_file
+    folder.mkdir()
+    shutil.copy(FEW[0], folder / "one.darshan")
+    (folder / "gone").symlink_to("nowhere")
+    monkeypatch.setattr(Path, "is_file", lambda path: path.name == "gone" or is_file(path))
+
+    first = next(follow_logs(make_site(tmp_path / "store"), folder, options=SiteOptions(), every=0))
+
+    assert first.added == 1
+
+
 def test_days_are_in_utc_and_other_words_are_refused() -> None:
     assert parse_day("1970-01-02") == 86400.0
     assert parse_day(None) is None

@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 
 from ioprism import NoSuchTraceError, TraceError, convert, read
 from ioprism.cli import main
-from ioprism.storage.remote import address_of
 from ioprism.synthetic import checkpointing_job, synthesise
+from ioprism.text import address_of
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -86,3 +86,31 @@ def test_storage_that_nobody_knows_is_one_message() -> None:
 @pytest.mark.parametrize("path", ["/data/a:/b", "C:/logs", "run.store", "./s3:/x"])
 def test_paths_of_this_machine_are_no_addresses(path: str) -> None:
     assert address_of(Path(path).absolute() if path.startswith("./") else Path(path)) is None
+
+
+@pytest.mark.parametrize("command", ["diagnose", "insights"])
+def test_messages_name_an_address_as_it_was_given(command: str) -> None:
+    done = CliRunner().invoke(main, [command, "memory://none/job.store"])
+
+    assert done.exit_code == 1
+    assert "memory://none/job.store: no such file" in done.output
+
+
+def test_a_damaged_file_is_named_by_its_address_not_by_the_copy(store: Path) -> None:
+    storage = fsspec.filesystem("memory")
+    storage.put(str(store), "/damaged.store", recursive=True)
+    storage.pipe("/damaged.store/files.parquet", b"changed")
+
+    with pytest.raises(TraceError, match=r"^memory://damaged\.store/files\.parquet: "):
+        _ = read(Path("memory://damaged.store")).files
+
+
+def test_findings_of_a_store_in_storage_are_those_of_the_store_here(store: Path) -> None:
+    fsspec.filesystem("memory").put(str(store), "/judged.store", recursive=True)
+
+    there, here = (
+        CliRunner().invoke(main, ["insights", name]).output
+        for name in ("memory://judged.store", str(store))
+    )
+
+    assert there == here

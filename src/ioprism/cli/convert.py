@@ -8,6 +8,7 @@ import click
 
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, option
+from ioprism.pipeline.convert import check_ending
 from ioprism.pipeline.convert import convert as write
 
 
@@ -35,6 +36,7 @@ def convert(
 
     Example: ioprism convert run42.darshan run42.store
     """
+    check_ending(target)
     trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
         engine = engine_options.made(progress)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,18 @@ from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
 from ioprism.formats.text import opened
 from ioprism.model.ceiling import Ceiling
+from ioprism.model.sizes import MIB
 
 LARGEST = 64 * 2**20  # bytes of a result file
-MIB = 2**20
 _IOR_MAX = re.compile(r"^Max (Write|Read):\s+([\d.]+) MiB/sec", re.MULTILINE)
 _IOR_ROW = re.compile(
-    r"^(write|read)\s+([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+([\d.]+)", re.MULTILINE
+    r"^(write|read)\s+([\d.]+)\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+[\d.]+", re.MULTILINE
 )
-_IOR_TASKS = re.compile(r"^\s*tasks\s*:\s*(\d{1,9})\s*$", re.MULTILINE)
+_IOR_TASKS = re.compile(r"^[^\S\n]*tasks\s*:\s*(\d{1,9})\s*$", re.MULTILINE)
 _MDTEST = re.compile(r"mdtest[\w.+-]* was launched with (\d{1,9}) total task")
 _MDTEST_ROW = re.compile(
-    r"^\s*(?:File|Directory) (?:creation|stat|read|removal|rename)\s*:?\s+([\d.]+)", re.MULTILINE
+    r"^[^\S\n]*(?:File|Directory) (?:creation|stat|read|removal|rename)\s*:?\s+([\d.]+)",
+    re.MULTILINE,
 )
 
 
@@ -76,7 +77,7 @@ def _dicts(values: object) -> Iterable[Mapping[str, Any]]:
 def _rate(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return float(value) if math.isfinite(value) and value > 0 else None
+    return float(value) if 0 < value <= sys.float_info.max else None
 
 
 def _ior(read: Mapping[str, Any], path: Path) -> Ceiling:
@@ -130,8 +131,7 @@ def _fio(read: Mapping[str, Any], path: Path) -> Ceiling:
 def _ior_text(text: str, path: Path) -> Ceiling | None:
     bandwidth: dict[str, float] = {}
     operations: dict[str, float] = {}
-    request = None
-    for access, rate, calls, _ in _IOR_ROW.findall(text):
+    for access, rate, calls in _IOR_ROW.findall(text):
         _keep(bandwidth, access, _number(rate) * MIB)
         _keep(operations, access, _number(calls))
     for access, rate in _IOR_MAX.findall(text):
@@ -139,7 +139,7 @@ def _ior_text(text: str, path: Path) -> Ceiling | None:
     tasks = _IOR_TASKS.search(text)
     if not bandwidth:
         return None
-    return Ceiling("IOR", path, int(tasks[1]) if tasks else None, bandwidth, operations, request)
+    return Ceiling("IOR", path, int(tasks[1]) if tasks else None, bandwidth, operations)
 
 
 def _mdtest(text: str, path: Path) -> Ceiling | None:

@@ -5,6 +5,7 @@ Every reading of a trace asks, so nothing here needs a table library.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,6 +52,8 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
         try:
             host, ahead = words
             offsets[host] = float(ahead)
+            if not math.isfinite(offsets[host]):
+                raise ValueError
         except ValueError:
             raise UsageError(
                 f"{path}, line {number}: this is not a host and a number of seconds: {line!r}.\n"

@@ -27,6 +27,7 @@ _TOGETHER = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "M
              "MPI_File_read_at_all", "MPI_Init", "MPI_Finalize")  # fmt: skip
 
 Spans = Mapping[str, tuple[float, float]]
+Times = Mapping[str, pl.DataFrame]  # by clock: key, time
 
 
 def moved_as_said(trace: Trace) -> Trace:
@@ -128,8 +129,8 @@ class _Seen:
     """What the calls say about the clocks."""
 
     clocks: tuple[str, ...]  # the first one counts
-    together: pl.DataFrame  # clock, key, time: of calls that all processes leave together
-    opened: pl.DataFrame  # clock, key, time: of files that processes use alike
+    together: Times  # of calls that all processes leave together
+    opened: Times  # of files that processes use alike
     spans: Spans
 
     @classmethod
@@ -151,8 +152,8 @@ class _Seen:
         )  # fmt: skip
         return cls(
             tuple(name for name in dict.fromkeys(who.sort("process")["clock"]) if name in spans),
-            calls.group_by("clock", "key").agg(time=pl.col("end").median()),
-            files.group_by("clock", "key").agg(time=pl.col("opened").median()),
+            _by_clock(calls.group_by("clock", "key").agg(time=pl.col("end").median())),
+            _by_clock(files.group_by("clock", "key").agg(time=pl.col("opened").median())),
             spans,
         )
 
@@ -169,8 +170,10 @@ class _Seen:
         as_far = abs(begun - by_files.seconds) <= max(SUSPICIOUS, 0.1 * abs(begun))
         return by_files if as_far else None
 
-    def _agreed(self, times: pl.DataFrame, host: str, what: str, *, fewest: int) -> Ahead | None:
-        one, other = (times.filter(pl.col("clock") == name) for name in (self.clocks[0], host))
+    def _agreed(self, times: Times, host: str, what: str, *, fewest: int) -> Ahead | None:
+        one, other = times.get(self.clocks[0]), times.get(host)
+        if one is None or other is None:
+            return None
         both = one.join(other, on="key", suffix="_other")
         apart = both["time_other"] - both["time"]
         middle = apart.median()
@@ -183,10 +186,15 @@ class _Seen:
     def apart(self, host: str) -> bool:
         """Whether its calls never overlap those of the first one, though they share files."""
         (begin, end), (start, stop) = self.spans[self.clocks[0]], self.spans[host]
-        one, other = (
-            self.opened.filter(pl.col("clock") == n)["key"] for n in (self.clocks[0], host)
-        )
-        return (start > end or begin > stop) and one.is_in(other.implode()).any()
+        one, other = self.opened.get(self.clocks[0]), self.opened.get(host)
+        if one is None or other is None or not (start > end or begin > stop):
+            return False
+        return one["key"].is_in(other["key"].implode()).any()
+
+
+def _by_clock(times: pl.DataFrame) -> Times:
+    """Part a table once: a job has a clock for each of thousands of ranks."""
+    return {str(name): part for (name,), part in times.partition_by("clock", as_dict=True).items()}
 
 
 def _noted(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -15,9 +15,10 @@ from ioprism.model.usage import Striping
 
 LARGEST = 256 * 2**20  # bytes of a layout file
 USUAL_STRIPE = 2**20  # bytes, where the layout does not say: the default of Lustre
-_TEXT_FIELD = re.compile(r"^\s*-?\s*(?:lmm_|lcme_)?(stripe_count|stripe_size):\s*(\d+)")
-_TEXT_OBJECT = re.compile(r"^\s+(\d+)\s+\d+\s+0x[0-9a-f]+\s+\S+", re.IGNORECASE)
-_YAML_OBJECT = re.compile(r"l_ost_idx:\s*(\d+)")
+_TEXT_FIELD = re.compile(r"^\s*(?:-\s*)?(?:lmm_|lcme_)?(stripe_count|stripe_size):\s*(\d{1,18})\b")
+_TEXT_OBJECT = re.compile(r"^\s+(\d{1,18})\s+\d+\s+0x[0-9a-f]+\s+\S+", re.IGNORECASE)
+_NUMBER = re.compile(r"\d{1,18}")
+_YAML_OBJECT = re.compile(r"l_ost_idx:\s*(\d{1,18})\b")
 
 
 def read_layout(path: Path) -> Mapping[str, Striping]:
@@ -31,7 +32,12 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
     with opened(path) as file:
         text = file.read(LARGEST).decode("utf-8", "replace")
     head = text.lstrip().partition("\n")[0]
-    layouts = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
+    try:
+        layouts = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
+    except csv.Error as error:
+        raise BrokenTraceError(
+            f"it is not a CSV table ({error}).\nHint: check its quotes.", source=path
+        ) from error
     if not layouts:
         raise BrokenTraceError(
             "it does not list the storage targets of any file.\nHint: give a CSV with the columns "
@@ -50,11 +56,14 @@ def _from_csv(text: str) -> Iterator[tuple[str, Striping]]:
     for row in csv.DictReader(io.StringIO(text.lstrip()), skipinitialspace=True):
         fields = {str(key).strip().lower(): value for key, value in row.items() if key}
         targets = [name for name in re.split(r"[;\s]+", fields.get("targets") or "") if name]
-        if not all(name.isdigit() for name in targets) or not targets or not fields.get("path"):
+        if not all(map(_NUMBER.fullmatch, targets)) or not targets or not fields.get("path"):
             continue
         size = (fields.get("stripe_size") or "").strip()
-        stripe = int(size) if size.isdigit() and int(size) > 0 else USUAL_STRIPE
-        yield str(fields["path"]), Striping(stripe, tuple(int(name) for name in targets))
+        stripe = int(size) if _NUMBER.fullmatch(size) else 0
+        yield (
+            str(fields["path"]),
+            Striping(stripe or USUAL_STRIPE, tuple(int(name) for name in targets)),
+        )
 
 
 def _from_getstripe(text: str) -> Iterator[tuple[str, Striping]]:

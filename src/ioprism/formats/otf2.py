@@ -20,6 +20,7 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, PROCESSES
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.records import dataclass
+from ioprism.units import format_counted
 
 MAGIC = b"\x03BOTF2"
 SECONDS = 8.0  # that opening may take, and
@@ -67,7 +68,7 @@ class Otf2Reader:
             with library.reader.open(str(anchor)) as opened:
                 clock = opened.definitions.clock_properties
                 began = getattr(clock, "realtime_timestamp", None)
-                for row in _rows(opened, locations):
+                for row in _rows(opened, locations, {}):
                     span.see(row)
         except Exception as error:
             raise _broken(source, error) from error
@@ -148,11 +149,16 @@ class Otf2Archive:
     def rows(self, warn: Warn) -> Iterator[Row]:
         """Yield the calls."""
         library = _library(self.anchor)
+        threads: dict[int, _Thread] = {}
         try:
             with library.reader.open(str(self.anchor)) as opened:
-                yield from _rows(opened, _Locations())
+                yield from _rows(opened, _Locations(), threads)
         except Exception as error:  # noqa: BLE001 - the library raises exceptions of any kind
             warn(f"{self.anchor.name}: the archive is damaged ({error}); events are missing")
+        unfinished = sum(len(one.operations) + len(one.waiting) for one in threads.values())
+        if unfinished:
+            calls = format_counted(unfinished, "unfinished call")
+            warn(f"{self.anchor.name}: {calls} left out")
 
 
 @dataclass(slots=True)
@@ -164,9 +170,12 @@ class _Thread:
     operations: dict[tuple[str, int], tuple[int, Any]] = field(default_factory=dict)
 
 
-def _rows(opened: Any, locations: _Locations) -> Iterator[Row]:  # noqa: ANN401
+def _rows(
+    opened: Any,  # noqa: ANN401
+    locations: _Locations,
+    threads: dict[int, _Thread],
+) -> Iterator[Row]:
     tick = 1.0 / float(opened.timer_resolution)
-    threads: dict[int, _Thread] = {}
     pointers: dict[str, int | None] = {}
     for location, event in opened.events:
         row = locations.number(location)

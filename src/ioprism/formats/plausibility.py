@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS
 from ioprism.model.trace import Job, Partition, Trace, Warn
 from ioprism.records import dataclass
 from ioprism.units import format_counted
@@ -128,6 +128,9 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
             warn(f"the job's {what} of {value:g} s is impossible; it is left out")
             changed: dict[str, Any] = {name: None}
             job = replace(job, **changed)
+    if job.ranks is not None and not 0 <= job.ranks <= MOST_RANKS:
+        warn("the job's number of ranks is impossible; it is left out")
+        job = replace(job, ranks=None)
     return job
 
 

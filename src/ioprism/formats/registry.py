@@ -25,7 +25,8 @@ from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.records import dataclass
-from ioprism.storage.remote import address_of, exists
+from ioprism.storage.remote import exists
+from ioprism.text import address_of
 
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written

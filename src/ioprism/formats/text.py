@@ -61,11 +61,15 @@ class Inflating(io.RawIOBase):
         return 0
 
 
+def is_gzip(path: Path) -> bool:
+    """Whether the file begins like gzip."""
+    with path.open("rb") as file:
+        return file.read(2) == GZIP
+
+
 def opened(path: Path) -> BinaryIO:
     """Open a file for reading bytes, inflating it if it is compressed."""
-    with path.open("rb") as file:
-        packed = file.read(2) == GZIP
-    if packed:
+    if is_gzip(path):
         return cast("BinaryIO", io.BufferedReader(Inflating(path), WINDOW))
     return path.open("rb")
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from ioprism.model.schema import FILES, Kind
 from ioprism.model.trace import Mount
+from ioprism.model.usage import CONSOLE
 
-CONSOLE = ("<STDIN>", "<STDOUT>", "<STDERR>")
 LONGEST_PATH = 4096  # bytes; what is longer is not a mount point
 MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
 

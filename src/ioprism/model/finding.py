@@ -19,6 +19,9 @@ class Severity(StrEnum):
     OK = "ok"
 
 
+SERIOUS = (Severity.HIGH, Severity.WARN)
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a finding is about: a file, a rank, a phase, a view record, or the whole job."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ioprism.records import dataclass
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
+MOST_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
 LARGEST_PLAUSIBLE = 2**60  # an exbibyte, and more calls than any job makes: beyond it is damage
 
 

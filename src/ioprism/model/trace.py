@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands
     from ioprism.model.signal import TimeSeries
 
 Warn = Callable[[str], None]
-Progress = Callable[[int], None]  # hears how many pieces of the events are done
+Progress = Callable[[int], None]  # hears how many pieces, or records, are done
 
 
 @dataclass(frozen=True, slots=True)

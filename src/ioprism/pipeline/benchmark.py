@@ -23,7 +23,7 @@ from ioprism.analyses.job_metrics.series import LONGEST_STEP, locate, server_ser
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, UsageError
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.pipeline.ingest import Progress
+from ioprism.model.trace import Progress
 from ioprism.pipeline.servers import interval_us
 from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text, refuse_unless_file, scratch_file

@@ -5,9 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from ioprism.engine.base import Engine, MapsPartitions
-from ioprism.errors import UsageError
+from ioprism.errors import EndingError, UsageError
 from ioprism.model.trace import Progress, Trace
 from ioprism.storage.store_parts import write_store_in_parts
+
+FORMS = (".csv", ".json", ".json.gz", ".store")
+# Endings that promise another format; any other is part of a store's name, as in `run.42`.
+OTHERS = frozenset(
+    (".arrow", ".bz2", ".darshan", ".db", ".feather", ".gz", ".h5", ".hdf5", ".htm", ".html",
+     ".jsonl", ".md", ".msgpack", ".nc", ".ndjson", ".ods", ".orc", ".otf2", ".parquet", ".pdf",
+     ".pfw", ".png", ".sqlite", ".svg", ".tar", ".toml", ".tsv", ".txt", ".xls", ".xlsx", ".xml",
+     ".xz", ".yaml", ".yml", ".zip", ".zst")
+)  # fmt: skip
+
+
+def check_ending(target: Path) -> None:
+    """Refuse a name that promises a format which is not written.
+
+    Raises:
+        EndingError: its ending is that of another format.
+    """
+    if target.suffix.lower() in OTHERS and not target.name.lower().endswith(FORMS):
+        raise EndingError(target, what="traces", known=FORMS)
 
 
 def convert(
@@ -23,20 +42,23 @@ def convert(
     With an engine that has workers, they write the store; an interrupted one is resumed.
 
     Raises:
+        EndingError: the target's ending is that of another format.
         UsageError: workers are asked to write anything but a store.
     """
+    check_ending(target)
+    name = target.name.lower()
     if isinstance(engine, MapsPartitions):
-        if target.name.endswith((".csv", ".json", ".json.gz")):
+        if name.endswith((".csv", ".json", ".json.gz")):
             raise UsageError(
                 f"workers write only stores, and {target.name} is not a folder.\n"
                 "Hint: leave out --engine dask, or name a folder."
             )
         write_store_in_parts(trace, target, engine.map_partitions, replace=replace)
-    elif target.suffix == ".csv":
+    elif name.endswith(".csv"):
         from ioprism.formats.tables.export import write_events
 
         write_events(trace, target, replace=replace, progress=progress)
-    elif target.name.endswith((".json", ".json.gz")):
+    elif name.endswith((".json", ".json.gz")):
         from ioprism.formats.chrome.writer import write_chrome
 
         write_chrome(trace, target, replace=replace, progress=progress)

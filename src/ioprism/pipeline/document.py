@@ -10,13 +10,11 @@ from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
 from ioprism.analyses.slowest_rank import SlowestRank
-from ioprism.model.finding import Finding, Severity
+from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.rules.registry import NotChecked
 from ioprism.views.picture.timeline import Timeline
-
-SERIOUS = (Severity.HIGH, Severity.WARN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ioprism.formats.counters.registry import (
 )
 from ioprism.formats.files import check_readable, files_below
 from ioprism.model.counters import JOBS, ReadingOptions, Tally
+from ioprism.model.trace import Progress
 from ioprism.records import dataclass
 from ioprism.storage.counter_store import (
     CounterStore,
@@ -33,8 +34,6 @@ from ioprism.storage.counter_store import (
 
 # About 300 MB: partitions are rewritten when this many samples have come together.
 ROWS_HELD = 1_500_000
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)

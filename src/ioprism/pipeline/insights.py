@@ -29,6 +29,7 @@ from ioprism.records import dataclass
 from ioprism.rules.registry import Insights, judge
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
+from ioprism.storage.remote import exists
 from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
@@ -170,7 +171,7 @@ def groups(
         UnknownFormatError: there is no trace in a folder.
     """
     for path in paths:
-        if not path.exists():
+        if not exists(path):
             raise NoSuchTraceError(path)
     if grouping == "one":
         return [tuple(paths)]
@@ -179,7 +180,8 @@ def groups(
         return [(unit,) for unit in units]
     logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
     closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
-    others = [unit for unit in units if unit not in {*logs, *closed}]
+    known = {*logs, *closed}
+    others = [unit for unit in units if unit not in known]
     return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
 
 
@@ -191,7 +193,8 @@ def _units(path: Path, format_name: str | None) -> list[Path]:
     logs = [inner for inner in files if is_log(inner)]
     if not logs or format_name not in (None, "darshan"):
         return [path]
-    others = (inner for inner in files if inner not in set(logs))
+    known = set(logs)
+    others = (inner for inner in files if inner not in known)
     return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
 
 

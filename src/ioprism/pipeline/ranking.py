@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ioprism.model.finding import Finding, Severity, Subject
+from ioprism.model.finding import SERIOUS, Finding, Severity, Subject
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
@@ -20,7 +20,6 @@ MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
 MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
-SERIOUS = (Severity.HIGH, Severity.WARN)
 
 
 def explained(

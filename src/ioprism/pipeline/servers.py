@@ -34,7 +34,8 @@ from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.jobs.server_map import read_server_map, through_map
 from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
-from ioprism.pipeline.ingest import Outcome, Progress
+from ioprism.model.trace import Progress
+from ioprism.pipeline.ingest import Outcome
 from ioprism.pipeline.ingest import ingest as bring_in
 from ioprism.records import dataclass
 from ioprism.storage.counter_store import CounterStore, open_store, read_table

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -115,7 +116,7 @@ def follow_logs(
     seen: dict[Path, tuple[int, int]] = {}
     done: set[Path] = set()
     while True:
-        now = {path: _stamp(path) for path in folder.rglob("*") if path.is_file()}
+        now = dict(_stamps(folder))
         ready = [
             path for path, stamp in now.items() if seen.get(path) == stamp and path not in done
         ]
@@ -126,9 +127,12 @@ def follow_logs(
         time.sleep(every)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
+def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # it was moved away just now
+            if path.is_file():
+                status = path.stat()
+                yield path, (status.st_size, status.st_mtime_ns)
 
 
 def chosen_tables(folder: Path, which: Chosen, *, servers: Path | None = None) -> SiteTables:

@@ -6,22 +6,13 @@ that workers fetch only what they work on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import MissingPackageError, TraceError
-
-# A path has lost one of the two slashes.
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)(.*)", re.DOTALL)
-
-
-def address_of(path: Path) -> str | None:
-    """Return the address that a path stands for; None for one of this machine."""
-    address = _ADDRESS.fullmatch(path.as_posix())
-    return None if address is None else f"{address[1]}://{address[2]}"
+from ioprism.text import address_of
 
 
 def exists(path: Path) -> bool:

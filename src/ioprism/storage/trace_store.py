@@ -25,7 +25,8 @@ from ioprism.model.trace import (
 )
 from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
-from ioprism.storage.remote import address_of, at_hand, is_file
+from ioprism.storage.remote import at_hand, is_file
+from ioprism.text import address_of
 
 VERSION = 2
 MANIFEST = "ioprism-trace.json"
@@ -45,7 +46,7 @@ class ParquetPartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:  # noqa: ARG002 - nothing is lost
         """Yield the file once, lazily: polars reads only what is asked for."""
         with at_hand(self.path) as path:
-            _verify(path, self.checksum)
+            _verify(path, self.checksum, self.path)
             events = pl.scan_parquet(path, glob=False)
             if events.collect_schema() != EVENTS.schema:
                 raise _broken(self.path, "its columns are not those of events")
@@ -126,10 +127,10 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def _verify(path: Path, checksum: int) -> None:
+def _verify(copy: Path, checksum: int, path: Path) -> None:
     """Parquet files do not notice a changed byte, and would tell wrong numbers."""
     try:
-        sound = _checksum(path) == checksum
+        sound = _checksum(copy) == checksum
     except OSError as error:
         raise _broken(path, f"it cannot be read ({error.strerror})") from error
     if not sound:
@@ -224,7 +225,7 @@ def _inside(folder: Path, name: str) -> Path:
 def _read_table(path: Path, checksum: int) -> pl.DataFrame:
     try:
         with at_hand(path) as copy:
-            _verify(copy, checksum)
+            _verify(copy, checksum, path)
             return pl.read_parquet(copy, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is not a readable Parquet file") from error

@@ -252,6 +252,18 @@ def test_lmt_databases_are_read_in_the_zone_given(lmt: Path) -> None:
     assert tally.left_out == {"damaged line": 1}
 
 
+def test_records_of_a_target_without_a_name_are_counted(lmt: Path) -> None:
+    database = sqlite3.connect(lmt)
+    database.execute("UPDATE OST_INFO SET OST_NAME = ''")
+    database.commit()
+    database.close()
+
+    found, tally = read(lmt)
+
+    assert found.is_empty()
+    assert tally.left_out.total() == 3
+
+
 def test_a_damaged_database_is_one_clear_error(lmt: Path) -> None:
     database = sqlite3.connect(lmt)
     database.execute("DROP TABLE OST_INFO")
@@ -278,6 +290,16 @@ def test_tokio_time_series_become_counters_and_negative_zero_a_gap(tmp_path: Pat
     assert first["time_us"].to_list() == [n * SECOND for n in (1000, 1010, 1030, 1040)]
     assert first["bw"].to_list() == [0, 100, 600, 1300]
     assert first["since_us"].unique().to_list() == [1000 * SECOND]
+
+
+def test_a_series_whose_size_is_only_said_takes_no_memory(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "series.hdf5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("datatargets/timestamps", (2**45,), "i8", chunks=(1024,))
+
+    with pytest.raises(BrokenTraceError, match="implausibly many timestamps"):
+        read(path)
 
 
 def test_hdf5_of_something_else_is_one_clear_error(tmp_path: Path) -> None:

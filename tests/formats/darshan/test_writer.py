@@ -443,3 +443,14 @@ def test_metadata_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="keep to 1023 bytes of metadata"):
         write_log(tmp_path / "log.darshan", LogContent(job))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_layout_of_an_impossible_rank_is_damage(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "a.darshan"
+    layouts = [LustreRecord(IDS[0], 2**40, [LustreComponent([9], 2**16)])]
+    write_log(path, LogContent(JOB, NAMES, [Lustre(layouts, version=version)]))
+    trace = read(path)
+
+    assert trace.counters["LUSTRE"].is_empty()
+    assert "a LUSTRE record is damaged" in trace.completeness.warnings[0]

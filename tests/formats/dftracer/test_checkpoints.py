@@ -123,3 +123,32 @@ def test_several_members_are_read_whatever_an_index_of_the_first_says(single: Pa
     text = gzip.decompress(whole)
 
     assert read(single).events().height == 2 * text.count(b'"ph":"X"')
+
+
+@pytest.mark.parametrize(
+    "row",
+    [(5, None, 3, 0), ("a", 5, 3, 0), (5, 5, 3, 99), (5, 5, -3, 0), (5, 5, 10**9, 0), (5, 0, 3, 0)],
+)
+def test_an_index_that_cannot_be_of_the_file_is_not_used(
+    tmp_path: Path, row: tuple[object, ...]
+) -> None:
+    path = tmp_path / "a.pfw.gz"
+    path.write_bytes(gzip.compress(b"x" * 1000))
+    with closing(sqlite3.connect(tmp_path / "a.pfw.gz.zindex")) as tables, tables:
+        tables.execute(
+            "CREATE TABLE checkpoints (uc_offset, uc_size, c_offset, bits, dict_compressed)"
+        )
+        tables.execute(
+            "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", (*row, zlib.compress(b"x"))
+        )
+
+    assert index_of(path).points == ()
+
+
+def test_looking_for_an_index_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a?b.pfw.gz"
+    path.write_bytes(gzip.compress(b"x"))
+    (tmp_path / "a?b.pfw.gz.zindex").write_bytes(b"SQLite format 3\0")
+
+    assert index_of(path).points == ()
+    assert len(list(tmp_path.iterdir())) == 2

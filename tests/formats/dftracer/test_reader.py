@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 from ioprism import BrokenTraceError, Trace, characterise, read
 from ioprism.formats.dftracer import events, lines, ranges, reader, survey
+from ioprism.formats.dftracer.aggregated import Aggregate, Aggregates
 from ioprism.formats.dftracer.calls import Calls
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.units import format_counted
@@ -130,6 +131,18 @@ def test_the_aggregated_mode_gives_counters() -> None:
     assert counters["POSIX_BYTES_READ"].sum() == 131_869
     assert counters["POSIX_BYTES_WRITTEN"].sum() == 8_487_617
     assert trace.counters["HEATMAP"]["read"].list.sum().sum() == 131_869
+
+
+def test_a_long_trace_of_sums_costs_its_lines_not_their_square() -> None:
+    sums = Aggregates((), {}, origin=0, per_second=1, warn=pytest.fail)
+    many = [Aggregate(1, second, "read", 1, 1, 0.1) for second in range(50_000)]
+    sums.__dict__["rows"] = many  # as if they had been read
+    begun = time.monotonic()
+
+    heat = sums.heatmap()
+
+    assert heat["read"].list.sum().item() == len(many)
+    assert time.monotonic() - begun < 5
 
 
 def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,6 +94,17 @@ def test_times_or_grammars_of_all_ranks_that_are_cut_off_are_said(
     assert any(message in warning for warning in _said(trace)), _said(trace)
 
 
+def test_sizes_beyond_all_files_are_missing_times(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "gotcha-hdf5", tmp_path / "trace")
+    path = tmp_path / "trace" / "recorder.ts"
+    content = path.read_bytes()
+    path.write_bytes(struct.pack("<Q", 2**64 - 2**20) + content[8:])
+    trace = read(tmp_path / "trace")
+    trace.events()
+
+    assert any("the times of the calls of rank" in warning for warning in _said(trace))
+
+
 def test_a_signature_with_an_enormous_number_takes_no_memory() -> None:
     key = struct.pack("<QBBBi", 1, 0, 0, 1, 5) + b"/file"
     table = struct.pack("<i", 2)

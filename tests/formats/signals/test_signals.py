@@ -156,6 +156,13 @@ def test_gekkofs_json_and_msgpack_tell_the_same(tmp_path: Path) -> None:
     assert read(as_json).processes["host"].to_list() == ["x0024"]
 
 
+def test_a_process_id_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({**GEKKO, "pid": 10**30}))
+
+    assert read(path).processes["pid"].to_list() == [None]
+
+
 def test_clients_of_gekkofs_become_one_trace(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"write_{name}.json").write_text(json.dumps(GEKKO | {"hostname": name}))

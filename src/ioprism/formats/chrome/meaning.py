@@ -96,7 +96,7 @@ class Events:
     def _number(self, read: Mapping[str, Any]) -> int:
         """The row of the process table."""
         thread = _thread(read)
-        if self.own and thread[1].isdigit() and len(thread[1]) < 10:
+        if self.own and thread[1].isdecimal() and len(thread[1]) < 10:
             return self.processes.setdefault(thread, int(thread[1]))
         return self.processes.setdefault(thread, len(self.processes))
 

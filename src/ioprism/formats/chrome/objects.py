@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ioprism.formats.text import opened
+from ioprism.formats.text import head, opened
 from ioprism.records import dataclass
 
-CHUNK = 2**18  # characters read at once
+CHUNK = 2**18  # bytes read at once
 LONGEST_OBJECT = 16 * 2**20  # characters
 _BEGIN = re.compile(r'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
-_HEAD = 2**16  # characters in which the array must begin
+_HEAD = 2**16  # bytes in which the array must begin
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Damage:
 
 def header(path: Path) -> dict[str, Any]:
     """Return what stands before the array, as far as it is JSON; empty if nothing does."""
-    text = _start(path)
+    text = head(path, _HEAD)
     match = _BEGIN.search(text)
     if match is None or not text.lstrip().startswith("{"):
         return {}
@@ -39,19 +40,12 @@ def header(path: Path) -> dict[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
-def _start(path: Path) -> str:
-    try:
-        with opened(path) as file:
-            return file.read(_HEAD).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
     """Yield the objects of the array of trace events."""
     decoder = json.JSONDecoder()
+    decode = getincrementaldecoder("utf-8")("replace").decode  # chunks may end inside a character
     with opened(path) as file:
-        text, at, more = _array(file.read(_HEAD).decode("utf-8", "replace"))
+        text, at, more = _array(decode(file.read(_HEAD)))
         while True:
             at = _skipped(text, at)
             if text.startswith("]", at):
@@ -69,11 +63,11 @@ def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
                 else:
                     damage.objects += 1
                 continue
-            chunk = _more(file) if more else ""
+            chunk = file.read(CHUNK) if more else b""
             if not chunk or len(text) - at > LONGEST_OBJECT or isinstance(read, RecursionError):
                 damage.cut = True
                 return
-            text, at = text[at:] + chunk, 0
+            text, at = text[at:] + decode(chunk), 0
 
 
 def _array(text: str) -> tuple[str, int, bool]:
@@ -90,13 +84,3 @@ def _array(text: str) -> tuple[str, int, bool]:
 def _skipped(text: str, at: int) -> int:
     match = _BETWEEN.match(text, at)
     return at if match is None else match.end()
-
-
-def _more(file: Any) -> str:  # noqa: ANN401 - any binary file
-    chunk: bytes = file.read(CHUNK)
-    while chunk and chunk[-1] >= 0x80:  # do not cut a character in two
-        byte = file.read(1)
-        if not byte:
-            break
-        chunk += byte
-    return chunk.decode("utf-8", "replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -122,11 +123,13 @@ def _job(own: Mapping[str, Any], last: float, ranks: int) -> Job:
 
     def number(key: str) -> float | None:
         value = facts.get(key)
-        return float(value) if isinstance(value, (int, float)) else None
+        if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+            return None
+        return float(value)
 
     program = facts.get("executable")
     return Job(
-        ranks=int(number("ranks") or ranks),
+        ranks=max(0, plausible(facts.get("ranks")) or 0) or ranks,
         start_time=number("start_time"),
         end_time=number("end_time"),
         runtime=number("runtime") or last,
@@ -164,7 +167,7 @@ def _ranks(processes: pl.DataFrame) -> dict[int, int]:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdigit() and len(text) < 10
+    return text.isdecimal() and len(text) < 10
 
 
 def _whole(text: str) -> int | None:

@@ -32,7 +32,7 @@ def write_chrome(
 ) -> None:
     """Write `.json`, or `.json.gz`, which Perfetto opens as well."""
     with atomic_write(path, replace=replace) as temporary:
-        packed = path.name.endswith(".gz")
+        packed = path.name.lower().endswith(".gz")
         with _opened(temporary, packed=packed) as file:
             _write(trace, file, progress)
 
@@ -45,7 +45,7 @@ def _opened(path: Path, *, packed: bool) -> BinaryIO:
 
 
 def _write(trace: Trace, file: BinaryIO, progress: Progress | None) -> None:
-    names = _Names.of(trace)
+    paths = _escaped_paths(trace.files)
     bandwidth = {direction: _Bandwidth() for direction in ("read", "write")}
     file.write(b'{"displayTimeUnit": "ns",\n"otherData": ')
     file.write(json.dumps({"ioprism": _facts(trace)}).encode())
@@ -55,7 +55,7 @@ def _write(trace: Trace, file: BinaryIO, progress: Progress | None) -> None:
         table = batch.collect()
         for direction, counted in bandwidth.items():
             counted.add(table.filter(pl.col("operation") == direction))
-        lines = _events(table, names)
+        lines = _events(table, paths)
         if len(lines):
             file.write(b",\n" + "\n".join(lines.to_list()).encode()[:-1])
         if progress is not None:
@@ -100,28 +100,20 @@ def _tracks(trace: Trace) -> Iterator[bytes]:
         yield json.dumps({**thread, "args": named}).encode()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Names:
+def _escaped_paths(files: pl.DataFrame) -> pl.DataFrame:
     """Paths as JSON, by row of the file table."""
-
-    paths: pl.DataFrame
-
-    @classmethod
-    def of(cls, trace: Trace) -> _Names:
-        escaped = [f'"file":{json.dumps(path)},' for path in trace.files["path"].to_list()]
-        return cls(
-            pl.DataFrame({"file": trace.files["file"], "path": pl.Series(escaped, dtype=pl.String)})
-        )
+    escaped = [f'"file":{json.dumps(path)},' for path in files["path"].to_list()]
+    return files.select("file", path=pl.Series(escaped, dtype=pl.String))
 
 
-def _events(table: pl.DataFrame, names: _Names) -> pl.Series:
+def _events(table: pl.DataFrame, paths: pl.DataFrame) -> pl.Series:
     """One line of JSON for every event, each with a comma at its end."""
     functions = table["function"].cast(pl.String)
     known = functions.unique().drop_nulls().to_list()
     escaped = {name: json.dumps(name)[1:-1] for name in known}
-    named = table.join(names.paths, on="file", how="left", maintain_order="left")
+    named = table.join(paths, on="file", how="left", maintain_order="left")
     operation = pl.col("operation").cast(pl.String)
-    start = _microseconds("start")
+    start = (pl.col("start") * MICROSECONDS).round(3)
     length = ((pl.col("end") - pl.col("start")) * MICROSECONDS).round(3).clip(lower_bound=0)
     arguments = pl.concat_str(
         pl.col("path").fill_null(""),
@@ -149,10 +141,6 @@ def _events(table: pl.DataFrame, names: _Names) -> pl.Series:
         pl.lit("}},"),
     )
     return named.select(line.alias("line"))["line"]
-
-
-def _microseconds(column: str) -> pl.Expr:
-    return (pl.col(column) * MICROSECONDS).round(3)
 
 
 def _argument(name: str) -> pl.Expr:

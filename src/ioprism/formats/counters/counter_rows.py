@@ -21,7 +21,6 @@ from ioprism.records import dataclass
 
 ROWS_PER_TABLE = 200_000
 LARGEST = 2**63 - 1
-DAMAGED = "damaged line"
 NO_PLACE_IN_TIME = "record with an impossible time"
 NO_PLAUSIBLE_VALUE = "record with an impossible counter"
 

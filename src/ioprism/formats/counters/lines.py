@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import cast
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.text import is_gzip
 from ioprism.model.counters import Tally
 
 BLOCK = 16 * 2**20
 LONGEST_LINE = 2**20
-GZIP = b"\x1f\x8b"
+DAMAGED = "damaged line"
 
 
 def open_text(source: Path) -> BufferedReader:
     """Open a file for reading; gzip is undone."""
-    with source.open("rb") as file:
-        zipped = file.read(2) == GZIP
-    return cast("BufferedReader", gzip.open(source, "rb")) if zipped else source.open("rb")
+    if is_gzip(source):
+        return cast("BufferedReader", gzip.open(source, "rb"))
+    return source.open("rb")
 
 
 def beginning(source: Path, *, size: int = 64 * 1024) -> bytes:
@@ -50,7 +51,7 @@ def blocks(source: Path, tally: Tally, *, size: int = BLOCK) -> Iterator[bytes]:
             yield whole + b"\n"
         rest = tail
         if len(rest) > LONGEST_LINE:
-            tally.leave_out("damaged line", count=0 if overlong else 1)
+            tally.leave_out(DAMAGED, count=0 if overlong else 1)
             rest, overlong = b"", True
     if rest and not overlong:
         yield rest + b"\n"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.counter_rows import DAMAGED, Rows, microseconds
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.counter_rows import Rows, microseconds
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
 from ioprism.records import dataclass
 
@@ -26,7 +26,7 @@ STATS_LINE = re.compile(
 TIME_LINE = re.compile(
     r"\s*(snapshot_time|start_time|elapsed_time):?\s+(\d{1,12}(?:\.\d{1,12})?)(?:\s.*)?"
 )
-JOB_LINE = re.compile(r"- job_id:\s*(.*?)\s*")
+JOB_LINE = re.compile(r"- job_id:(.*)")
 JOB_VALUE = re.compile(r"\s+(\w+):\s*\{\s*samples:\s*(\d{1,20})(?:,\s*unit:\s*\w+)?(.*)\}\s*")
 SUM = re.compile(r"sum:\s*(\d{1,20})\b")
 SNIFFED = re.compile(
@@ -176,7 +176,7 @@ class Parser:
         elif (job := JOB_LINE.fullmatch(line)) is not None:
             self.finish(rows)
             self.per_job = True
-            self.entry = Entry(self.entry.server, job[1].strip("\"'"))
+            self.entry = Entry(self.entry.server, job[1].strip().strip("\"'"))
         else:
             self._take_value(line, rows)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.counter_rows import DAMAGED, Rows, checked
-from ioprism.formats.counters.lines import beginning, blocks
+from ioprism.formats.counters.counter_rows import Rows, checked
+from ioprism.formats.counters.lines import DAMAGED, beginning, blocks
 from ioprism.model.counters import (
     COUNTERS,
     FILE_SYSTEM,

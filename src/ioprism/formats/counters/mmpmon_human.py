@@ -8,8 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.counter_rows import DAMAGED, Rows
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.counter_rows import Rows
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
+from ioprism.formats.counters.mmpmon import FAILED
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND, ReadingOptions, Tally
 
 HEADING = re.compile(r"mmpmon node (\S+) name (\S+) (\S+) (.*)")
@@ -52,7 +53,7 @@ def _begin(address: str, name: str, request: str, status: str, *, tally: Tally) 
     if request not in ("io_s", "fs_io_s"):
         return {}
     if status.strip() != "OK":
-        tally.leave_out("record of a request that failed")
+        tally.leave_out(FAILED)
         return {}
     return {"server": name or address, "request": request}
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.counters.counter_rows import DAMAGED, Rows
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.counter_rows import Rows
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.model.counters import TARGET, ReadingOptions, Tally
 
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?\s*")

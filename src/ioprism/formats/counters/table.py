@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.counter_rows import DAMAGED, checked
-from ioprism.formats.counters.lines import beginning, blocks
+from ioprism.formats.counters.counter_rows import checked
+from ioprism.formats.counters.lines import DAMAGED, beginning, blocks
 from ioprism.model.counters import SECOND, TABLE, VALUES, ReadingOptions, Tally
 
 NEEDED = ("server", "t")

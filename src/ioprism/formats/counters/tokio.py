@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 CELLS_AT_ONCE = 4_000_000
+MOST_INTERVALS = 2**25  # a year of seconds; what is not stored is not in the file, but takes memory
 LARGEST_COUNT = 2.0**62
 # Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
 DATA = {
@@ -40,7 +41,7 @@ class TokioReader:
     title = "TOKIO time series: HDF5 (needs h5py)"
 
     def recognises(self, source: Path) -> bool:
-        """Whether it is HDF5 that names TOKIO's groups. Never raises."""
+        """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
         try:
             with source.open("rb") as file:
                 return file.read(len(MAGIC)) == MAGIC
@@ -64,7 +65,7 @@ class TokioReader:
                     raise _broken(source, "it has none of the groups of a TOKIO time series")
                 for group in groups:
                     yield from _group_samples(file[group], source, tally)
-        except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
+        except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             raise _broken(source, str(error)) from error
 
 
@@ -81,8 +82,12 @@ def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
 def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ANN401
     if "timestamps" not in group:
         raise _broken(source, f"the group {group.name} has no timestamps")
+    if group["timestamps"].size > MOST_INTERVALS:
+        raise _broken(source, f"the group {group.name} has implausibly many timestamps")
     starts = np.asarray(group["timestamps"][:], dtype=np.int64)
     present = [name for name in DATA if name in group]
+    if any(group[name].shape[0] != len(starts) for name in present):
+        raise _broken(source, f"the data of {group.name} do not fit its timestamps")
     if len(starts) < 2 or not present:
         return
     step = int(np.median(np.diff(starts)))

@@ -7,6 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ioprism.formats.darshan.log import Log, whole
+from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import Job, Mount, Warn
 from ioprism.records import dataclass
 
@@ -18,7 +19,6 @@ JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB
 NAME_BYTES = 4 * 2**30
 METADATA = 1024
 LONGEST_RUN = 10 * 365 * 86400  # seconds; beyond it the times are damage
-MAX_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def read_job(log: Log, warn: Warn) -> Job:
     )
     metadata = data[size : size + METADATA].split(b"\0")[0]
     executable, mounts = _executable_and_mounts(data[size + METADATA :])
-    if not 0 < ranks <= MAX_RANKS:
+    if not 0 < ranks <= MOST_RANKS:
         warn(f"{log.path.name}: the number of ranks is implausible ({ranks}) and is ignored")
     ended = end >= start and end > 0
     # Old logs count whole seconds, first and last included, as Darshan's own tools do.
@@ -55,7 +55,7 @@ def read_job(log: Log, warn: Warn) -> Job:
     elif not ended:
         warn(f"{log.path.name}: the job did not end normally; its end and run time are unknown")
     return Job(
-        ranks=ranks if 0 < ranks <= MAX_RANKS else None,
+        ranks=ranks if 0 < ranks <= MOST_RANKS else None,
         start_time=start + start_ns / 1e9 if start > 0 else None,
         end_time=end + end_ns / 1e9 if ended else None,
         runtime=max(0.0, runtime) if ended else None,

@@ -6,7 +6,6 @@ Gives what `reader` gives, except single calls: columns are lists, read when ask
 from __future__ import annotations
 
 import math
-import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -15,7 +14,7 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-from ioprism.formats.darshan.job import MAX_RANKS, name_table, read_job
+from ioprism.formats.darshan.job import name_table, read_job
 from ioprism.formats.darshan.log import Log, Region, at_most, is_log, notes, read_log, whole
 from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.formats.darshan.records import (
@@ -27,9 +26,9 @@ from ioprism.formats.darshan.records import (
     WITHOUT_FILES,
     Layout,
 )
-from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components
+from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components, native_words
 from ioprism.formats.plausibility import LATEST
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
+from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import (
     EVERYONE,
@@ -47,7 +46,6 @@ MODULE_BYTES = 4 * 2**30
 AT_ONCE = 256 * 2**10  # bytes
 
 Columns = list["array[int]"]
-NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 class Records:
@@ -151,7 +149,7 @@ class PlainLog:
     @cached_property
     def _rows(self) -> dict[int, int]:
         """Row of the name table by signed identifier."""
-        return {(i - 2**64 if i >= 2**63 else i): row for row, i in enumerate(self.names)}
+        return {_signed(identifier): row for row, identifier in enumerate(self.names)}
 
     @cached_property
     def sound(self) -> bool:
@@ -193,12 +191,12 @@ class PlainLog:
         for piece in at_most(MODULE_BYTES, self.log, region, warn, size=AT_ONCE):
             data = rest + piece
             end = len(data) - len(data) % (8 * words)
-            some, rest = _native(data[:end], self.log.byte_order), data[end:]
+            some, rest = native_words(data[:end], self.log.byte_order), data[end:]
             for place, column in enumerate(columns):
                 column.extend(some[place::words])
         if rest:
             self._warn(f"the last {region.name} record is cut off")
-        limit, ranks = self.job.ranks or MAX_RANKS, columns[1]
+        limit, ranks = self.job.ranks or MOST_RANKS, columns[1]
         if not ranks or (min(ranks) >= EVERYONE and max(ranks) < limit):
             return columns
         good = [number for number, rank in enumerate(ranks) if EVERYONE <= rank < limit]
@@ -263,13 +261,6 @@ class PlainLog:
 def _signed(identifier: object) -> int:
     number = identifier if isinstance(identifier, int) else 0
     return number - 2**64 if number >= 2**63 else number
-
-
-def _native(data: bytes, order: str) -> array[int]:
-    words = array("q", data)
-    if order != NATIVE:
-        words.byteswap()
-    return words
 
 
 def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:

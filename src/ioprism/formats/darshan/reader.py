@@ -10,7 +10,7 @@ import polars as pl
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
-from ioprism.formats.darshan.job import MAX_RANKS, Names, read_job, read_names
+from ioprism.formats.darshan.job import Names, read_job, read_names
 from ioprism.formats.darshan.log import (
     Log,
     Region,
@@ -29,6 +29,7 @@ from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_
 from ioprism.formats.surveys import each
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
+from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 from ioprism.records import dataclass
 
@@ -102,7 +103,7 @@ class _Content:
     @property
     def ranks(self) -> int:
         """How many ranks there can be at most."""
-        return self.job.ranks or MAX_RANKS
+        return self.job.ranks or MOST_RANKS
 
     @cached_property
     def codes(self) -> FileCodes:

@@ -256,8 +256,6 @@ FIXED: Mapping[str, Mapping[int, Layout]] = {
 # Words in front of a DXT record's segments: id, rank, shared, host[64], writes, reads.
 DXT_HEADER_WORDS = 13
 DXT_LAYERS = {"DXT_POSIX": "posix", "DXT_MPIIO": "mpiio"}
-
-
 DXT_VERSIONS = {"DXT_POSIX": (1, 2), "DXT_MPIIO": (1, 2, 3)}
 
 
@@ -282,10 +280,10 @@ HEATMAP_LAYERS = {
     "heatmap:DFS": "dfs",
     "heatmap:DAOS": "daos",
 }
-# Names of records that are about the machine or the job, not about a file.
 WITHOUT_FILES = "BG/Q"  # its records are of nodes
 # How the names of counters end that are plain numbers of calls or bytes.
 PLAIN_COUNTS = ("_READS", "_WRITES", "OPENS", "_BYTES_READ", "_BYTES_WRITTEN")
+# Names of records that are about the machine or the job, not about a file.
 NOT_FILES = (
     *HEATMAP_LAYERS,
     "darshan-internal-bgq",

@@ -37,7 +37,6 @@ def tally(events: pl.DataFrame, *, layer: str, file_alignment: int) -> pl.DataFr
     if layer != "stdio":
         for direction in DIRECTIONS:
             table = table.join(_slowest_call(calls, direction), on=KEYS, how="left")
-    if layer != "stdio":
         accesses = calls.filter(_IS_DATA).select(*KEYS, value="bytes")
         table = table.join(most_common(accesses, "ACCESS"), on=KEYS, how="left")
     if layer == "posix":

@@ -45,7 +45,7 @@ def _version_1(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
         )
         position += head.size
         end = position + 8 * stripe_count
-        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data):
+        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data) or not -1 <= rank < 2**31:
             yield None
             return
         yield {
@@ -71,7 +71,7 @@ def _version_2(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
         targets_at = position + component.size * components
         end = targets_at + 8 * stripes
         sane = 0 <= components <= MAX_STRIPES and 0 <= stripes <= MAX_STRIPES
-        if not sane or end > len(data):
+        if not sane or not -1 <= rank < 2**31 or end > len(data):
             yield None
             return
         targets = struct.unpack_from(f"{order}{stripes}q", data, targets_at)
@@ -92,6 +92,14 @@ def _version_2(data: bytes, order: str) -> Iterator[dict[str, object] | None]:
         position = end
 
 
+def native_words(data: bytes, order: str) -> array[int]:
+    """Return signed 8-byte words in the byte order of this machine."""
+    words = array("q", data)
+    if order != _NATIVE:
+        words.byteswap()
+    return words
+
+
 def heat_records(data: bytes, order: str) -> Iterator[HeatRecord | None]:
     """Yield one record per interface and rank."""
     head = struct.Struct(f"{order}Qqdq16x")  # two pointers of the writing process are junk
@@ -104,9 +112,7 @@ def heat_records(data: bytes, order: str) -> Iterator[HeatRecord | None]:
         if not sane or end > len(data):
             yield None
             return
-        both = array("q", data[position:end])
-        if order != _NATIVE:
-            both.byteswap()
+        both = native_words(data[position:end], order)
         yield HeatRecord(identifier, rank, width, both[:bins], both[bins:])
         position = end
     if position < len(data):

@@ -115,9 +115,10 @@ class Aggregates:
         bins: dict[int, dict[str, list[int]]] = {}
         for one in self.rows:
             if one.bytes and one.operation in _BYTES:
-                empty = {"read": [0] * (last + 1), "write": [0] * (last + 1)}
-                own = bins.setdefault(self.rank_of.get(one.pid, 0), empty)
-                own[one.operation][one.second] += one.bytes
+                rank = self.rank_of.get(one.pid, 0)
+                if rank not in bins:
+                    bins[rank] = {direction: [0] * (last + 1) for direction in _BYTES}
+                bins[rank][one.operation][one.second] += one.bytes
         return pl.DataFrame(
             {
                 "layer": pl.Series(["posix"] * len(bins), dtype=Layer),

@@ -29,6 +29,7 @@ SPACING = 16 * 2**20  # bytes of text between checkpoints of an index that is ma
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
 MOST_POINTS = 1_000_000
+REACH = 2**15  # bytes of text that compressed data may refer back to
 _HEAD = struct.Struct("<5sBBQQIII")  # GZIDX, version, flags, sizes, spacing, window, points
 _POINT = struct.Struct("<QQBB")  # compressed and inflated offset, bits, whether text follows
 
@@ -61,15 +62,26 @@ class Stretch:
 
 def index_of(path: Path) -> Index:
     """Return the index of a file; an empty one if there is none that can be used."""
-    with suppress(OSError, ValueError, struct.error, sqlite3.Error, *UNREADABLE):
+    with suppress(OSError, ValueError, TypeError, struct.error, sqlite3.Error, *UNREADABLE):
         own = path.with_name(path.name + OWN)
         if _is_newer(own, path):
-            return _from_gzidx(own.read_bytes(), path)
+            return _sound(_from_gzidx(own.read_bytes(), path), path)
         for ending in SQLITE:
             index = path.with_name(path.name + ending)
             if _is_newer(index, path):
-                return _from_sqlite(index)
+                return _sound(_from_sqlite(index), path)
     return Index()
+
+
+def _sound(index: Index, path: Path) -> Index:
+    """Refuse an index that names places which the file does not have."""
+    size = path.stat().st_size
+    if not all(
+        0 < point.text < index.size and 0 < point.at <= size and 0 <= point.bits < 8
+        for point in index.points
+    ):
+        raise ValueError("a damaged index")
+    return index
 
 
 def make_index(path: Path) -> bool:
@@ -141,13 +153,15 @@ def _from_gzidx(content: bytes, path: Path) -> Index:
 
 
 def _from_sqlite(index: Path) -> Index:
-    with closing(sqlite3.connect(f"file:{index}?mode=ro", uri=True)) as tables:
+    with closing(sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True)) as tables:
         rows = tables.execute(
             "SELECT uc_offset, uc_size, c_offset, bits, dict_compressed FROM checkpoints "
             "ORDER BY uc_offset LIMIT ?",
             (MOST_POINTS,),
         ).fetchall()
     points = (
-        Checkpoint(text, at, bits, zlib.decompress(b)) for text, _, at, bits, b in rows if text
+        Checkpoint(text, at, bits, zlib.decompressobj().decompress(before, REACH))
+        for text, _, at, bits, before in rows
+        if text
     )
     return Index(tuple(points), max((row[0] + row[1] for row in rows), default=0))

@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import polars as pl
 
+from ioprism.formats.dftracer.objects import unequal_keys
+
 MOST = 2**18  # bytes; DuckDB is quicker at more
 DIGITS = 18  # of the longest number that surely fits into 64 bits
 _TYPES = {"VARCHAR": pl.String(), "BIGINT": pl.Int64()}
@@ -72,15 +74,8 @@ def _quoted(number: str) -> int:
     return int(number)
 
 
-def _unequal(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        raise _UnclearError
-    return read
-
-
 def _refuse(constant: str) -> NoReturn:
     raise _UnclearError(constant)
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unequal, parse_constant=_refuse)
+_DECODER = json.JSONDecoder(object_pairs_hook=unequal_keys, parse_constant=_refuse)

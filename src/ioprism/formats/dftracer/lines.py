@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -9,10 +10,9 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from ioprism.formats.dftracer.checkpoints import Stretch, inflated_from
-from ioprism.formats.text import UNREADABLE
+from ioprism.formats.text import GZIP, UNREADABLE
 from ioprism.records import dataclass
 
-GZIP = b"\x1f\x8b"
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
 PIECE = 2**20  # bytes of text handed on at once
@@ -36,12 +36,6 @@ class Member:
     end: int
 
 
-def is_gzip(path: Path) -> bool:
-    """Whether the file starts like gzip."""
-    with path.open("rb") as file:
-        return file.read(2) == GZIP
-
-
 def chunks(
     path: Path,
     trouble: Trouble,
@@ -61,7 +55,7 @@ def chunks(
         file.seek(start)
         compressed = file.read(2) == GZIP
         file.seek(start)
-        left = None if stop is None else stop - start
+        left = math.inf if stop is None else stop - start
         source = _windows(file, left)
         yield from _inflated(source, start, trouble) if compressed else source
 
@@ -98,14 +92,9 @@ def _first_member(file: BinaryIO) -> Iterator[bytes]:
             data = inflate.unconsumed_tail
 
 
-def _windows(file: object, left: int | None) -> Iterator[bytes]:
-    read = file.read  # type: ignore[attr-defined]
-    while left is None or left > 0:
-        window: bytes = read(WINDOW if left is None else min(WINDOW, left))
-        if not window:
-            return
-        if left is not None:
-            left -= len(window)
+def _windows(file: BinaryIO, left: float) -> Iterator[bytes]:
+    while left > 0 and (window := file.read(int(min(WINDOW, left)))):
+        left -= len(window)
         yield window
 
 

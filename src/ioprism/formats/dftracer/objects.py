@@ -55,3 +55,15 @@ def hash_of(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         return None
     return str(value) or None
+
+
+def unequal_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of which no two keys are the same: parsers differ in which one counts.
+
+    Raises:
+        ValueError: some are.
+    """
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("equal keys")
+    return read

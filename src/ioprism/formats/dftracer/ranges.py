@@ -16,8 +16,8 @@ from pathlib import Path
 from isal import isal_zlib
 
 from ioprism.formats.dftracer.checkpoints import Checkpoint, Stretch, index_of
-from ioprism.formats.dftracer.lines import GZIP, LONGEST_LINE, is_gzip
-from ioprism.formats.text import UNREADABLE
+from ioprism.formats.dftracer.lines import LONGEST_LINE
+from ioprism.formats.text import GZIP, UNREADABLE, is_gzip
 from ioprism.records import dataclass
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
@@ -45,8 +45,7 @@ class Range:
 def ranges(path: Path) -> list[Range]:
     """Cut a file into ranges of about equal size."""
     size = path.stat().st_size
-    with path.open("rb") as file:
-        compressed = file.read(2) == GZIP
+    compressed = is_gzip(path)
     least = COMPRESSED if compressed else PLAIN
     if size < 2 * least:
         return [Range(path, 0, size)]

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.formats.dftracer.objects import arguments_of, is_call, whole_number
+from ioprism.formats.dftracer.objects import arguments_of, is_call, unequal_keys, whole_number
 from ioprism.records import dataclass
 
 Places = npt.NDArray[np.intp]
@@ -364,14 +364,7 @@ def _plain_object(line: bytes) -> dict[str, object] | None:
     ):
         return None
     try:
-        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=_unequal)
+        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=unequal_keys)
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None
-
-
-def _unequal(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    read = dict(pairs)
-    if len(read) < len(pairs):
-        raise ValueError("equal keys")
-    return read

@@ -11,6 +11,7 @@ import polars as pl
 from ioprism.model.counters import JOBS, Tally
 from ioprism.records import dataclass
 
+DAMAGED_NODES = "job with a damaged list of nodes"
 NOT_OVER = "job without a start or end"
 NO_TIME = "job that does not end after its start"
 

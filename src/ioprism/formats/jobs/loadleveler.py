@@ -21,7 +21,7 @@ from ioprism.model.counters import SECOND, ReadingOptions, Tally
 
 SNIFFED = re.compile(rb"^=+ Job (?:Step )?\S+ =+\s*$", re.MULTILINE)
 HEADING = re.compile(r"([=-])\1+ (Job|Step|Job Step) (\S+) [=-]+\s*")
-PAIR = re.compile(r"\s*([A-Z][\w ./-]{0,40}?)\s*:(?:\s+(.*?))?\s*")
+PAIR = re.compile(r"\s*([A-Z][\w ./-]{0,40}?)\s*:(?:\s(.*))?")
 HOST = re.compile(r"([A-Za-z0-9][\w.-]*)(?::\S*)?")  # `node1::MPI,us`, or a name alone
 HOSTS = ("Allocated Hosts", "Allocated Host", "Allocated Machines")
 PARTITIONS = ("BG Partition Allocated", "BG Block Allocated", "BG Partition")
@@ -80,7 +80,7 @@ class _Blocks:
             self._facts[self._key] += f" {line.strip(' +')}"
         elif pair is not None:
             self._key = pair[1]
-            self._facts.setdefault(pair[1], pair[2] or "")
+            self._facts.setdefault(pair[1], (pair[2] or "").strip())
 
     @property
     def _facts(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.job_rows import JobRows
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, ReadingOptions, Tally
 
@@ -44,7 +44,7 @@ class LsfReader:
             try:
                 _add(_fields(line), rows, tally)
             except (ValueError, IndexError):
-                tally.leave_out("damaged line")
+                tally.leave_out(DAMAGED)
         return rows.table()
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
+from ioprism.formats.jobs.hostlist import MOST_HOSTS
 from ioprism.formats.jobs.job_rows import JobRows
 from ioprism.formats.local_time import epoch_us, zone_of
 from ioprism.model.counters import ReadingOptions, Tally
 
 SNIFFED = re.compile(rb"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];", re.MULTILINE)
 PAIR = re.compile(r"""([\w.-]+)=("(?:[^"\\]|\\.)*"|'[^']*'|\S*)""")
-MOST_HOSTS = 200_000
 
 
 class PbsReader:
@@ -34,7 +34,7 @@ class PbsReader:
         for line in text_lines(source, tally):
             fields = line.split(";", 3)
             if len(fields) < 4:
-                tally.leave_out("damaged line")
+                tally.leave_out(DAMAGED)
             elif fields[1] == "E":
                 values = {key: text.strip("\"'") for key, text in PAIR.findall(fields[3])}
                 hosts = _hosts(values.get("exec_host", ""))

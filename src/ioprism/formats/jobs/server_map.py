@@ -25,7 +25,12 @@ def read_server_map(source: Path) -> pl.DataFrame:
         BrokenTraceError: it is no such table.
     """
     check_file(source)
-    rows = list(csv.reader(text_lines(source, Tally())))
+    try:
+        rows = list(csv.reader(text_lines(source, Tally())))
+    except csv.Error as error:
+        raise BrokenTraceError(
+            f"it is not a CSV table ({error}).\n{HINT}", source=source
+        ) from error
     if not rows or [word.strip() for word in rows[0]][:2] != ["node", "server"]:
         raise BrokenTraceError(f"this is not a map from nodes to servers.\n{HINT}", source=source)
     try:

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
-from ioprism.formats.jobs.job_rows import JobRows
+from ioprism.formats.jobs.job_rows import DAMAGED_NODES, JobRows
 from ioprism.formats.local_time import epoch_us, zone_of
 from ioprism.model.counters import ReadingOptions, Tally
 
@@ -22,7 +22,6 @@ NEEDED = {"Start", "End"}
 IDENTIFIERS = ("JobIDRaw", "JobID")
 FACTS = {"User": "user", "Account": "account", "Partition": "partition", "JobName": "name"}
 ABSENT = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
-DAMAGED = "damaged line"
 
 
 class SlurmReader:
@@ -78,7 +77,7 @@ def _add(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally)
     try:
         servers = expand_hosts(values.get("NodeList", ""))
     except HostlistError:
-        tally.leave_out("job with a damaged list of nodes")
+        tally.leave_out(DAMAGED_NODES)
         return
     moments = {name: _moment(values[name], zone, tally) for name in ("Start", "End")}
     facts = {ours: values.get(theirs) or None for theirs, ours in FACTS.items()}

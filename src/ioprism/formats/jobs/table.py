@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from ioprism.formats.counters.lines import beginning, text_lines
+from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
-from ioprism.formats.jobs.job_rows import JobRows
+from ioprism.formats.jobs.job_rows import DAMAGED_NODES, JobRows
 from ioprism.formats.local_time import epoch_us, zone_of
 from ioprism.model.counters import ReadingOptions, Tally
 
@@ -39,7 +39,7 @@ class JobTableReader:
         for line in lines:
             words = _words(line)
             if words is None or len(words) != len(heading):
-                tally.leave_out("damaged line")
+                tally.leave_out(DAMAGED)
             else:
                 _add(dict(zip(heading, words, strict=True)), rows, zone, tally)
         return rows.table()
@@ -56,7 +56,7 @@ def _add(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally)
     try:
         given = [expand_hosts(word) for word in values.get("servers", "").split()]
     except HostlistError:
-        tally.leave_out("job with a damaged list of nodes")
+        tally.leave_out(DAMAGED_NODES)
         return
     servers = list(dict.fromkeys(name for names in given for name in names))
     rows.add(

@@ -20,12 +20,12 @@ def read_section(section: Section) -> bytes:
     with section.path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         stop = end if section.stop is None else min(end, section.stop)
-        file.seek(section.start)
+        file.seek(min(end, section.start))
         return file.read(max(0, min(LARGEST, stop - section.start)))
 
 
 def blobs(data: bytes) -> Iterator[bytes]:
-    """Inflate consecutive blobs: size, inflated size, zlib stream; a damaged one ends them."""
+    """Inflate consecutive blobs: size, inflated size, zlib stream; a damaged one ends early."""
     at = 0
     while at + 16 <= len(data):
         size, _ = struct.unpack_from("<QQ", data, at)

@@ -102,8 +102,7 @@ def _packed_ticks(layout: Layout, section: Section, rank: int) -> bytes:
     sizes = np.frombuffer(told, "<u8", len(told) // 8)
     if rank >= len(sizes):
         return b""
-    before = sum(int(size) for size in sizes[:rank])
-    first = section.start + 8 * layout.ranks + before
+    first = section.start + 8 * layout.ranks + int(sizes[:rank].sum())
     data = read_section(Section(section.path, first, first + int(sizes[rank])))
     if not layout.packed_times:
         return data

@@ -13,7 +13,7 @@ from ioprism.model.samples import Run, WritePattern
 from ioprism.units import format_counted, parse_bytes
 
 SHARED = "a test writes one shared file: only file per process (-F) can be used"
-_OPTION = re.compile(r"^\s*([A-Za-z][\w /-]*?)\s*[:=]\s+(.*?)\s*$")
+_OPTION = re.compile(r"\s*([A-Za-z][\w\s/-]*)[:=]\s(.*)")
 _CLIENTS = re.compile(r"(\d+)\s*\((\d+) per node\)")  # IOR before 3.2
 
 
@@ -30,7 +30,14 @@ def read_ior_json(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
                 warnings.append(SHARED)
                 continue
             runs += _timed(pattern, _json_times(test), source, skip_bad, warnings)
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise BrokenTraceError(
             f"this is not a complete JSON result of IOR ({type(error).__name__}: {error}).\n"
             "Hint: an interrupted IOR leaves half a file; run it again.",
@@ -72,7 +79,7 @@ def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
             # The row ends with the total time and the iteration in every version.
             runs += _timed(pattern, [_number(columns[-2])], source, skip_bad, warnings)
         elif option := _OPTION.match(line):
-            options[option[1].lower()] = option[2]
+            options[option[1].strip().lower()] = option[2].strip()
     return runs, list(dict.fromkeys(warnings))
 
 

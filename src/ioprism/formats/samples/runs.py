@@ -117,15 +117,14 @@ def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list
     runs: list[Run] = []
     bad: list[str] = []
     lists: dict[str, tuple[int, ...]] = {}
-    try:
-        for row in rows:
-            try:
-                runs.append(_run(row, lists))
-            except (ValueError, UsageError) as error:
-                reason = str(error).partition("\n")[0]
-                bad.append(f"line {rows.line_num}: {printable(reason)}")
-    except csv.Error as error:
-        bad.append(f"line {rows.line_num}: {error}")
+    while True:
+        try:
+            runs.append(_run(next(rows), lists))
+        except StopIteration:
+            break
+        except (csv.Error, ValueError, UsageError) as error:
+            reason = str(error).partition("\n")[0]
+            bad.append(f"line {rows.line_num}: {printable(reason)}")
     if bad and not skip_bad:
         raise BrokenTraceError(
             f"{len(bad)} of {len(runs) + len(bad)} rows are bad; nothing was imported "

@@ -113,7 +113,7 @@ def _field(path: Path, name: str, table: Any) -> Field:  # noqa: ANN401 - any TO
 
 
 def _numbers(text: str, name: str, field: Field, source: Path) -> FloatArray:
-    groups = [match.group(1) for match in field.pattern.finditer(text)]
+    groups = [match.group(1) or "" for match in field.pattern.finditer(text)]
     words = [word for group in groups for word in SEPARATORS.split(group.strip()) if word]
     try:
         values = np.array([float(word) for word in words], dtype=np.float64)

@@ -32,9 +32,13 @@ ENDS = {"end_t_micro": MICRO, "t_rank_e": 1.0}
 SIZES = {"req_size": 1.0}
 RATES = {"avg_thruput_mib": MEBI, "avg_throughput_mib": MEBI, "b_rank_avr": 1.0, "b_rank_sum": 1.0}
 NAMES = (*STARTS, *ENDS, *SIZES, *RATES)
-LIST = re.compile(r"^[\s\"']*(\w+)[\"']?\s*[:=]\s*\[([^\]]*)\]", re.MULTILINE)
+# Blank lines are not part of the indentation: each of them would be looked through again and again.
+NAME = r"^(?:[^\S\n]|[\"'])*(\w+)[\"']?\s*[:=]\s*\["
+LIST = re.compile(rf"{NAME}([^\]]*)\]", re.MULTILINE)
 SEPARATORS = re.compile(r"[,;\s]+")
-DIRECTION = re.compile(r"^\s*(?:io_type|operation)\s*[:=]\s*[\"']?(r|w|read|write)\b", re.MULTILINE)
+DIRECTION = re.compile(
+    r"^[^\S\n]*(?:io_type|operation)\s*[:=]\s*[\"']?(r|w|read|write)\b", re.MULTILINE
+)
 
 
 class FtioTextReader:
@@ -68,7 +72,7 @@ def _is_complete(names: set[str]) -> bool:
 
 def _names_in(text: str) -> set[str]:
     """The known names at the beginnings of lines, and those of a first line of columns."""
-    lists = set(re.findall(r"^[\s\"']*(\w+)[\"']?\s*[:=]\s*\[", text, re.MULTILINE))
+    lists = set(re.findall(NAME, text, re.MULTILINE))
     return (lists | set(_header(text))) & set(NAMES)
 
 

@@ -78,12 +78,12 @@ def _joined(reports: Iterator[Mapping[str, Any]], source: Path) -> Content:
     listed = list(reports)
     if not listed:
         raise ValueError("there is no report in it")
-    host, pid = listed[0].get("hostname"), listed[0].get("pid")
+    host, pid = listed[0].get("hostname"), int(listed[0].get("pid") or 0)
     return Content(
         intervals=[request_intervals(report, named=source.name) for report in listed],
         ranks=1,
         host=None if host is None else str(host),
-        pid=int(pid) if pid is not None else None,
+        pid=pid if 0 < pid < 2**63 else None,
     )
 
 

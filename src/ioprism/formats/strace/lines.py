@@ -17,7 +17,7 @@ _START = re.compile(
 )
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(")
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed>")
-_RESULT = re.compile(r"= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
+_RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _UNFINISHED = "<unfinished ...>"
 _NO_PID = 0
@@ -98,7 +98,7 @@ class Calls:
         """Take arguments and result apart: the result stands behind the last bracket."""
         cut = rest.rfind(") ")
         while cut > 0:
-            result = _RESULT.match(rest[cut + 2 :].lstrip())
+            result = _RESULT.match(rest, cut + 2)
             if result:
                 break
             cut = rest.rfind(") ", 0, cut)

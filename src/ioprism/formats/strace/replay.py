@@ -248,4 +248,4 @@ def _joined(folder: str | None, path: str) -> str:
 def _last_number(call: SystemCall) -> int | None:
     parts = call.arguments.rsplit(", ", 2)
     text = parts[-2] if call.name in _SIZED_TAIL and len(parts) > 2 else parts[-1]
-    return int(text) if text.isdigit() and len(text) < 19 else None
+    return int(text) if text.isdecimal() and len(text) < 19 else None

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import polars as pl
 
-from ioprism.formats.text import GZIP, is_damaged, opened
+from ioprism.formats.text import is_damaged, opened
 from ioprism.model.trace import Warn
 
 BLOCK = 8 * 2**20  # bytes unpacked at once
@@ -20,12 +20,6 @@ LONGEST_LINE = 16 * 2**20
 QUOTE = b'"'
 
 Parse = Callable[[bytes], pl.DataFrame]
-
-
-def is_compressed(path: Path) -> bool:
-    """Whether the file begins like gzip."""
-    with path.open("rb") as file:
-        return file.read(2) == GZIP
 
 
 def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.DataFrame]:
@@ -79,10 +73,13 @@ def _blocks(path: Path, warn: Warn, *, skip_head: bool) -> Iterator[bytes]:
         if skip_head:
             _line(file, path)
         while block := file.read(BLOCK):
-            block += _line(file, path)
-            while block.count(QUOTE) % 2 and (more := _line(file, path)):  # a quoted line break
-                block += more
-            yield block
+            held = [block, _line(file, path)]
+            quotes, size = sum(piece.count(QUOTE) for piece in held), 0
+            # A quoted line break; one quote too many must not bring the whole file into memory.
+            while quotes % 2 and size < LONGEST_LINE and (more := _line(file, path)):
+                held.append(more)
+                quotes, size = quotes + more.count(QUOTE), size + len(more)
+            yield b"".join(held)
         if is_damaged(file):
             warn(f"{path.name}: the compressed data are cut short or damaged; rows are missing")
 

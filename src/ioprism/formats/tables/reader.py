@@ -21,9 +21,9 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.formats.plausibility import LATEST
-from ioprism.formats.tables.compressed import blocks_of, is_compressed
+from ioprism.formats.tables.compressed import blocks_of
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
-from ioprism.formats.text import head
+from ioprism.formats.text import head, is_gzip
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
@@ -119,7 +119,7 @@ class Table:
     def pieces(self, warn: Warn = lambda _: None) -> Iterator[pl.LazyFrame]:
         """The known columns under ioprism's names; a compressed table comes in many pieces."""
         kind = _kind(self.path)
-        if kind != "parquet" and is_compressed(self.path):
+        if kind != "parquet" and is_gzip(self.path):
             blocks = blocks_of(self.path, lines_are_json=kind == "json", warn=warn)
             yield from (self._known(block.lazy()) for block in blocks)
         else:
@@ -224,13 +224,11 @@ class _Content:
 
     @cached_property
     def processes(self) -> pl.DataFrame:
-        positive = (pl.when(pl.col(name) >= 0).then(pl.col(name)).alias(name) for name in ("tid",))
+        thread = pl.when(pl.col("tid") >= 0).then("tid")
+        names = ("application", "host", "pid")
         return PROCESSES.conform(
-            self.keys.select(
-                pl.col("own_row").alias("process"), pl.col("own_rank").alias("rank"),
-                "application", "host", "pid", *positive,
-            )
-        )  # fmt: skip
+            self.keys.select(*names, process="own_row", rank="own_rank", tid=thread)
+        )
 
 
 def _times(seconds: float) -> tuple[pl.Expr, pl.Expr]:

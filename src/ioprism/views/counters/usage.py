@@ -27,7 +27,7 @@ _ENTRY = ("file", "rank")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRecords:
-    """A counter table, column by column (see `views.module_usage.Records`)."""
+    """A counter table, column by column (see `module_usage.Records`)."""
 
     table: pl.DataFrame
 

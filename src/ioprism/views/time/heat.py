@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import Layer
-from ioprism.views.time.intervals import unite
+from ioprism.views.time.intervals import united_layers
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,19 +36,9 @@ def _bins(heat: pl.DataFrame) -> pl.DataFrame:
 
 def heat_intervals(heat: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, float]]:
     """Return the busy intervals of each layer, and how wide its bins are."""
-    tables = [pl.DataFrame(schema={"layer": Layer, "start": pl.Float64, "end": pl.Float64})]
     filled = _bins(heat)
-    resolution = {}
-    for layer in filled["layer"].unique().sort().to_list():
-        rows = filled.filter(layer=layer)
-        start, end = unite(rows["start"].to_numpy(), rows["end"].to_numpy())
-        tables.append(
-            pl.DataFrame({"start": start, "end": end}).select(
-                pl.lit(layer, dtype=Layer).alias("layer"), "start", "end"
-            )
-        )
-        resolution[str(layer)] = float(rows["bin_width"][0])
-    return pl.concat(tables), resolution
+    widths = filled.unique("layer", keep="first", maintain_order=True).sort("layer")
+    return united_layers(filled), dict(widths.select("layer", "bin_width").iter_rows())
 
 
 def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]) -> pl.DataFrame:

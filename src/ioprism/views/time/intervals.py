@@ -24,14 +24,15 @@ class BusyIntervals:
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Unite the calls of some of the events."""
         chosen = events.select("layer", "start", "end")
-        return chosen.map_batches(_unite_layers, schema=_INTERVALS, projection_pushdown=False)
+        return chosen.map_batches(united_layers, schema=_INTERVALS, projection_pushdown=False)
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Unite united intervals."""
         return self.partial(partials)
 
 
-def _unite_layers(frame: pl.DataFrame) -> pl.DataFrame:
+def united_layers(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the disjoint intervals of each layer that rows of layer, start and end cover."""
     tables = [_INTERVALS.to_frame()]
     layers = frame["layer"].unique().sort().to_list()
     for layer in layers:

@@ -1,0 +1,136 @@
+"""Text that is made to be slow or odd is read at once, or refused with one message."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ioprism import TraceError
+from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.counters.lustre import LustreReader
+from ioprism.formats.jobs.loadleveler import LoadLevelerReader
+from ioprism.formats.jobs.server_map import read_server_map
+from ioprism.formats.layouts import read_layout
+from ioprism.formats.registry import read_trace
+from ioprism.formats.samples.runs import read_runs
+from ioprism.formats.signals.described_text import read_described_text
+from ioprism.formats.strace.lines import Calls
+from ioprism.model.counters import ReadingOptions, Tally
+
+MANY = 100_000
+SOON = 20.0  # seconds; looking at every blank again for each of the others takes minutes
+GAP = "x" + " " * MANY + "y"
+HUGE = "1" + "0" * 400
+IOR = (
+    '{"tests":[{"Parameters":{"filePerProc":1,"blockSize":1,"segmentCount":1},'
+    '"Options":{"tasks":1,"clients per node":1},"Results":[{"access":"write","totalTime":%s}]}]}'
+)
+RATE = '{"tests":[{"Results":[{"access":"read","bwMiB":%s}]}]}'
+JOB = "job_stats:\n- job_id: %s\n  snapshot_time: 9\n  open: { samples: 1, unit: reqs }\n"
+
+
+def _lustre_job(path: Path) -> object:
+    (table,) = LustreReader().read(path, ReadingOptions(), Tally())
+    return table["job"].item()
+
+
+def _owner(path: Path) -> object:
+    return LoadLevelerReader().read(path, ReadingOptions(), Tally())["user"].to_list()
+
+
+def _damaged_lines(path: Path) -> object:
+    calls = Calls()
+    return [*calls.read([path.read_text()]), calls.damaged]
+
+
+def _answer(read: Callable[[Path], object], path: Path) -> object:
+    try:
+        return read(path)
+    except TraceError as error:
+        return str(error).partition("\n")[0].removeprefix(f"{path}: ")[:20]
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "answer"),
+    [
+        ("\n" * MANY, read_trace, "no reader recognises"),
+        ("\n" * MANY, read_ceiling, "this is not a benchm"),
+        (" " * MANY + "x", read_layout, "it does not list the"),
+        (f"IOR xfer\na{' ' * MANY}\n", read_runs, "it contains no runs."),
+        (JOB % GAP, _lustre_job, GAP),
+        (f"===== Job a =====\nOwner: {GAP}\n", _owner, []),
+        (f"1 1.0 write(1, {'a) ' * MANY}", _damaged_lines, [1]),
+    ],
+)
+def test_blanks_are_looked_through_once(
+    tmp_path: Path, text: str, read: Callable[[Path], object], answer: object
+) -> None:
+    path = tmp_path / "text"
+    path.write_text(text)
+    begun = time.monotonic()
+
+    found = _answer(read, path)
+
+    assert found == answer
+    assert time.monotonic() - begun < SOON
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "answer"),
+    [
+        (RATE % HUGE, read_ceiling, "this is not a benchm"),
+        (IOR % HUGE, read_runs, "this is not a comple"),
+        ('{"a":' + "[" * MANY, read_runs, "this is not a comple"),
+        ("path,targets\n/a,²\n", read_layout, "it does not list the"),
+        (f"path,targets\n/a,{'9' * 5000}\n", read_layout, "it does not list the"),
+        (f"path,targets\n/a,1\n{'b' * 200_000},2\n", read_layout, "it is not a CSV tabl"),
+        (f"node,server\n{'n' * 200_000},s\n", read_server_map, "it is not a CSV tabl"),
+    ],
+)
+def test_numbers_and_fields_beyond_all_bounds_are_one_message(
+    tmp_path: Path, text: str, read: Callable[[Path], object], answer: str
+) -> None:
+    path = tmp_path / "text"
+    path.write_text(text, encoding="utf-8")
+
+    assert _answer(read, path) == answer
+
+
+def test_runs_behind_a_field_beyond_all_bounds_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "nodes,cores_per_node,burst_bytes,seconds,pattern\n"
+        f"1,1,1,1,a\n1,1,1,1,{'b' * 200_000}\n1,1,1,2,c\n"
+    )
+
+    found = read_runs(path, skip_bad=True)
+
+    assert [run.seconds for run in found.runs] == [1.0, 2.0]
+    assert len(found.warnings) == 1
+
+
+def test_one_quote_too_many_in_a_compressed_table_is_noticed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "calls.csv.gz"
+    rows = b"start,end,operation\n" + b'0,1,"read\n' + b"0,1,read\n" * 2_000_000
+    path.write_bytes(gzip.compress(rows, 1))
+    begun = time.monotonic()
+
+    with pytest.raises(TraceError, match="the table cannot be read"):
+        read_trace(path)
+
+    assert time.monotonic() - begun < SOON
+
+
+def test_a_group_of_a_description_that_matches_nothing_is_one_message(tmp_path: Path) -> None:
+    text, description = tmp_path / "text", tmp_path / "text.toml"
+    text.write_text("start end size")
+    description.write_text(
+        "".join(f"[{n}]\npattern = '{n}(:)?'\n" for n in ("start", "end", "bytes"))
+    )
+
+    with pytest.raises(TraceError, match=r"the pattern of \[start\] matches nothing"):
+        read_described_text(text, description)

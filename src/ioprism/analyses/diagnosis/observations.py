@@ -318,7 +318,7 @@ def _applications(trace: Trace, numbers: Ints) -> tuple[str, ...]:
 
 def _runtime(trace: Trace, phases: IoPhases) -> float:
     last = float(phases.end[-1]) if len(phases) else 0.0
-    return max(trace.job.runtime or 0.0, last if not trace.job.runtime else 0.0)
+    return max(0.0, trace.job.runtime or last)
 
 
 def _filesystem(files: pl.DataFrame, calls: Calls) -> str | None:
@@ -326,9 +326,10 @@ def _filesystem(files: pl.DataFrame, calls: Calls) -> str | None:
     if not len(calls) or not files.height:
         return None
     names = files["filesystem"].to_list()
-    seconds = np.bincount(np.maximum(calls.file, 0), calls.duration, minlength=len(names))
+    known = calls.file >= 0
+    seconds = np.bincount(calls.file[known], calls.duration[known], minlength=len(names))
     totals: dict[str, float] = {}
-    for name, spent in zip(names, seconds, strict=False):
+    for name, spent in zip(names, seconds, strict=True):
         if name is not None:
             totals[name] = totals.get(name, 0.0) + float(spent)
     return max(totals, key=lambda name: totals[name]) if totals else None

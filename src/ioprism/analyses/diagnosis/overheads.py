@@ -69,12 +69,9 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if float(np.median(kept[syncs])) > 0.5:
         return
     saved, low, high = without(at, syncs, kept, waited=_behind(at, syncs))
-    files = at.calls.file[syncs & (at.calls.file >= 0)]
-    culprit = {"operation": "sync"}
-    if len(files):
-        culprit["file"] = at.path(int(np.bincount(files).argmax()))
     yield Candidate(
-        "frequent-sync", culprit, saved, low, high, at.chance(syncs),
+        "frequent-sync", {"operation": "sync", **at.named_file(syncs)}, saved, low, high,
+        at.chance(syncs),
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
         {"syncs": int(at.seen.syncs.sum())},
     )  # fmt: skip
@@ -120,7 +117,7 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
     if not some.any():
         return
     files = np.unique(at.calls.file[some])
-    nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    nodes = at.nodes
     if nodes == 1:
         return  # its memory keeps what the first rank has read
     per_node = max(1.0, at.ranks / nodes)

@@ -14,12 +14,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.activity import BYTE_ROWS
-from ioprism.analyses.job_metrics.series import Floats, Ints, Series, locate
+from ioprism.analyses.job_metrics.series import (
+    SPACING,
+    Floats,
+    Ints,
+    Series,
+    locate,
+    running_sums,
+)
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, ranges
 from ioprism.records import dataclass
-
-SPACING = 86_400_000_000  # µs between the stretches of two jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ def parts(series: Series, occupancy: Occupancy, uses: Places) -> Parts:
 
 
 def _between(values: Floats, first: Places, last: Places) -> Floats:
-    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    sums = running_sums(values)
     return np.asarray(np.maximum(sums[:, last] - sums[:, first], 0.0))
 
 
@@ -156,15 +161,10 @@ def _shared_out(series: Series, grid: Ints, steps: Places, whose: Floats, times:
     inside = place.step[:-1][steps]
     return Series(
         times=times,
-        totals=_sums(growth[:, :-1]),
-        known=_sums(known[:-1]),
+        totals=running_sums(growth[:, :-1]),
+        known=running_sums(known[:-1]),
         resets=series.resets[inside][:-1],
         gaps=series.gaps[inside][:-1],
         told=series.told,
         unplaced=np.zeros(len(series.unplaced)),
     )
-
-
-def _sums(growth: Floats) -> Floats:
-    zero = np.zeros((*growth.shape[:-1], 1))
-    return np.concatenate([zero, np.cumsum(growth, axis=-1)], axis=-1)

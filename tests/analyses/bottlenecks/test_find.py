@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from ioprism import LocalEngine, Trace
 from ioprism.analyses.bottlenecks.classify import classified
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
-from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
+from ioprism.analyses.bottlenecks.find import Found, bottlenecks_of
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.perspectives.records import summed_records
@@ -24,7 +24,8 @@ ORDER_FIELDS = "^(sequential|random)_.*$"  # known where pieces do not overlap i
 
 
 def found(trace: Trace, **chosen: object) -> Found:
-    return find_bottlenecks(trace, LocalEngine(), Settings(**chosen))  # type: ignore[arg-type]
+    settings = Settings(**chosen)  # type: ignore[arg-type]
+    return bottlenecks_of(main_view(trace, settings, LocalEngine()), trace, settings)
 
 
 @pytest.fixture(scope="module")

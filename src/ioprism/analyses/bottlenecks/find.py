@@ -7,13 +7,12 @@ from collections.abc import Mapping
 import polars as pl
 
 from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
-from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view, on_storage
+from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, on_storage
 from ioprism.analyses.bottlenecks.cross_view import PREFIX, cross_view
 from ioprism.analyses.bottlenecks.names import record_names
-from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
+from ioprism.analyses.bottlenecks.result import ViewSummary
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.bottlenecks.severity import LABELS
-from ioprism.engine.base import Engine
+from ioprism.analyses.bottlenecks.severity import identifiers
 from ioprism.model.trace import Trace, population_of
 from ioprism.records import dataclass
 from ioprism.views.perspectives.records import Rows, all_fields
@@ -29,11 +28,6 @@ class Found:
     rows: Rows
     filters: Mapping[str, tuple[Filter, ...]]  # of every view, what the views before it leave
     one_list: bool = False  # over all views, rather than view by view
-
-
-def find_bottlenecks(trace: Trace, engine: Engine, settings: Settings) -> Found:
-    """Compute the main view and look for bottlenecks in it."""
-    return bottlenecks_of(main_view(trace, settings, engine), trace, settings)
 
 
 def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
@@ -97,11 +91,7 @@ def _sorted(table: pl.DataFrame) -> pl.DataFrame:
     excess = pl.col("at_stake") * (1 - in_proportion.fill_null(1.0))
     stable = table.with_columns(excess_time=excess).sort("view", *order, nulls_last=True)
     ranks = stable.sort("excess_time", descending=True, maintain_order=True)
-    labels = [INITIALS[label] for label in LABELS]
-    initials = pl.lit(pl.Series(labels)).gather(pl.col("label").to_physical().cast(pl.UInt32))
-    numbered = ranks.with_row_index("number", offset=1).with_columns(
-        id=pl.concat_str(initials, pl.col("number"))
-    )
+    numbered = ranks.with_row_index("number", offset=1).with_columns(id=identifiers())
     return numbered.sort("severity", "at_stake", "number", descending=[True, True, False])
 
 

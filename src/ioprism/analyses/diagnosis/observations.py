@@ -24,8 +24,8 @@ from ioprism.analyses.diagnosis.job_size import processes_said
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
 from ioprism.analyses.diagnosis.waiting import is_independent, ranks_wait
 from ioprism.engine.base import Engine
+from ioprism.model.files import without_data
 from ioprism.model.trace import Trace
-from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.records import dataclass
 from ioprism.views.counters.usage import system_targets
 
@@ -193,14 +193,9 @@ def file_rows(table: pl.DataFrame, files: pl.DataFrame) -> Ints:
 
 def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """All I/O calls on data, with one column for who made them."""
-    path = pl.col("path")
-    kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
-    not_data = files.filter(
-        (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
-    )["file"]
     chosen = (
         pl.col("layer").cast(pl.String).is_in(NOT_IO).not_()
-        & pl.col("file").is_in(not_data.to_list()).fill_null(value=False).not_()
+        & pl.col("file").is_in(without_data(files).implode()).fill_null(value=False).not_()
         & (pl.col("end") >= pl.col("start"))
     )
     unit = pl.coalesce(pl.col("rank").cast(pl.Int64), pl.col("process").cast(pl.Int64), pl.lit(0))

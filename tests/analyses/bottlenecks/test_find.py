@@ -232,3 +232,13 @@ def test_almost_nothing_is_answered(trace: Trace) -> None:
 
     assert nothing.table.height == 0
     assert all(view.bottlenecks == 0 for view in nothing.views)
+
+
+def test_a_huge_write_that_takes_no_time_explains_no_more_than_days() -> None:
+    slow = [{"start": n, "seconds": 3.0, "bytes": 1, "file": n, "process": n} for n in range(4)]
+    huge = {"seconds": 0.0, "bytes": 2**50, "file": 4, "process": 4}
+
+    answer = found(trace_of(calls([*slow, huge])), method="excess", floor=0.0)
+
+    assert answer.totals["bytes"] == 2**50 + 4
+    assert answer.table.height == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
@@ -36,7 +37,8 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
     if settings.method == "excess" and settings.work is None and settings.percentile is None:
         return _one_list(found, trace, settings)
     ranks = trace.job.ranks or 1
-    views = list(classified(found.rows, _with_views(settings, found.rows.views), ranks=ranks))
+    possible = replace(settings, views=found.rows.views)
+    views = list(classified(found.rows, possible, ranks=ranks))
     totals = _totals(found, trace, settings)
     tables = [_named(view, found.rows, settings) for view in views]
     table = _sorted(pl.concat(tables, how="diagonal_relaxed")).with_columns(
@@ -49,17 +51,13 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
 def _one_list(found: IoRows, trace: Trace, settings: Settings) -> Found:
     ranks = trace.job.ranks or 1
     rows = on_storage(found.rows)
-    views, listed = cross_view(rows, _with_views(settings, rows.views), ranks=ranks)
+    views, listed = cross_view(rows, replace(settings, views=rows.views), ranks=ranks)
     totals = _totals(found, trace, settings)
     table = listed.with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
     filters: dict[str, tuple[Filter, ...]] = dict.fromkeys(table["view"].to_list(), ())
     return Found(totals, views, table, rows, filters, one_list=True)
-
-
-def _with_views(settings: Settings, views: tuple[str, ...]) -> Settings:
-    return settings if settings.views == views else settings.with_views(views)
 
 
 def _summary(view: ViewRecords) -> ViewSummary:

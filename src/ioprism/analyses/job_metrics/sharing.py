@@ -2,7 +2,7 @@
 
 A server's time is cut wherever a job begins or ends. What it moved while one job used it is that
 job's; while several did, each gets a part in proportion to its nodes behind the server; while
-nobody did, the bytes belong to no known job. The three kinds add up to what the server moved.
+nobody did, the bytes belong to no known job.
 """
 
 from __future__ import annotations
@@ -47,11 +47,10 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Bytes of one server; the first axis is the direction."""
+    """Bytes of one server that are jobs'; the first axis is the direction."""
 
     attributed: Floats  # (direction, use) moved while the job was alone
     shared: Floats  # (direction, use) its part of what moved while it was not
-    unattributed: Floats  # (direction) moved while no job used the server
 
 
 def occupancies(jobs: pl.DataFrame) -> Iterator[tuple[str, Occupancy]]:
@@ -100,11 +99,9 @@ def parts(series: Series, occupancy: Occupancy, uses: Places) -> Parts:
     moved = place.between(series.totals[BYTE_ROWS], span, span + 1)
     weight = np.where(together, occupancy.weight, 1.0)
     first, last = occupancy.first[uses], occupancy.last[uses]
-    whole = np.asarray(series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS])
     return Parts(
         attributed=_between(moved * alone, first, last),
         shared=_between(moved * together / weight, first, last) * occupancy.weights[uses],
-        unattributed=np.maximum(whole - (moved * (alone | together)).sum(axis=1), 0.0),
     )
 
 

@@ -9,9 +9,6 @@ from ioprism.model.trace import Trace
 from ioprism.views.calls.totals import Totals
 from ioprism.views.counters.totals import counter_totals
 
-AMOUNTS = ("reads", "writes", "metadata", "bytes_read", "bytes_written", "seconds")
-
-
 # What a program says of its own steps is no call: the I/O inside it is counted below.
 _CALLS = pl.col("layer") != "application"
 _OPERATION = pl.col("operation").cast(pl.String)

@@ -8,14 +8,13 @@ from typing import Any
 import polars as pl
 
 from ioprism.analyses.characterise import Characteristics
-from ioprism.model.finding import Finding, Severity
+from ioprism.model.finding import Finding
 from ioprism.model.result import Result
 from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 SAME = 0.02  # ratios closer to 1 than this are noise
 ROUNDING = 1e-9  # of a sum: what is left over by its last digits
-COSTLY = (Severity.HIGH, Severity.WARN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def _metrics(before: Characteristics, after: Characteristics) -> Iterator[Metric
     yield Metric("ranks", before.job.ranks, after.job.ranks)
     yield Metric("io_time", before.io_time, after.io_time, True)
     kinds = ("read", "write", "metadata")
-    for kind in kinds:  # with those above, they add up to the row before
+    for kind in kinds:  # with the library's time, they add up to the time in I/O calls
         old, new = before.by_operation[kind], after.by_operation[kind]
         yield Metric(f"{kind}_time", old.time, new.time, True)
     yield Metric("library_time", _above(before), _above(after), True)

@@ -78,12 +78,8 @@ class Evidence:
         """Whether this is the log that one rank of a killed job left; the others have theirs."""
         ranks = {rank for usage in self.usages.values() for rank in usage.rank}
         killed = self.format == "darshan" and self.job.end_time is None
-        return (
-            killed
-            and self.logs < (self.job.ranks or 1)
-            and EVERYONE not in ranks
-            and (len(ranks) == 1)
-        )
+        one = len(ranks) == 1 and EVERYONE not in ranks
+        return killed and one and self.logs < (self.job.ranks or 1)
 
     @property
     def runtime(self) -> float | None:

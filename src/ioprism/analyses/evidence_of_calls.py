@@ -40,8 +40,8 @@ class CallEvidence:
         )
         load = TargetLoad(striping.select("file", "stripe_size", "targets"))
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
-        # Where counters tell of every layer, the ranges that calls touch are not needed.
-        ranges = [] if {"posix", "mpiio"} <= counted or "posix" in counted else [TouchedRanges()]
+        # Where counters tell of POSIX, the ranges that calls touch are not needed.
+        ranges = [] if "posix" in counted else [TouchedRanges()]
         found, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
         whole = seen.filter(pl.col("operation") != "other")  # waitpid and the like are no I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()

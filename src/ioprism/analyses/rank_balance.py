@@ -252,6 +252,7 @@ def unbalanced_ranks(table: RankTable, *, beyond: float) -> list[int]:
 
 
 def _mean_and_deviation(values: Mapping[int, float], ranks: int) -> float:
+    ranks = max(ranks, len(values))
     mean = sum(values.values()) / ranks
     squares = sum((v - mean) ** 2 for v in values.values()) + (ranks - len(values)) * mean**2
     return mean + math.sqrt(squares / ranks)

@@ -41,8 +41,6 @@ def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
 
 def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return one row per node; none where the trace does not name the nodes of ranks."""
-    if trace.processes["host"].null_count() == trace.processes.height:
-        return _NO_HOSTS
     hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
     if hosts["host"].n_unique() < 2:
         return _NO_HOSTS
@@ -76,7 +74,7 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame | None = None) -> pl.DataFrame:
+def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame) -> pl.DataFrame:
     """Sum by key; those of `of` without a call are there too."""
     operation = pl.col("operation").cast(pl.String)
     sums = loads.group_by(key, maintain_order=True).agg(
@@ -85,11 +83,7 @@ def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame | None = None) -> 
         pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
         pl.col("seconds").sum(),
     )
-    every = (
-        sums
-        if of is None
-        else of.join(sums, on=key, how="left").with_columns(pl.exclude(key).fill_null(0))
-    )
+    every = of.join(sums, on=key, how="left").with_columns(pl.exclude(key).fill_null(0))
     moved = pl.col("bytes_read") + pl.col("bytes_written")
     rate = pl.when(pl.col("seconds") > 0).then(moved / pl.col("seconds"))
     return every.with_columns(rate=rate).sort(key)

@@ -9,7 +9,7 @@ import polars as pl
 
 from ioprism.model.schema import FILES, Kind
 from ioprism.model.trace import Mount
-from ioprism.model.usage import CONSOLE
+from ioprism.model.usage import CONSOLE, KERNEL, SHARED_MEMORY
 
 LONGEST_PATH = 4096  # bytes; what is longer is not a mount point
 MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
@@ -38,12 +38,19 @@ _PARTS = (
     _PATH.str.extract(r"^(.*)/[^/]*$", 1).fill_null("").alias("directory"),
     _PATH.str.replace_all(r"\d+", "#").alias("pattern"),
     _PATH.str.extract(r"[^/.][^/]*\.([^./]+)$", 1).alias("extension"),
-    pl.when(_PATH.is_in(CONSOLE))
+    pl.when(_PATH.is_in(sorted(CONSOLE)))
     .then(pl.lit("console"))
     .otherwise(pl.lit("file"))
     .cast(Kind)
     .alias("kind"),
 )
+
+
+def without_data(files: pl.DataFrame) -> pl.Series:
+    """Return the files for which `is_data` does not hold: console streams, parts of the kernel."""
+    kernel = pl.any_horizontal(*(_PATH.str.starts_with(prefix) for prefix in KERNEL))
+    made_up = kernel & ~_PATH.str.starts_with(SHARED_MEMORY)
+    return files.filter((pl.col("kind") == "console") | made_up)["file"]
 
 
 def _mount_of(mounts: Sequence[str]) -> pl.Expr:

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from ioprism import LocalEngine, Trace
 from ioprism.analyses.bottlenecks.classify import classified
 from ioprism.analyses.bottlenecks.counted_once import io_rows, main_view
-from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
+from ioprism.analyses.bottlenecks.find import Found, bottlenecks_of
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.perspectives.records import summed_records
@@ -24,7 +24,8 @@ ORDER_FIELDS = "^(sequential|random)_.*$"  # known where pieces do not overlap i
 
 
 def found(trace: Trace, **chosen: object) -> Found:
-    return find_bottlenecks(trace, LocalEngine(), Settings(**chosen))  # type: ignore[arg-type]
+    settings = Settings(**chosen)  # type: ignore[arg-type]
+    return bottlenecks_of(main_view(trace, settings, LocalEngine()), trace, settings)
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +232,13 @@ def test_almost_nothing_is_answered(trace: Trace) -> None:
 
     assert nothing.table.height == 0
     assert all(view.bottlenecks == 0 for view in nothing.views)
+
+
+def test_a_huge_write_that_takes_no_time_explains_no_more_than_days() -> None:
+    slow = [{"start": n, "seconds": 3.0, "bytes": 1, "file": n, "process": n} for n in range(4)]
+    huge = {"seconds": 0.0, "bytes": 2**50, "file": 4, "process": 4}
+
+    answer = found(trace_of(calls([*slow, huge])), method="excess", floor=0.0)
+
+    assert answer.totals["bytes"] == 2**50 + 4
+    assert answer.table.height == 0

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ioprism import LocalEngine, Trace, read
-from ioprism.analyses.bottlenecks.find import Found, find_bottlenecks
+from ioprism.analyses.bottlenecks.counted_once import main_view
+from ioprism.analyses.bottlenecks.find import Found, bottlenecks_of
 from ioprism.analyses.bottlenecks.settings import Settings
 
 pytestmark = pytest.mark.corpus
@@ -45,10 +46,14 @@ def answers(shared_data: Path) -> Any:
     return json.loads((shared_data.parent / "reference/wisio/answers.json").read_text())
 
 
+def found_in(trace: Trace, settings: Settings) -> Found:
+    return bottlenecks_of(main_view(trace, settings, LocalEngine()), trace, settings)
+
+
 def like_wisio(path: Path, **chosen: Any) -> Found:
     trace = trace_at(path)
     settings = Settings(**{"views": ("file", "process", "time"), **chosen})
-    return find_bottlenecks(trace, LocalEngine(), settings.like_wisio(trace_format=trace.format))
+    return found_in(trace, settings.like_wisio(trace_format=trace.format))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,7 @@ def test_the_records_of_the_recorder_trace_are_wisios(shared_data: Path) -> None
 
 def test_the_planted_truth_of_the_large_trace_is_named(shared_data: Path) -> None:
     trace = trace_at(shared_data / "dftracer/gen-large-v22")
-    table = find_bottlenecks(trace, LocalEngine(), Settings(views=("file",))).table
+    table = found_in(trace, Settings(views=("file",))).table
     worst = table.sort("number").head(6)
     named = dict(zip(worst["record_file"].str.extract(r"wl/(.*)$"), worst["function"], strict=True))
 

@@ -87,7 +87,6 @@ def test_slices_of_phases_that_are_too_large_tell_when_ranks_are_done() -> None:
     sample = sampling.sampled_calls(trace, LocalEngine(), most=30_000)
 
     assert sample.events.height <= 30_000
-    assert sample.busy == pytest.approx(length, rel=0.05)
     spent = pl.col("end") - pl.col("start")
     slow = sample.events.filter(pl.col("rank") % TARGETS == TARGETS - 1).select(spent.sum()).item()
     sound = sample.events.select(spent.sum()).item() - slow
@@ -113,9 +112,27 @@ def test_a_sample_stands_for_just_as_much_time_as_its_calls_take() -> None:
 
     part = sampling.sampled_calls(trace, LocalEngine(), most=20_000)
 
-    start, end = unite(part.events["start"].to_numpy(), part.events["end"].to_numpy())
+    seconds = [
+        float((end - start).sum())
+        for events in (part.events, trace.events())
+        for start, end in [unite(events["start"].to_numpy(), events["end"].to_numpy())]
+    ]
     assert part.events.height <= 20_000
-    assert part.share * part.busy == pytest.approx(float((end - start).sum()))
+    assert part.share == pytest.approx(seconds[0] / seconds[1])
+
+
+@pytest.mark.parametrize("last", [0.0, 5.0])
+def test_a_sample_of_calls_without_duration_stands_for_their_number(
+    last: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"start": n / 10, "seconds": last * (n == 999), "bytes": 4096} for n in range(1000)]
+    trace = trace_of(calls(rows))
+
+    sample = sampling.sampled_calls(trace, LocalEngine(), most=100)
+    monkeypatch.setattr(sampling.sampled_calls, "__kwdefaults__", {"most": 100})
+
+    assert sample.share == pytest.approx(sample.events.height / 1000)
+    assert diagnose(trace).held_up.seconds == 0.0
 
 
 def test_calls_of_a_single_phase_are_not_counted_before_it_is_sliced() -> None:

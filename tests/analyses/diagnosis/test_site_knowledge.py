@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ioprism import CallGroup, Cause, Contrast, Diagnosis, HeldUp, LedgerLine, Saving
@@ -33,6 +35,18 @@ def test_a_ceiling_that_is_far_away_changes_nothing() -> None:
     before = found("metadata")
 
     assert no_faster_than(before, 0.5) == before
+
+
+def test_uneven_computing_which_costs_no_held_up_time_leaves_the_ledger_whole() -> None:
+    nothing = Saving(0.0, 0.0, 0.0, 0.0)
+    late = Cause("compute-imbalance", {}, nothing, 0.9, Contrast("", CallGroup(1)))
+    before = found("interference", "metadata")
+    before = replace(before, causes=(*before.causes, late))
+
+    for after in (judged_by_servers(before, {0: 0.5}), no_faster_than(before, 5.0)):
+        assert late in after.causes
+        assert "compute-imbalance" not in {line.what for line in after.ledger}
+        assert total(after) == pytest.approx(after.held_up.seconds)
 
 
 @pytest.mark.parametrize(("load", "kept"), [(2.0, True), (0.5, False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,15 @@ def test_reading_that_computing_covers_holds_nobody_up() -> None:
 
     assert found.held_up.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
     assert not [cause for cause in found.causes if cause.code == "no-prefetch"]
+
+
+def test_computing_covers_reading_where_the_trace_does_not_tell_ranks() -> None:
+    trace = loop(prefetch=True)
+    alone = trace.events().filter(rank=0).with_columns(rank=pl.lit(None))
+
+    found = of(replace(trace, partitions=(MemoryPartition(EVENTS.conform(alone)),)))
+
+    assert found.held_up.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
 
 
 def test_stages_have_their_time_and_their_share_of_each_epoch() -> None:

@@ -62,3 +62,13 @@ def test_a_month_is_compared_with_the_one_before_by_day() -> None:
     assert found.months[2].change["write"] is None  # three days are no month
     assert found.accounts[0].before == pytest.approx(8e9 / 27)
     assert found.accounts[0].after == pytest.approx(48 * 1.5e9 / 28)
+
+
+def test_accounts_that_changed_alike_come_in_one_order() -> None:
+    names = [f"account{n}" for n in range(9)]
+    idle = [one_job(MONDAY + HOUR, MONDAY + 9 * HOUR, "other", job=name) for name in names]
+    jobs = pl.concat(idle).with_columns(account=pl.col("job")).reverse()
+
+    found = trend(load_of(np.ones(58 * 24), jobs))
+
+    assert [change.name for change in found.accounts] == names

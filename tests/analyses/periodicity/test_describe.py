@@ -78,6 +78,12 @@ def test_fitting_never_raises_the_error(seed: int, count: int, samples: int) -> 
     assert found.mse_after <= found.mse_before
 
 
+def test_more_waves_than_samples_can_tell_apart_are_fitted_as_far_as_they_go() -> None:
+    found = fit(Signal(0.0, 1.0, np.repeat([1.0, 0.0], [5, 3])), count=3)
+
+    assert found.mse_after <= found.mse_before
+
+
 def test_a_burst_has_width_duty_cycle_and_bytes(burst_signal: Callable[..., Signal]) -> None:
     signal = burst_signal(period=20.0, duty=0.25)
     period = detect(signal)

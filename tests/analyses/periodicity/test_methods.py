@@ -57,3 +57,15 @@ def test_one_wave_over_the_whole_signal_is_no_repetition(method: str) -> None:
     wave = Signal(0.0, 0.1, 1.0 + np.sin(np.linspace(0.0, 2 * np.pi, 600)))
 
     assert detect(wave, options=Options(method=method)) is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_sign_and_the_unit_of_a_signal_stop_no_method(method: str) -> None:
+    bursts = np.tile(np.repeat([1.0, 0.0], [5, 15]), 20)
+    below, tiny = Signal(0.0, 1.0, -bursts - 1.0), Signal(0.0, 1.0, 1e-300 * bursts)
+
+    found = [detect(signal, options=Options(method=method)) for signal in (below, tiny)]
+
+    assert found[0] is None or found[0].seconds == pytest.approx(20.0, rel=0.02)
+    if method in ("auto", "phases"):
+        assert None not in found

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.site.summary import SiteTables, top_advice
+from ioprism.analyses.site.summary import SiteTables, site_table, top_advice
 from ioprism.model.site import SITE_TABLES
 
 
@@ -29,3 +29,11 @@ def test_jobs_that_blame_different_nodes_are_not_summed_to_one_advice() -> None:
     (first,) = top_advice(tables([*blamed, *small]))
 
     assert (first["code"], first["jobs"], first["node_hours"]) == ("small-requests", 3, 3.0)
+
+
+def test_what_costs_the_same_is_told_in_one_order() -> None:
+    codes = [f"cause-{n}" for n in range(9)]
+    equal = tables([cause("job0", code, "", 1.0) for code in reversed(codes)])
+
+    assert list(site_table(equal, "applications").rows[0]["savings"]) == codes
+    assert {top_advice(equal)[0]["code"] for _ in range(20)} == {"cause-0"}

@@ -16,10 +16,10 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.diagnosis.counters.records import believable_metadata
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.model.files import without_data
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
-from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.records import dataclass
 from ioprism.views.calls.call_class import SLOTS, call_class
 from ioprism.views.calls.deepest import at_deepest, deepest_layers
@@ -177,11 +177,8 @@ def _slowest_parts(main: pl.DataFrame, trace: Trace) -> pl.DataFrame:
 
 def on_storage(rows: Rows) -> Rows:
     """Leave out the console and what the kernel makes up: storage has no part in them."""
-    path = pl.col("path")
-    kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
-    elsewhere = (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
-    files = rows.files.filter(elsewhere)["file"]
-    main = rows.main.filter(~pl.col("file").is_in(files.implode()).fill_null(value=False))
+    elsewhere = pl.col("file").is_in(without_data(rows.files).implode())
+    main = rows.main.filter(~elsewhere.fill_null(value=False))
     return rows if main.height == rows.main.height else replace(rows, main=main)
 
 

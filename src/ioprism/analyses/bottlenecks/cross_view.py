@@ -9,10 +9,10 @@ import polars as pl
 from ioprism.analyses.bottlenecks.classify import Walk
 from ioprism.analyses.bottlenecks.excess import Costs, costs
 from ioprism.analyses.bottlenecks.names import record_names
-from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
+from ioprism.analyses.bottlenecks.result import ViewSummary
 from ioprism.analyses.bottlenecks.same_calls import Merged, candidates, merged
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.bottlenecks.severity import LABELS, angle, labelled
+from ioprism.analyses.bottlenecks.severity import angle, identifiers, labelled
 from ioprism.views.perspectives.records import PER_SECOND, Rows
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
@@ -35,9 +35,7 @@ def cross_view(
     if not tables:
         return summaries, _empty(rows, settings)
     table = pl.concat(tables, how="diagonal_relaxed").with_row_index("number", offset=1)
-    initials = pl.lit(pl.Series([INITIALS[label] for label in LABELS]))
-    place = pl.col("label").to_physical().cast(pl.UInt32)
-    return summaries, table.with_columns(id=pl.concat_str(initials.gather(place), "number"))
+    return summaries, table.with_columns(id=identifiers())
 
 
 def _row(

@@ -24,6 +24,7 @@ from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 FACTOR = 1.5  # over what peers take: less is chance
 OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
 SLACK = 2.0  # reads and writes may well differ so much
+LONGEST = 1e15  # nanoseconds that bytes explain: 11 days; sums of more would overflow
 SAME_WORK = 0.2  # by how much calls and bytes may differ to be called the same
 Floats = npt.NDArray[np.float64]
 
@@ -67,7 +68,8 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
     """
     rates = {kind: _typical_rate(rows.main, kind) for kind in (READ, WRITE)}
     per_byte = _kind().replace_strict(_paces(rates), default=0.0, return_dtype=pl.Float64)
-    unexplained = pl.col("nanoseconds") - whole_number(pl.col("bytes") * per_byte)
+    explained = (pl.col("bytes") * per_byte).clip(upper_bound=LONGEST)
+    unexplained = pl.col("nanoseconds") - whole_number(explained)
     cells = rows.gathered(
         pl.col("count", "bytes", "nanoseconds").sum(),
         unexplained=unexplained.sum(),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
 from ioprism.analyses.bottlenecks.classify import Filter, ViewRecords, classified, io_time
-from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, main_view, on_storage
+from ioprism.analyses.bottlenecks.counted_once import IoRows, io_rows, on_storage
 from ioprism.analyses.bottlenecks.cross_view import PREFIX, cross_view
 from ioprism.analyses.bottlenecks.names import record_names
-from ioprism.analyses.bottlenecks.result import INITIALS, ViewSummary
+from ioprism.analyses.bottlenecks.result import ViewSummary
 from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.bottlenecks.severity import LABELS
-from ioprism.engine.base import Engine
+from ioprism.analyses.bottlenecks.severity import identifiers
 from ioprism.model.trace import Trace, population_of
 from ioprism.records import dataclass
 from ioprism.views.perspectives.records import Rows, all_fields
@@ -31,18 +31,14 @@ class Found:
     one_list: bool = False  # over all views, rather than view by view
 
 
-def find_bottlenecks(trace: Trace, engine: Engine, settings: Settings) -> Found:
-    """Compute the main view and look for bottlenecks in it."""
-    return bottlenecks_of(main_view(trace, settings, engine), trace, settings)
-
-
 def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
     """Look for bottlenecks in a main view, which may be a stored one."""
     found = io_rows(main, trace, settings)
     if settings.method == "excess" and settings.work is None and settings.percentile is None:
         return _one_list(found, trace, settings)
     ranks = trace.job.ranks or 1
-    views = list(classified(found.rows, _with_views(settings, found.rows.views), ranks=ranks))
+    possible = replace(settings, views=found.rows.views)
+    views = list(classified(found.rows, possible, ranks=ranks))
     totals = _totals(found, trace, settings)
     tables = [_named(view, found.rows, settings) for view in views]
     table = _sorted(pl.concat(tables, how="diagonal_relaxed")).with_columns(
@@ -55,17 +51,13 @@ def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Foun
 def _one_list(found: IoRows, trace: Trace, settings: Settings) -> Found:
     ranks = trace.job.ranks or 1
     rows = on_storage(found.rows)
-    views, listed = cross_view(rows, _with_views(settings, rows.views), ranks=ranks)
+    views, listed = cross_view(rows, replace(settings, views=rows.views), ranks=ranks)
     totals = _totals(found, trace, settings)
     table = listed.with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
     filters: dict[str, tuple[Filter, ...]] = dict.fromkeys(table["view"].to_list(), ())
     return Found(totals, views, table, rows, filters, one_list=True)
-
-
-def _with_views(settings: Settings, views: tuple[str, ...]) -> Settings:
-    return settings if settings.views == views else settings.with_views(views)
 
 
 def _summary(view: ViewRecords) -> ViewSummary:
@@ -97,11 +89,7 @@ def _sorted(table: pl.DataFrame) -> pl.DataFrame:
     excess = pl.col("at_stake") * (1 - in_proportion.fill_null(1.0))
     stable = table.with_columns(excess_time=excess).sort("view", *order, nulls_last=True)
     ranks = stable.sort("excess_time", descending=True, maintain_order=True)
-    labels = [INITIALS[label] for label in LABELS]
-    initials = pl.lit(pl.Series(labels)).gather(pl.col("label").to_physical().cast(pl.UInt32))
-    numbered = ranks.with_row_index("number", offset=1).with_columns(
-        id=pl.concat_str(initials, pl.col("number"))
-    )
+    numbered = ranks.with_row_index("number", offset=1).with_columns(id=identifiers())
     return numbered.sort("severity", "at_stake", "number", descending=[True, True, False])
 
 

@@ -34,7 +34,7 @@ def _looked_up(values: pl.Series, table: pl.DataFrame) -> pl.Series:
 
 
 def _process_name(processes: pl.DataFrame) -> pl.Expr:
-    """`rank 3 on node7`, and the thread or process id where ranks alone do not tell apart."""
+    """`rank 3 on node7`, and the thread where ranks alone do not tell processes apart."""
     name = pl.format("rank {}", "rank")
     if processes["rank"].n_unique() < processes.height:
         name = pl.concat_str(name, pl.format(" thread {}", "tid").fill_null(""))

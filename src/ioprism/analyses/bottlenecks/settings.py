@@ -82,10 +82,6 @@ class Settings:
             "compatible": "wisio" if self.compatible else None,
         }
 
-    def with_views(self, views: tuple[str, ...]) -> Settings:
-        """Return the same settings for other views."""
-        return replace(self, views=views)
-
     def like_wisio(self, *, trace_format: str) -> Settings:
         """Return the settings under which WisIO 0.2.2's numbers come out."""
         middle = trace_format == "recorder-parquet"

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.analyses.bottlenecks.result import INITIALS
 from ioprism.analyses.bottlenecks.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 
-LABELS = ("critical", "very high", "high", "medium", "low", "very low", "trivial", "none")
+LABELS = tuple(INITIALS)
 Label = pl.Enum(LABELS)
 # The paper names the first three; the steps of 15 degrees go on below them.
 PAPER = (("critical", 75.0), ("very high", 60.0), ("high", 45.0), ("medium", 30.0), ("low", 15.0),
@@ -36,8 +37,9 @@ def rated(records: pl.DataFrame, settings: Settings, *, io_time: float) -> pl.Da
         io_time: seconds of I/O of the whole job, joined in the same way.
     """
     shares = _shares(records, settings)
-    rate = _as_wisio if settings.compatible else _as_paper
-    return rate(shares, settings, io_time)
+    if settings.compatible:
+        return _as_wisio(shares, settings, io_time)
+    return _as_paper(shares, settings)
 
 
 def _shares(records: pl.DataFrame, settings: Settings) -> pl.DataFrame:
@@ -69,7 +71,7 @@ def angle(time_share: pl.Expr, work_share: pl.Expr) -> pl.Expr:
     return pl.arctan2(time_share, work_share).degrees()
 
 
-def _as_paper(records: pl.DataFrame, settings: Settings, io_time: float) -> pl.DataFrame:  # noqa: ARG001 - WisIO's needs it
+def _as_paper(records: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     severity = pl.col("severity")
     found = records.with_columns(severity=angle(pl.col("time_share"), pl.col("work_share")))
     if settings.percentile is None:
@@ -89,6 +91,12 @@ def labelled(severity: pl.Expr) -> pl.Expr:
     for name, edge in reversed(PAPER):
         label = pl.when(severity > edge + TOLERANCE).then(pl.lit(name)).otherwise(label)
     return label.cast(Label)
+
+
+def identifiers() -> pl.Expr:
+    """What records are called: the initials of their label, and their number."""
+    initials = pl.lit(pl.Series(list(INITIALS.values())))
+    return pl.concat_str(initials.gather(pl.col("label").to_physical().cast(pl.UInt32)), "number")
 
 
 def _as_wisio(records: pl.DataFrame, settings: Settings, io_time: float) -> pl.DataFrame:

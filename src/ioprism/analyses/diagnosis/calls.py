@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -51,10 +49,6 @@ class Calls:
     def ordered(self) -> Calls:
         """Return them by rank and start."""
         return self.where(np.lexsort((self.start, self.rank)))
-
-    def lasting(self, duration: Floats) -> Calls:
-        """Return the same calls with other durations; starts stay."""
-        return replace(self, end=self.start + duration)
 
 
 def joined(*parts: Calls) -> Calls:

@@ -71,7 +71,8 @@ def mend(at: Situation, cells: Cells, member: Flags, seconds: Floats) -> Floats:
         own, others = inside & (classes == name), peers & (classes == name)
         ratio = np.exp(-overall)
         if others.sum() >= 5:
-            ratio = np.median(seconds[others]) / np.median(seconds[own])
+            usual, spent = np.median(seconds[others]), np.median(seconds[own])
+            ratio = usual / spent if spent > 0 else 1.0
         mended[own] = seconds[own] * min(1.0, ratio)
     return mended
 

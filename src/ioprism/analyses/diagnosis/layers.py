@@ -20,7 +20,7 @@ AGGREGATED = 0.5  # of the ranks: fewer of them do the I/O where calls are aggre
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """One file that the program uses through MPI-IO or a library, and what reaches POSIX."""
+    """One file that the program reads or writes through MPI-IO."""
 
     file: int
     asked: tuple[int, int]  # bytes read, written by the program
@@ -35,38 +35,29 @@ def collective_files(at: Situation) -> Ints:
 
 
 def library_files(at: Situation) -> list[LibraryFile]:
-    """Sum up the calls of the highest layer that moves data, by file."""
+    """Sum up reads and writes through MPI-IO, by file."""
     above = at.seen.above
     if not above.height:
         return []
-    moves = above.filter(pl.col("operation").cast(pl.String).is_in(["read", "write"]))
-    table = (
-        moves.group_by("file", "layer")
-        .agg(
-            pl.len().alias("calls"),
-            pl.col("unit").n_unique().alias("ranks"),
-            pl.col("bytes")
-            .filter(pl.col("operation").cast(pl.String) == "read")
-            .sum()
-            .alias("read"),
-            pl.col("bytes")
-            .filter(pl.col("operation").cast(pl.String) == "write")
-            .sum()
-            .alias("write"),
-            pl.col("collective").any().alias("collective"),
-        )
-        .filter(pl.col("layer").cast(pl.String) == "mpiio")
+    operation = pl.col("operation").cast(pl.String)
+    moves = above.drop_nulls("file").filter(
+        operation.is_in(["read", "write"]), pl.col("layer").cast(pl.String) == "mpiio"
+    )
+    table = moves.group_by("file").agg(
+        pl.len().alias("calls"),
+        pl.col("unit").n_unique().alias("ranks"),
+        *(pl.col("bytes").filter(operation == way).sum().alias(way) for way in ("read", "write")),
+        pl.col("collective").any().alias("collective"),
     )
     return [
         LibraryFile(
-            int(row["file"]),
-            (int(row["read"] or 0), int(row["write"] or 0)),
-            int(row["calls"]),
-            bool(row["collective"]),
-            int(row["ranks"]),
+            row["file"],
+            (row["read"], row["write"]),
+            row["calls"],
+            row["collective"],
+            row["ranks"],
         )
-        for row in table.iter_rows(named=True)
-        if row["file"] is not None
+        for row in table.sort("file").iter_rows(named=True)
     ]
 
 
@@ -122,6 +113,8 @@ def _read_modify_write(at: Situation, entry: LibraryFile, mine: Flags) -> Candid
     if entry.asked[0] > 0.1 * read or read < 0.2 * max(1, entry.asked[1]) or not entry.asked[1]:
         return None
     writes = mine & (at.calls.kind == WRITE)
+    if not writes.any():
+        return None  # they reach storage in calls that the trace does not have
     shrunk = min(1.0, entry.asked[1] / max(1, written))
     quick = float(np.quantile(at.calls.duration[writes], 0.25))
     after = np.where(writes, np.minimum(at.own, quick) * shrunk, 0.0)
@@ -177,9 +170,7 @@ def _few_aggregators(
     at: Situation, entry: LibraryFile, mine: Flags, writers: Ints
 ) -> Iterator[Candidate]:
     """Fewer ranks than nodes do the I/O of collective calls."""
-    hosts = at.seen.host_of
-    nodes = len(np.unique(hosts[hosts >= 0]))
-    nodes = max(nodes, 1)
+    nodes = at.nodes
     if len(writers) >= nodes or len(writers) >= _targets(at, entry.file) > 1:
         return  # one for each target: more of them would not reach more storage
     own = at.by_rank(at.own, mine)

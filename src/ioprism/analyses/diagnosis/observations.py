@@ -24,8 +24,8 @@ from ioprism.analyses.diagnosis.job_size import processes_said
 from ioprism.analyses.diagnosis.sampling import NOT_IO, sampled_calls
 from ioprism.analyses.diagnosis.waiting import is_independent, ranks_wait
 from ioprism.engine.base import Engine
+from ioprism.model.files import without_data
 from ioprism.model.trace import Trace
-from ioprism.model.usage import KERNEL, SHARED_MEMORY
 from ioprism.records import dataclass
 from ioprism.views.counters.usage import system_targets
 
@@ -193,14 +193,9 @@ def file_rows(table: pl.DataFrame, files: pl.DataFrame) -> Ints:
 
 def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """All I/O calls on data, with one column for who made them."""
-    path = pl.col("path")
-    kernel = pl.any_horizontal(*(path.str.starts_with(prefix) for prefix in KERNEL))
-    not_data = files.filter(
-        (pl.col("kind") == "console") | (kernel & ~path.str.starts_with(SHARED_MEMORY))
-    )["file"]
     chosen = (
         pl.col("layer").cast(pl.String).is_in(NOT_IO).not_()
-        & pl.col("file").is_in(not_data.to_list()).fill_null(value=False).not_()
+        & pl.col("file").is_in(without_data(files).implode()).fill_null(value=False).not_()
         & (pl.col("end") >= pl.col("start"))
     )
     unit = pl.coalesce(pl.col("rank").cast(pl.Int64), pl.col("process").cast(pl.Int64), pl.lit(0))
@@ -318,7 +313,7 @@ def _applications(trace: Trace, numbers: Ints) -> tuple[str, ...]:
 
 def _runtime(trace: Trace, phases: IoPhases) -> float:
     last = float(phases.end[-1]) if len(phases) else 0.0
-    return max(trace.job.runtime or 0.0, last if not trace.job.runtime else 0.0)
+    return max(0.0, trace.job.runtime or last)
 
 
 def _filesystem(files: pl.DataFrame, calls: Calls) -> str | None:
@@ -326,9 +321,10 @@ def _filesystem(files: pl.DataFrame, calls: Calls) -> str | None:
     if not len(calls) or not files.height:
         return None
     names = files["filesystem"].to_list()
-    seconds = np.bincount(np.maximum(calls.file, 0), calls.duration, minlength=len(names))
+    known = calls.file >= 0
+    seconds = np.bincount(calls.file[known], calls.duration[known], minlength=len(names))
     totals: dict[str, float] = {}
-    for name, spent in zip(names, seconds, strict=False):
+    for name, spent in zip(names, seconds, strict=True):
         if name is not None:
             totals[name] = totals.get(name, 0.0) + float(spent)
     return max(totals, key=lambda name: totals[name]) if totals else None

@@ -69,14 +69,12 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if float(np.median(kept[syncs])) > 0.5:
         return
     saved, low, high = without(at, syncs, kept, waited=_behind(at, syncs))
-    files, counts = np.unique(at.calls.file[syncs & (at.calls.file >= 0)], return_counts=True)
-    culprit: dict[str, object] = {"operation": "sync"}
-    if len(files):
-        culprit["file"] = at.path(int(files[counts.argmax()]))
+    culprit: dict[str, object] = {"operation": "sync", **at.named_file(syncs)}
     made = at.seen.syncs
     if len(makers := at.few_ranks_of(syncs)):
         culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
         made = made[makers]
+    files = np.unique(at.calls.file[syncs & (at.calls.file >= 0)])
     directory = directory_of_several(at.seen.files["path"].gather(files).to_list())
     yield Candidate(
         "frequent-sync", culprit, saved, low, high, at.chance(syncs),
@@ -125,7 +123,7 @@ def _library_start(at: Situation, some: Flags) -> Iterator[Candidate]:
     if not some.any():
         return
     files = np.unique(at.calls.file[some])
-    nodes = max(1, len(np.unique(at.seen.host_of[at.seen.host_of >= 0])))
+    nodes = at.nodes
     if nodes == 1:
         return  # its memory keeps what the first rank has read
     per_node = max(1.0, at.ranks / nodes)

@@ -86,7 +86,7 @@ def _partition(
 def _targets(at: Situation, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
     """Targets; those that are always used together cannot be told apart and are one part."""
     pieces = at.pieces
-    if len(pieces.targets) < 2:
+    if len(pieces.targets) < 2 or not len(pieces.call):
         return
     touches, leads = _touched(pieces)
     busy = busy_levels(at) if by_calls else _cell_levels(cells, touches)

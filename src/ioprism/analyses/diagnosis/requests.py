@@ -134,10 +134,9 @@ def _contention(at: Situation, some: Flags, conflict: Flags) -> Candidate | None
         return None
     saved, low, high, test = savings
     code = "shared-file-contention" if small else "misalignment"
-    file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         code,
-        {"file": at.path(file)},
+        at.named_file(some),
         saved,
         0.93 * low,
         min(float(at.held.sum()), 1.03 * high),
@@ -231,9 +230,8 @@ def _lock_cost(at: Situation, locked: Flags, free: Flags) -> tuple[float, float]
     if test > SIGNIFICANT:
         # Targets that serve many at a time hide what one request costs: whole durations tell.
         test = rank_test(at.calls.duration[locked], at.calls.duration[free])
-        quick = slow * float(
-            np.median(at.calls.duration[free]) / np.median(at.calls.duration[locked])
-        )
+        whole, alone = (float(np.median(at.calls.duration[some])) for some in (locked, free))
+        quick = slow * (alone / whole if whole > 0 else 1.0)
     return None if quick > 0.95 * slow else (quick, test)
 
 
@@ -259,10 +257,9 @@ def _random(at: Situation, some: Flags, order: Flags) -> Candidate | None:
     spent, total = at.by_rank(at.own, some).sum(axis=1), at.by_rank(at.own).sum(axis=1)
     changed = _savings(at, some, at.queues.lone * ratio, at.queues.held * ratio)
     saved = np.minimum(changed, at.held * spent / np.maximum(total, 1e-12))
-    file = int(np.bincount(at.calls.file[some]).argmax())
     return Candidate(
         "random-access",
-        {"file": at.path(file), "access": "random"},
+        {**at.named_file(some), "access": "random"},
         saved,
         0.5 * float(saved.sum()),
         min(float(at.held.sum()), 1.1 * float(saved.sum())),
@@ -295,11 +292,9 @@ def _small(at: Situation, some: Flags) -> Candidate | None:
         return _savings(at, some, at.queues.lone * factor, at.queues.held * factor)
 
     direction = "read" if at.calls.kind[some][0] == READ else "write"
-    files = at.calls.file[some & (at.calls.file >= 0)]
-    culprit: dict[str, object] = {"bytes_per_request": int(size)}
-    if len(files):
-        file = int(np.bincount(files).argmax())
-        culprit |= {"file": at.path(file), **at.task_of(some & (at.calls.file == file))}
+    culprit: dict[str, object] = {"bytes_per_request": int(size), **at.named_file(some)}
+    if "file" in culprit:
+        culprit |= at.task_of(some & (at.calls.file == at.main_file(some)))
     named = some
     if "application" not in culprit and len(makers := at.few_ranks_of(some)):
         culprit["ranks"] = at.seen.rank_numbers[makers].tolist()

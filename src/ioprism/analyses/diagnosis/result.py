@@ -171,20 +171,12 @@ class Diagnosis(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
         return {
-            "held_up": {
-                "seconds": self.held_up.seconds,
-                "share": self.held_up.share,
-                "how": self.held_up.how,
-            },
+            "held_up": asdict(self.held_up),
             "runtime": self.runtime,
             "causes": [_cause_dict(cause) for cause in self.causes],
-            "ledger": [{"what": line.what, "seconds": line.seconds} for line in self.ledger],
-            "opportunities": [
-                {"code": chance.code, "seconds": chance.seconds} for chance in self.opportunities
-            ],
-            "not_checked": [
-                {"code": missing.code, "needs": missing.needs} for missing in self.not_checked
-            ],
+            "ledger": [asdict(line) for line in self.ledger],
+            "opportunities": [asdict(chance) for chance in self.opportunities],
+            "not_checked": [asdict(missing) for missing in self.not_checked],
             **({"stages": [asdict(stage) for stage in self.stages]} if self.stages else {}),
         }
 
@@ -219,32 +211,13 @@ class Diagnosis(Result):
 
 
 def _cause_dict(cause: Cause) -> dict[str, Any]:
-    saving = cause.saving
     return {
         "code": cause.code,
         "title": cause.title,
         "culprit": dict(cause.culprit),
-        "saving": {
-            "seconds": saving.seconds,
-            "low": saving.low,
-            "high": saving.high,
-            "share": saving.share,
-        },
+        "saving": asdict(cause.saving),
         "confidence": cause.confidence,
-        "contrast": {
-            "what": cause.contrast.what,
-            "slow": _group_dict(cause.contrast.slow),
-            "peers": None if cause.contrast.peers is None else _group_dict(cause.contrast.peers),
-        },
+        "contrast": asdict(cause.contrast),
         "symptoms": list(cause.symptoms),
         "advice": [{"text": item.text, "snippet": item.snippet} for item in cause.advice],
-    }
-
-
-def _group_dict(group: CallGroup) -> dict[str, Any]:
-    return {
-        "count": group.count,
-        "bytes": group.bytes,
-        "median_seconds": group.median_seconds,
-        "rate": group.rate,
     }

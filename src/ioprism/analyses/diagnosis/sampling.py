@@ -35,7 +35,6 @@ class SampledCalls:
 
     events: pl.DataFrame
     share: float  # 1: all calls
-    busy: float  # seconds in which anyone is in a call, in the whole run
     windows: Floats  # when each window of a sample begins
     seconds: pl.DataFrame  # in calls of the whole run, by rank, process and layer
 
@@ -64,7 +63,7 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     total = float((end - start).sum())
     if not len(start):
         return SampledCalls(
-            pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, 0.0, start, seconds
+            pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, start, seconds
         )
     gaps = start[1:] - end[:-1]
     breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
@@ -78,8 +77,10 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
         windows, chosen = _some_windows(trace, engine, windows, counts, float(end[-1]), most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
-        return SampledCalls(events, 1.0, total, windows[:0], seconds)
-    return SampledCalls(events, _busy(events) / total, total, windows[chosen], seconds)
+        return SampledCalls(events, 1.0, windows[:0], seconds)
+    share = _busy(events) / total if total > 0 else 0.0
+    # Where the clock is too coarse for the time of calls, their number tells.
+    return SampledCalls(events, share or events.height / calls, windows[chosen], seconds)
 
 
 def _some_windows(

@@ -54,9 +54,11 @@ def judged_by_servers(found: Diagnosis, loads: dict[int, float]) -> Diagnosis:
 
 def _rebooked(found: Diagnosis, causes: tuple[Cause, ...], rest: str) -> Diagnosis:
     """Write the ledger anew; what causes no longer take goes to one of the other lines."""
-    others = {line.what: line.seconds for line in found.ledger[len(found.causes) :]}
+    # Uneven computing is a cause without a line: it takes none of the held-up time.
+    codes = {cause.code for cause in found.causes}
+    others = {line.what: line.seconds for line in found.ledger if line.what not in codes}
     freed = sum(c.saving.seconds for c in found.causes) - sum(c.saving.seconds for c in causes)
     others[rest] = others.get(rest, 0.0) + freed
-    lines = [LedgerLine(cause.code, cause.saving.seconds) for cause in causes]
+    lines = [LedgerLine(c.code, c.saving.seconds) for c in causes if c.saving.seconds > 0]
     lines += [LedgerLine(what, seconds) for what, seconds in others.items()]
     return replace(found, causes=causes, ledger=tuple(lines))

@@ -7,6 +7,7 @@ import polars as pl
 
 from ioprism.analyses.diagnosis.calls import (
     METADATA,
+    UNKNOWN,
     Calls,
     Flags,
     Floats,
@@ -60,6 +61,11 @@ class Situation:
     def ranks(self) -> int:
         """How many ranks do I/O."""
         return len(self.seen.rank_numbers)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes they run on; 1 where the trace does not tell."""
+        return max(1, len(np.unique(self.seen.host_of[self.seen.host_of >= 0])))
 
     def by_rank(self, values: Floats, where: Flags | None = None) -> Floats:
         """Sum a value of calls by phase and rank."""
@@ -158,6 +164,16 @@ class Situation:
     def path(self, file: int) -> str:
         """The name of a file."""
         return str(self.seen.files["path"][int(file)]) if file >= 0 else ""
+
+    def main_file(self, some: Flags) -> int:
+        """The file that most of these calls are on; UNKNOWN where no file of theirs is known."""
+        files = self.calls.file[some & (self.calls.file >= 0)]
+        return int(np.bincount(files).argmax()) if len(files) else UNKNOWN
+
+    def named_file(self, some: Flags) -> dict[str, object]:
+        """The name of that file, where it is known."""
+        file = self.main_file(some)
+        return {} if file == UNKNOWN else {"file": self.path(file)}
 
 
 def situation(seen: Observations) -> Situation:

@@ -98,7 +98,9 @@ def _phase_levels(at: Situation, seconds: Floats) -> tuple[Ints, Floats]:
     phase = at.seen.phase[data]
     spent = np.bincount(phase, seconds[data], minlength=at.phases)
     usual = np.bincount(phase, expected, minlength=at.phases)
-    present = np.flatnonzero((usual > 0.1 * np.median(usual[usual > 0])) & (spent > 0))
+    known = usual[usual > 0]  # none where the clock is too coarse for most calls
+    least = 0.1 * float(np.median(known)) if len(known) else np.inf
+    present = np.flatnonzero((usual > least) & (spent > 0))
     return present, np.log(spent[present] / usual[present])
 
 

@@ -138,7 +138,8 @@ def _slow_by_bytes(at: Situation, cells: Cells, member: Flags, seconds: Floats) 
     """Whether members' targets need longer for each byte, and not only hold more of them."""
     moved = at.by_rank(at.calls.bytes.astype(np.float64))[cells.phase, cells.rank]
     # A set of targets is busy until the last of its ranks is done.
-    names, place = np.unique(cells.phase * 4096 + cells.group + 1, return_inverse=True)
+    groups = int(cells.group.max()) + 2
+    names, place = np.unique(cells.phase * groups + cells.group + 1, return_inverse=True)
     busy, total = np.zeros(len(names)), np.bincount(place, moved)
     np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
     cost = busy / np.maximum(total, 1.0)

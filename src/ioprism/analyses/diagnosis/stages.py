@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ioprism.analyses.diagnosis.result import EpochShare, Stage
@@ -15,8 +15,6 @@ from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.views.calls.application import ApplicationEvents
 from ioprism.views.time.cover import Cover
-
-Floats = npt.NDArray[np.float64]
 
 # Words that training frameworks and tracers use, the first that fits counts. A loop's own events
 # are `.iter`, waiting for the next item, and `.yield`, what is done with it.
@@ -45,6 +43,11 @@ class StageEvents:
         return self.table.filter(kind=kind)
 
     @property
+    def computing(self) -> dict[Any, Cover]:
+        """When each rank computes."""
+        return {key[0]: cover_of(own) for key, own in self.of("compute").group_by("rank")}
+
+    @property
     def trains(self) -> bool:
         """Whether the program tells computing from fetching samples."""
         kinds = set(self.table["kind"].unique())
@@ -71,7 +74,7 @@ def cover_of(events: pl.DataFrame) -> Cover:
 
 def stages(found: StageEvents) -> tuple[Stage, ...]:
     """Return the stages in order of nesting; none where the application tells nothing."""
-    computing = {key[0]: cover_of(own) for key, own in found.of("compute").group_by("rank")}
+    computing = found.computing
     whole = cover_of(found.of("application")) if found.of("application").height else None
     length = whole.seconds if whole else cover_of(found.table).seconds
     epochs = list(_epochs(found))

@@ -16,7 +16,7 @@ from ioprism.analyses.diagnosis.process_control import has_only_io
 from ioprism.analyses.diagnosis.result import CallGroup, Contrast
 from ioprism.analyses.diagnosis.sampling import NOT_IO
 from ioprism.analyses.diagnosis.situation import Situation
-from ioprism.analyses.diagnosis.stages import StageEvents, cover_of, stage_events
+from ioprism.analyses.diagnosis.stages import StageEvents, stage_events
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.records import dataclass
@@ -52,9 +52,8 @@ def training(trace: Trace, engine: Engine) -> Training | None:
     stages = stage_events(trace, engine)
     if not stages.trains:
         return None
-    events = stages.of("compute")
-    computing = {rank: cover_of(events.filter(rank=rank)) for rank in events["rank"].unique()}
-    threads = events["process"].drop_nulls().unique().to_list()
+    computing = stages.computing
+    threads = stages.of("compute")["process"].drop_nulls().unique().to_list()
     return Training(
         stages, computing, _at_once(list(computing.values())), _reading_of(trace, threads)
     )

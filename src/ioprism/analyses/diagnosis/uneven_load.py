@@ -169,7 +169,7 @@ def _hot_target(at: Situation) -> Iterator[Candidate]:
     even = work.sum(axis=1) / at.targets_known
     ideal = even_placement(float(total.sum()), _one_file(at), at.targets_known)
     limited = work[:, hot] >= SATURATED * at.held
-    if total[hot] < UNEVEN * ideal or not limited.any():
+    if not total[hot] or total[hot] < UNEVEN * ideal or not limited.any():
         return
     chain = at.busiest_rank(np.where(_data(at), at.queues.lone, at.own))
     share = ideal / float(even.sum())
@@ -228,7 +228,7 @@ def read_copies(at: Situation) -> Floats:
 
 def _few_targets(at: Situation) -> Iterator[Candidate]:
     """A file that many ranks share lies on fewer targets than there are."""
-    if not len(at.pieces.targets):
+    if not len(at.pieces.call):
         return
     users = _users(at)
     data = _data(at) & (at.calls.file >= 0)

@@ -67,7 +67,7 @@ def _by_user(table: pl.DataFrame, reason: str) -> list[Contact]:
     )  # fmt: skip
     return [
         Contact(user, reason, jobs, hours, at_stake, moved)
-        for user, jobs, hours, at_stake, moved in sums.iter_rows()
+        for user, jobs, hours, at_stake, moved in sums.sort("user").iter_rows()
     ]
 
 

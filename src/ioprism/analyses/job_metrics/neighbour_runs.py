@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.disturbance import FEWEST, Application, Disturbance, rank_sum
-from ioprism.analyses.job_metrics.series import Floats, Ints
+from ioprism.analyses.job_metrics.series import Floats, Ints, running_sums
 from ioprism.analyses.job_metrics.sharing import Occupancy, occupancies
 from ioprism.analyses.job_metrics.windows import Places
 
@@ -78,7 +78,7 @@ def _meetings(jobs: pl.DataFrame, applications: int, first: Floats) -> Floats:
         begin = occupancy.moments[occupancy.first]
         for other in np.unique(of[numbers]) if (occupancy.users > 1).any() else ():
             if other >= 0:
-                present = _running(
+                present = running_sums(
                     np.diff(occupancy.moments) * _present(occupancy, of[numbers] == other)
                 )
                 ends: list[Floats] = [begin.astype(np.float64), begin + first[numbers]]
@@ -93,7 +93,3 @@ def _present(occupancy: Occupancy, chosen: NDArray[np.bool_]) -> NDArray[np.bool
     begins = np.bincount(occupancy.first[chosen], minlength=spans + 1)
     ends = np.bincount(occupancy.last[chosen], minlength=spans + 1)
     return np.asarray(np.cumsum(begins - ends)[:spans] > 0)
-
-
-def _running(values: Floats) -> Floats:
-    return np.concatenate([[0.0], np.cumsum(values)])

@@ -8,12 +8,10 @@ import numpy as np
 import polars as pl
 
 from ioprism.analyses.job_metrics.activity import Placed
-from ioprism.analyses.job_metrics.series import Series, combined
+from ioprism.analyses.job_metrics.series import SPACING, Series, combined, running_sums
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.model.counters import SERIES_KEY, VALUES
 from ioprism.records import dataclass
-
-SPACING = 86_400_000_000  # µs between the stretches of two jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +125,9 @@ def not_counted(series: Series, samples: pl.DataFrame) -> Series:
         return series
     growth = grown(samples).sort("time_us")
     place = np.searchsorted(growth["time_us"].to_numpy(), series.times, side="right")
-    sums = np.cumsum(growth.select(VALUES).to_numpy().T.astype(np.float64), axis=1)
-    counted = np.concatenate([np.zeros((len(VALUES), 1)), sums], axis=1)[:, place]
+    counted = running_sums(growth.select(VALUES).to_numpy().T.astype(np.float64))[:, place]
     rest = np.maximum(np.diff(series.totals) - np.diff(counted), 0.0)
-    first = np.zeros((len(VALUES), 1))
-    return replace(series, totals=np.concatenate([first, np.cumsum(rest, axis=1)], axis=1))
+    return replace(series, totals=running_sums(rest))
 
 
 def derived_jobs(samples: pl.DataFrame, interval_us: int) -> pl.DataFrame:

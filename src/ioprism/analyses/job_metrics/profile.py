@@ -108,7 +108,8 @@ def _accounts(
         (pl.col("moved").filter(pl.col("month") == month.month).sum() / month.days).alias(name)
         for name, month in (("before", before), ("after", after))
     )
-    ordered = sums.sort((pl.col("after") - pl.col("before")).abs(), descending=True).head(top)
+    change = (pl.col("after") - pl.col("before")).abs()
+    ordered = sums.sort(change, "account", descending=[True, False]).head(top)
     return tuple(Change(*row) for row in ordered.select("account", "before", "after").iter_rows())
 
 

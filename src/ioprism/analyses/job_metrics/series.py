@@ -20,6 +20,7 @@ Bools = NDArray[np.bool_]
 
 # A step longer than this is not interpolated: what it holds cannot be given to any job.
 LONGEST_STEP = 86_400 * SECOND
+SPACING = 86_400 * SECOND  # between the stretches of two jobs on one line
 # A sample that falls back by less than half and recovers at once is out of order, not a reset.
 SMALLEST_RESET = 0.5
 
@@ -123,8 +124,8 @@ def _part(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) ->
     long = (lengths > settings.gap_factor * settings.interval_us) & gaps_matter
     return Series(
         times=times,
-        totals=_summed(growth.astype(np.float64)),
-        known=_summed(np.where(long | dropped, 0, lengths).astype(np.float64)),
+        totals=running_sums(growth.astype(np.float64)),
+        known=running_sums(np.where(long | dropped, 0, lengths).astype(np.float64)),
         resets=reset.astype(np.int64),
         gaps=long.astype(np.int64),
         told=told,
@@ -167,7 +168,8 @@ def _in_order(values: Ints, stretches: Ints, since: Ints) -> Bools:
     return kept
 
 
-def _summed(growth: Floats) -> Floats:
+def running_sums(growth: Floats) -> Floats:
+    """Return what has grown before each step, and after the last one."""
     sums = np.zeros((*growth.shape[:-1], growth.shape[-1] + 1))
     np.cumsum(growth, axis=-1, out=sums[..., 1:])
     return sums
@@ -193,7 +195,7 @@ def _sum(parts: list[Series]) -> Series:
     return Series(
         times=times,
         totals=totals,
-        known=_summed(np.where(np.isfinite(growth), growth, 0.0)),
+        known=running_sums(np.where(np.isfinite(growth), growth, 0.0)),
         resets=flags[0],
         gaps=flags[1],
         told=np.any([part.told for part in parts], axis=0),

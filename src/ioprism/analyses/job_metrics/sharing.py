@@ -2,7 +2,7 @@
 
 A server's time is cut wherever a job begins or ends. What it moved while one job used it is that
 job's; while several did, each gets a part in proportion to its nodes behind the server; while
-nobody did, the bytes belong to no known job. The three kinds add up to what the server moved.
+nobody did, the bytes belong to no known job.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.activity import BYTE_ROWS
-from ioprism.analyses.job_metrics.series import Floats, Ints, Series, locate
+from ioprism.analyses.job_metrics.series import (
+    SPACING,
+    Floats,
+    Ints,
+    Series,
+    locate,
+    running_sums,
+)
 from ioprism.analyses.job_metrics.settings import MetricSettings
 from ioprism.analyses.job_metrics.windows import Places, ranges
 from ioprism.records import dataclass
-
-SPACING = 86_400_000_000  # µs between the stretches of two jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +47,10 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Bytes of one server; the first axis is the direction."""
+    """Bytes of one server that are jobs'; the first axis is the direction."""
 
     attributed: Floats  # (direction, use) moved while the job was alone
     shared: Floats  # (direction, use) its part of what moved while it was not
-    unattributed: Floats  # (direction) moved while no job used the server
 
 
 def occupancies(jobs: pl.DataFrame) -> Iterator[tuple[str, Occupancy]]:
@@ -95,16 +99,14 @@ def parts(series: Series, occupancy: Occupancy, uses: Places) -> Parts:
     moved = place.between(series.totals[BYTE_ROWS], span, span + 1)
     weight = np.where(together, occupancy.weight, 1.0)
     first, last = occupancy.first[uses], occupancy.last[uses]
-    whole = np.asarray(series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS])
     return Parts(
         attributed=_between(moved * alone, first, last),
         shared=_between(moved * together / weight, first, last) * occupancy.weights[uses],
-        unattributed=np.maximum(whole - (moved * (alone | together)).sum(axis=1), 0.0),
     )
 
 
 def _between(values: Floats, first: Places, last: Places) -> Floats:
-    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    sums = running_sums(values)
     return np.asarray(np.maximum(sums[:, last] - sums[:, first], 0.0))
 
 
@@ -156,15 +158,10 @@ def _shared_out(series: Series, grid: Ints, steps: Places, whose: Floats, times:
     inside = place.step[:-1][steps]
     return Series(
         times=times,
-        totals=_sums(growth[:, :-1]),
-        known=_sums(known[:-1]),
+        totals=running_sums(growth[:, :-1]),
+        known=running_sums(known[:-1]),
         resets=series.resets[inside][:-1],
         gaps=series.gaps[inside][:-1],
         told=series.told,
         unplaced=np.zeros(len(series.unplaced)),
     )
-
-
-def _sums(growth: Floats) -> Floats:
-    zero = np.zeros((*growth.shape[:-1], 1))
-    return np.concatenate([zero, np.cumsum(growth, axis=-1)], axis=-1)

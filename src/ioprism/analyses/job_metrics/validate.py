@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ioprism.analyses.job_metrics.compute import job_metrics
 from ioprism.analyses.job_metrics.result import JobMetrics, column
-from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.model.counters import DIRECTIONS
 from ioprism.records import dataclass
 from ioprism.synthetic.server_load import Simulation
 
@@ -149,16 +149,15 @@ def _check(name: str, values: Floats, limits: tuple[float, float]) -> Check | No
 
 
 def duty_cycles(simulation: Simulation) -> pl.DataFrame:
-    """Return what each job truly moved, and the share of its time in which it did."""
-    runtime = (pl.col("end_us") - pl.col("start_us")) / SECOND
-    truth = simulation.jobs.select("job", seconds=runtime)
+    """Return what each job truly moved, and the seconds in which it did."""
+    truth = simulation.jobs.select("job")
     for direction in DIRECTIONS:
         bursts = simulation.bursts.filter(direction=direction)
         moved = bursts.group_by("job").agg(pl.col("bytes").sum().alias(f"{direction}_moved"))
         busy = _busy_seconds(bursts).rename({"busy": f"{direction}_busy"})
         truth = truth.join(moved, on="job", how="left").join(busy, on="job", how="left")
-    return truth.drop("seconds").with_columns(
-        (pl.col(f"{direction}_busy").fill_null(0.0)) for direction in DIRECTIONS
+    return truth.with_columns(
+        pl.col(f"{direction}_busy").fill_null(0.0) for direction in DIRECTIONS
     )
 
 

@@ -33,7 +33,8 @@ def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     start, end = known["start"].to_numpy(), (known["start"] + known["runtime"]).to_numpy()
     names = known["application"].to_list()
     applications = sorted(set(names))
-    own = np.array([applications.index(name) for name in names])
+    number_of = {name: number for number, name in enumerate(applications)}
+    own = np.array([number_of[name] for name in names])
     for number, name in enumerate(applications):
         theirs = np.flatnonzero(own == number)
         beside = _overlaps(start, end, theirs)
@@ -101,8 +102,10 @@ def _suffering(
         return None
     slower, times = jobs["slower"].to_numpy(), jobs["start"].to_numpy()[beside]
     factor = float(np.median(slower[beside]) / np.median(slower[apart]))
+    if factor < SUFFERS:
+        return None
     probability = min(1.0, _rank_sum(slower[beside], slower[apart]) * tried)
-    if factor < SUFFERS or probability > CERTAIN:
+    if probability > CERTAIN:
         return None
     return SiteEvent(
         kind,

@@ -88,7 +88,7 @@ def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataF
             pl.col("relative").median(),
             pl.col("job"),
         )
-        .sort("start", key)
+        .sort("start", key, "application", "user")
     )
 
 

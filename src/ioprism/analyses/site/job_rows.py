@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,9 +142,9 @@ def _parts(table: pl.DataFrame, key: str, trace: Trace, digest: str) -> list[dic
     used = table.filter((moved > 0) & (pl.col("seconds") > 0)).with_columns(bytes=moved)
     if used.height < 2:
         return []
-    rates = used["rate"].to_list()
+    rates = sorted(used["rate"].to_list())
     # Counters of files over several targets are shared evenly: they tell nothing of one target.
-    told_apart = max(rates) > (1 + ROUNDING) * min(rates)
+    told_apart = rates[-1] > (1 + ROUNDING) * rates[0]
     rows = used.select(key, "operations", "bytes", "seconds", "rate").rows(named=True)
     return [
         {
@@ -151,18 +152,17 @@ def _parts(table: pl.DataFrame, key: str, trace: Trace, digest: str) -> list[dic
             "job": digest,
             "start": trace.job.start_time,
             key: str(row[key]),
-            "relative": row["rate"] / _median([*rates[:place], *rates[place + 1 :]])
-            if told_apart
-            else None,
+            "relative": row["rate"] / _median_without(rates, row["rate"]) if told_apart else None,
         }
-        for place, row in enumerate(rows)
+        for row in rows
     ]
 
 
-def _median(values: list[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+def _median_without(ordered: list[float], one: float) -> float:
+    """The median of sorted numbers, one of which is left out."""
+    place, last = bisect_left(ordered, one), len(ordered) - 2
+    low, high = (ordered[i + (place <= i)] for i in (last // 2, (last + 1) // 2))
+    return (low + high) / 2
 
 
 def _patterns(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]:

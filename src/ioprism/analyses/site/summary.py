@@ -13,7 +13,6 @@ from ioprism.model.result import Result
 from ioprism.records import dataclass
 from ioprism.units import format_counted
 
-SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
 MOST_ADVICE = 10
 SHOWN = 200  # rows of a page's table
@@ -100,33 +99,26 @@ def site_table(tables: SiteTables, subject: str, *, top: int | None = None) -> S
         "causes": _causes,
     }[subject](tables)
     about = {"targets": "slow-target", "hosts": "slow-node", "applications": "application"}
-    wanted = about.get(subject)
-    events = [
-        event
-        for event in tables.events()
-        if wanted is None or wanted in event.kind or event.kind.startswith(wanted)
-    ]
-    return SiteTable(subject, tuple(made[:top]), tuple(events))
+    events = tuple(event for event in tables.events() if about.get(subject, "") in event.kind)
+    return SiteTable(subject, tuple(made[:top]), events)
 
 
 def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
     """Node-hours that removing each cause saves, by key."""
-    joined = (
-        tables.causes.join(tables.jobs.select("job", key), on="job")
-        if key != "job"
-        else (tables.causes)
-    )
-    sums = joined.group_by(key, "code").agg(pl.col("node_hours").sum())
+    causes = tables.causes
+    named = causes if key == "job" else causes.join(tables.jobs.select("job", key), on="job")
+    sums = named.group_by(key, "code").agg(pl.col("node_hours").sum())
     savings: dict[Any, dict[str, float]] = {}
-    for name, code, hours in sums.sort("node_hours", descending=True).iter_rows():
+    largest = sums.sort("node_hours", "code", descending=[True, False])
+    for name, code, hours in largest.iter_rows():
         savings.setdefault(name, {})[code] = hours
     return savings
 
 
 def _jobs(tables: SiteTables) -> list[dict[str, Any]]:
     savings = _savings(tables, "job")
-    rows = tables.jobs.sort("saving_node_hours", descending=True).rows(named=True)
-    return [{**row, "savings": savings.get(row["job"], {})} for row in rows]
+    ordered = tables.jobs.sort("saving_node_hours", "job", descending=[True, False])
+    return [{**row, "savings": savings.get(row["job"], {})} for row in ordered.rows(named=True)]
 
 
 def _grouped(tables: SiteTables, key: str) -> list[dict[str, Any]]:
@@ -172,16 +164,18 @@ def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
     named = tables.causes.join(tables.jobs.select("job", "application", "path"), on="job")
     # Jobs that blame different parts of the machine do not say the same.
     part = pl.when(pl.col("code").is_in(PARTS)).then("subject").alias("part")
-    sums = named.group_by("application", "code", part).agg(
-        pl.col("node_hours").sum(),
-        pl.col("job").n_unique().alias("jobs"),
-        pl.col("title").sort_by("node_hours").last(),
-        pl.col("advice").sort_by("node_hours").last(),
-        pl.col("path").sort_by("node_hours").last().alias("worst_log"),
+    sums = (
+        named.group_by("application", "code", part)
+        .agg(
+            pl.col("node_hours").sum(),
+            pl.col("job").n_unique().alias("jobs"),
+            pl.col("title", "advice", "path").sort_by("node_hours", "job").last(),
+        )
+        .rename({"path": "worst_log"})
     )
-    first = sums.sort("node_hours", descending=True).unique(
-        "application", keep="first", maintain_order=True
-    )
+    keys = ("application", "code", "part")
+    largest = sums.sort("node_hours", *keys, descending=[True, False, False, False])
+    first = largest.unique("application", keep="first", maintain_order=True)
     return first.drop("part").head(MOST_ADVICE).rows(named=True)
 
 
@@ -197,7 +191,8 @@ def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:
         & (pl.col("bytes_written") == 0)
         & (pl.col("bytes_read") >= STAGED_BYTES)
     )
-    return read.sort("seconds", descending=True).head(MOST_ADVICE).rows(named=True)
+    longest = read.sort("seconds", "pattern", descending=[True, False])
+    return longest.head(MOST_ADVICE).rows(named=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

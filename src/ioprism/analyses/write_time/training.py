@@ -111,10 +111,7 @@ def _chosen(
         return settings.kind
     if any(checks.values()):
         return choose_kind(checks)
-    return min(
-        (name for name in (STAGES, "relative-lasso", "lasso")),
-        key=lambda name: scores[name].mean_error,
-    )
+    return min((STAGES, "relative-lasso", "lasso"), key=lambda name: scores[name].mean_error)
 
 
 def _notes(settings: TrainingSettings) -> tuple[str, ...]:

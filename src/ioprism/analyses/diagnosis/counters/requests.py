@@ -112,7 +112,7 @@ def _few_aggregators(at: Counted, below: Record, above: Usage, entry: int) -> It
     """One rank does the I/O of collective calls: ranks differ in bytes as much as they can."""
     mean = below.moved / at.ranks
     aggregators = at.ranks / (1 + below.byte_deviation**2 / max(mean**2, 1.0))
-    collective = any((moves.collective or [0])[entry] for moves in above.moves.values())
+    collective = any(way.collective and way.collective[entry] for way in above.moves.values())
     if not collective or aggregators >= 1.5 or at.ranks < MANY:
         return
     rest = max(0.0, at.held - below.slowest)

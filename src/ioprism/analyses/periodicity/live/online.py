@@ -40,7 +40,7 @@ from ioprism.records import dataclass
 
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
-SPECTRUM_GROWTH = 1.5  # the spectrum, which is dear, is asked again when the window has grown so
+SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 NEARLY = 0.8  # of a period, after which the next phase may have begun
 OVER = 3.0  # periods without a phase after which a rhythm has ended

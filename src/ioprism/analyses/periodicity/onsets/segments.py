@@ -140,7 +140,8 @@ def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
     ascending = np.sort(volumes)
     half = int(np.searchsorted(np.cumsum(ascending), volumes.sum() / 2))
     typical = float(ascending[min(half, len(ascending) - 1)])
-    return np.asarray(volumes >= STRAY * typical)
+    least = STRAY * typical if typical > 0.0 else -math.inf  # no size below zero is a stray one
+    return np.asarray(volumes >= least)
 
 
 def _seconds(signal: Signal, samples: IntArray) -> FloatArray:

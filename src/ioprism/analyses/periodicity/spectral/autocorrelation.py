@@ -32,8 +32,7 @@ def find_period(signal: Signal) -> Period | None:
         return None
     peaks = _multiples(correlation, lag)
     seconds = signal.interval * float(np.mean(peaks / np.arange(1, len(peaks) + 1)))
-    evidence = harmonic.at_frequency(spectrum, 1.0 / seconds)
-    peak = harmonic.Peak(1.0 / seconds, evidence.harmonics, evidence.log_chance)
+    peak = replace(harmonic.at_frequency(spectrum, 1.0 / seconds), frequency=1.0 / seconds)
     confidence = float(np.clip(correlation[lag], 0.0, 1.0))
     found = harmonic.describe(
         signal, spectrum, peak, method="autocorrelation", confidence=confidence

@@ -37,8 +37,7 @@ def find_period(
         return None
     if found.frequency * (signal.end - signal.start) < FIRST_REPEATING - 0.5:
         return None
-    evidence = harmonic.at_frequency(spectrum, found.frequency)
-    peak = harmonic.Peak(found.frequency, evidence.harmonics, evidence.log_chance)
+    peak = replace(harmonic.at_frequency(spectrum, found.frequency), frequency=found.frequency)
     return harmonic.describe(signal, spectrum, peak, method="dft", confidence=found.confidence)
 
 

@@ -56,7 +56,10 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
     now, damping = start, 1e-3
     weights, error = _linear(signal.values, times, now)
     for _ in range(STEPS):
-        step = _step(signal.values, times, now, weights, damping)
+        try:
+            step = _step(signal.values, times, now, weights, damping)
+        except np.linalg.LinAlgError:  # more waves than samples can tell apart
+            break
         trial = np.clip(now + step, low, high)
         trial_weights, trial_error = _linear(signal.values, times, trial)
         if trial_error >= error:

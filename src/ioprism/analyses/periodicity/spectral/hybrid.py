@@ -7,6 +7,8 @@ confidence is the paper's.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ioprism.analyses.periodicity.results import Period
@@ -48,8 +50,7 @@ def find_period(
     spectrum = periodogram(signal)
     if found is None or spectrum is None:
         return None
-    evidence = harmonic.at_frequency(spectrum, found.frequency)
-    peak = harmonic.Peak(found.frequency, evidence.harmonics, evidence.log_chance)
+    peak = replace(harmonic.at_frequency(spectrum, found.frequency), frequency=found.frequency)
     return harmonic.describe(
         signal,
         spectrum,

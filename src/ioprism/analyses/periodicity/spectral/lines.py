@@ -1,4 +1,4 @@
-"""Is it worth asking the spectrum? A cheap look before a dear one."""
+"""Is it worth asking the spectrum? A cheap look before a costly one."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def periodogram(signal: Signal) -> Periodogram | None:
     """The spectrum of a signal without its trend, against the noise; None if there is none."""
     values = _without_trend(signal.values)
     scale = float(np.abs(signal.values).max())
-    if float(np.abs(values).max()) <= 1e-9 * scale:
+    if float(np.abs(values).max()) <= 1e-9 * scale or not float(np.dot(values, values)) > 0.0:
         return None
     samples = len(values)
     padded = OVERSAMPLING * 2 ** math.ceil(math.log2(samples))

@@ -6,7 +6,6 @@ The confidence is the share of the scalogram's power within a sixth of an octave
 from __future__ import annotations
 
 import importlib
-import itertools
 import math
 from typing import Any
 
@@ -25,14 +24,6 @@ MORLET = 6.0  # radians per scale: the usual compromise between time and frequen
 SCALES_PER_OCTAVE = 6
 COLUMNS = 1024  # instants of a scalogram, enough for any screen
 SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Decomposition:
-    """A signal as a smooth approximation and the details left out, each of full length."""
-
-    approximation: Signal
-    details: tuple[FloatArray, ...]  # the finest first; with the approximation they sum up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,24 +53,13 @@ def find_period(signal: Signal) -> Period | None:
     return harmonic.describe(signal, spectrum, evidence, method="wavelet", confidence=confidence)
 
 
-def decompose(signal: Signal, *, wavelet: str = "haar", level: int = 1) -> Decomposition:
-    """Split a signal by the discrete wavelet transform.
-
-    The details of level j hold about ``[f/2^(j+1), f/2^j]`` of a signal sampled at f.
+def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
+    """The approximation of a level alone, upsampled to the length of the signal.
 
     Raises:
         UsageError: there is no such wavelet, or the level is too high for the signal.
         MissingPackageError: a wavelet other than Haar needs PyWavelets.
     """
-    _check_level(signal, level)
-    smoother = _haar if wavelet in HAAR else _other(wavelet)
-    smooth = [signal.values, *(smoother(signal.values, j) for j in range(1, level + 1))]
-    details = tuple(fine - coarse for fine, coarse in itertools.pairwise(smooth))
-    return Decomposition(Signal(signal.start, signal.interval, smooth[-1]), details)
-
-
-def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
-    """The approximation of a level alone, upsampled to the length of the signal."""
     _check_level(signal, level)
     smoother = _haar if wavelet in HAAR else _other(wavelet)
     return Signal(signal.start, signal.interval, smoother(signal.values, level))

@@ -172,6 +172,9 @@ def test_metrics_for_prometheus_and_nothing_for_strangers() -> None:
             urllib.request.urlopen(stranger)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{page}/etc/passwd")
+        for horizon in ("soon", "nan"):
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                urllib.request.urlopen(f"{page}/fleet?horizon={horizon}")
 
     assert 'ioprism_watch_period_seconds{job="odd \\"name\\"\\n"} 10' in text
     assert "# TYPE ioprism_watch_latency_seconds histogram" in text

@@ -14,15 +14,12 @@ MIB = 2**20
 def test_misaligned_calls_are_those_off_the_alignment_that_the_finding_names() -> None:
     write = {"operation": "write", "seconds": 0.1, "bytes": 4096}
     shown = timeline(trace_of(calls([{**write, "offset": 4096}])), LocalEngine())
-    lit = {
-        block: concern(
-            Finding("misaligned-file", Severity.HIGH, Subject("job"), {"alignment": block}),
-            shown,
-            {},
-        )
+    findings = [
+        Finding("misaligned-file", Severity.HIGH, Subject("job"), {"alignment": block})
         for block in (4096, MIB)
-    }
+    ]
+    pages, stripes = (concern(finding, shown, {}) for finding in findings)
 
-    assert lit[4096] is None
-    assert lit[MIB] is not None
-    assert lit[MIB]["misaligned"] == MIB
+    assert pages is None
+    assert stripes is not None
+    assert stripes["misaligned"] == MIB

@@ -13,7 +13,7 @@ from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
 FITTED = 10  # waves, where no number is asked for
-MOST_WORK = 2**28  # samples times the square of the waves: half a minute of one core
+MOST_WORK = 2**28  # samples times the square of the waves: 40 s of one core
 STEPS = 40
 ENOUGH = 1e-6  # relative gain of a step below which it is the last
 REACH = 1.0  # bins a frequency may move

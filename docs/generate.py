@@ -99,15 +99,14 @@ def commands() -> str:
     for name in sorted(COMMANDS):
         command = main.get_command(context, name)
         assert command is not None
-        lines += list(_help(command, f"ioprism {name}", context))
+        lines += list(_help(command, f"ioprism {name}"))
     return "\n".join(lines)
 
 
-def _help(command: click.Command, name: str, parent: click.Context) -> Iterator[str]:
+def _help(command: click.Command, name: str) -> Iterator[str]:
     context = click.Context(
         command,
         info_name=name,
-        parent=None,
         max_content_width=WIDTH,
         help_option_names=["-h", "--help"],  # as the command line has them
     )
@@ -120,7 +119,7 @@ def _help(command: click.Command, name: str, parent: click.Context) -> Iterator[
         for below in command.list_commands(context):
             found = command.get_command(context, below)
             assert found is not None
-            yield from _help(found, f"{name} {below}", parent)
+            yield from _help(found, f"{name} {below}")
 
 
 def rule_page() -> str:

@@ -95,12 +95,12 @@ def metrics_page() -> Iterator[str]:
     yield "With `--http PORT`, Prometheus collects these from `/metrics`;"
     yield "[how to watch](../how-to/watch-a-running-job.md) has an example.\n"
     yield from ("| metric | type | meaning |", "|---|---|---|")
-    helps: dict[str, str] = {}
+    name = meaning = ""
     for line in exposition(Counts(), Latency(), []).splitlines():
         if line.startswith("# HELP "):
-            name, _, helps[""] = line.removeprefix("# HELP ").partition(" ")
+            name, _, meaning = line.removeprefix("# HELP ").partition(" ")
         elif line.startswith("# TYPE "):
-            yield f"| `{name}` | {line.split()[-1]} | {helps['']} |"
+            yield f"| `{name}` | {line.split()[-1]} | {meaning} |"
     yield ""
 
 

@@ -16,19 +16,11 @@ from benchmarks.simulated_storage.program import Call, Program, Step
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, MemoryPartition, Mount, Trace
+from ioprism.synthetic import bursts as synthetic
 
 START_TIME = 1_760_000_000.0
 LEAVING = 2e-5  # seconds for which ranks leave a barrier one after the other
-FUNCTIONS = {
-    ("posix", "read"): "pread",
-    ("posix", "write"): "pwrite",
-    ("posix", "open"): "open64",
-    ("posix", "close"): "close",
-    ("posix", "stat"): "stat",
-    ("posix", "sync"): "fsync",
-    ("mpiio", "read"): "MPI_File_read_at",
-    ("mpiio", "write"): "MPI_File_write_at",
-}
+FUNCTIONS = {**synthetic.FUNCTIONS, ("posix", "open"): "open64"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ ExpectedPhase(start=120.0, end=124.0, bytes=4e9, confidence=0.97)
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -15,8 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from ioprism.errors import MissingPackageError, ServiceError, UsageError
+from ioprism.errors import ServiceError, UsageError
 from ioprism.records import dataclass
+from ioprism.service.addresses import zeromq
 
 PATIENCE = 10.0  # seconds
 LINGER_MS = 2000
@@ -102,7 +104,7 @@ class Reporter:
         ranks: int = 1,
         keys: str | Path | None = None,
     ) -> None:
-        zmq = _zeromq("ioprism.client.Reporter")
+        zmq = zeromq("ioprism.client.Reporter")
         self._job, self._ranks = job, ranks
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.PUSH)
@@ -160,7 +162,7 @@ def _phase(said: Mapping[str, Any] | None) -> ExpectedPhase | None:
 def _published(
     address: str, job: str | None, timeout: float | None, keys: str | Path | None
 ) -> Iterator[str]:
-    zmq = _zeromq("ioprism.client.subscribe")
+    zmq = zeromq("ioprism.client.subscribe")
     context = zmq.Context()
     try:
         socket = context.socket(zmq.SUB)
@@ -177,12 +179,14 @@ def _published(
 def _events(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
     query = f"?{urlencode({'job': job})}" if job is not None else ""
     with _opened(f"{address.rstrip('/')}/events{query}", timeout) as answer:
-        try:
+        heard = time.monotonic()
+        with suppress(TimeoutError):
             for line in answer:
                 if line.startswith(b"data: "):
                     yield line[len(b"data: ") :].decode()
-        except TimeoutError:
-            return
+                    heard = time.monotonic()
+                elif timeout is not None and time.monotonic() - heard > timeout:
+                    return  # there were signs of life alone
 
 
 def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
@@ -207,13 +211,3 @@ def _show_keys(socket: Any, keys: str | Path | None) -> None:  # noqa: ANN401 - 
         from ioprism.service.keys import client_keys
 
         client_keys(Path(keys)).use(socket)
-
-
-def _zeromq(needed_by: str) -> Any:  # noqa: ANN401 - a module
-    try:
-        import zmq
-    except ImportError as error:
-        raise MissingPackageError(
-            needed_by=needed_by, package="pyzmq", install="'ioprism[server]'"
-        ) from error
-    return zmq

@@ -18,7 +18,7 @@ from ioprism.service.mcp import Answers, Folders
 from tests.cli.test_hostile_names import HOSTILE, SCRIPT, cells, is_formula, run
 from tests.cli.test_hostile_names import trace as trace
 from tests.conftest import TEST_DATA
-from tests.storage.writers import _write_runs
+from tests.storage.writers import write_runs
 
 FOLDER = "\x1b[31m=cmd()'\"$(touch owned)`id`;\n\u202e[*?] {x} %s"
 SITE_TABLES = ("jobs", "applications", "users", "targets", "hosts", "causes")
@@ -131,7 +131,7 @@ def test_write_times(place: Path) -> None:
     machine.write_text(
         f'name = "m"\ntitle = {title}\nfilesystem = "plain"\nnodes = 20000\ncores_per_node = 16\n'
     )
-    _write_runs(place / "runs.csv", (1, 2, 4, 8, 16, 32, 64, 128, 256))
+    write_runs(place / "runs.csv", (1, 2, 4, 8, 16, 32, 64, 128, 256))
     store = place / "runs.db"
     run("write-time", "import", place / "runs.csv", "--system", machine, "--store", store)
     run("write-time", "train", "--store", store, "-o", place / "model.json", "--model", "lasso")

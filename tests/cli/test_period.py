@@ -126,6 +126,8 @@ def test_what_a_person_reads(bursts: Path) -> None:
         (["--frequency", "1e12"], 2, "more than"),
         (["--start", "500"], 2, "no signal between"),
         (["--filter", "sharp:1"], 2, "no filter"),
+        (["--filter", "lowpass:0"], 2, "Hint: frequencies are above 0"),
+        (["--components", "1000", "--fit"], 2, "Hint: use --components"),
         (["--metric", "cpu"], 2, "0 series are called 'cpu'"),
         (["--by", "rank"], 1, "Hint: trace with DXT enabled"),
         (["--direction", "read"], 1, "Hint: trace with DXT enabled"),

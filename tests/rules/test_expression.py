@@ -81,7 +81,7 @@ def test_conditions_and_missing_values(text: str, expected: list[bool]) -> None:
         ("time >", 7, "is missing here"),
         ("(time > 0", 10, r"'\)' is missing here"),
         ("time > 0 s > 1 s", 12, "should end before '>'"),
-        ("time", 1, "a condition must be true or false"),
+        ("time", 1, "true or false is needed"),
         ("time and count", 1, "true or false is needed"),
         ("(time > 0) + 1 > 0", 2, "a quantity is needed"),
         ("5 parsec > 0", 3, "should end before 'parsec'"),

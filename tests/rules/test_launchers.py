@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -70,14 +71,33 @@ def test_one_rank_under_a_launcher_is_a_single_process(tmp_path: Path) -> None:
     assert "no-parallel-interface" not in codes
 
 
-def test_steps_of_a_workflow_are_no_single_process(tmp_path: Path) -> None:
-    path = tmp_path / "a.strace"
+def workflow(path: Path, sizes: Mapping[str, int]) -> set[str]:
+    """The codes of a shell that starts programs, which write so many bytes each."""
     text = ['1 1700000000.000000 execve("/bin/sh", ["sh"], 0x7f) = 0 <0.001>']
-    for pid, program, size in ((2, "simulate", 50), (3, "analyse", 20)):
-        text += born(pid, 1, program) + moved(pid, f"/scratch/{program}", size * MIB)
+    for pid, (program, size) in enumerate(sizes.items(), start=2):
+        text += born(pid, 1, program) + moved(pid, f"/scratch/{program}", size)
     path.write_text("\n".join(text) + "\n")
+    return {f.code for f in ioprism.insights(ioprism.read(path)).findings}
 
-    assert "single-process" not in {f.code for f in ioprism.insights(ioprism.read(path)).findings}
+
+def test_steps_of_a_workflow_are_no_single_process(tmp_path: Path) -> None:
+    codes = workflow(tmp_path / "a.strace", {"simulate": 50 * MIB, "analyse": 20 * MIB})
+
+    assert "single-process" not in codes
+
+
+@pytest.mark.parametrize(
+    ("sizes", "little"),
+    [
+        ({"a": MIB // 2, "b": MIB // 2, "c": MIB // 2}, True),
+        ({"a": MIB // 2, "b": MIB // 2, "c": 4 * MIB}, False),
+        ({"a": 3 * MIB // 2, "b": 100, "c": 100}, False),  # b and c say hello
+    ],
+)
+def test_the_data_of_a_workflow_is_shared_by_all_its_steps(
+    tmp_path: Path, sizes: dict[str, int], little: bool
+) -> None:
+    assert ("small-total-data" in workflow(tmp_path / "a.strace", sizes)) is little
 
 
 def test_ranks_of_the_program_are_counted_before_its_launchers(tmp_path: Path) -> None:

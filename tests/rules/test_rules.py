@@ -372,6 +372,16 @@ def test_every_rule_has_such_a_case() -> None:
     assert {case[0] for case in CASES} == set(BY_CODE)
 
 
+def test_calls_of_one_direction_are_counted_once_where_the_other_is_not_known() -> None:
+    told = moves(100, independent=60, collective=40)
+    reads = Entry(read=told, write=moves(0, independent=None, collective=None))
+    job = evidence(usage("pnetcdf", reads), usage("mpiio", Entry(write=moves(1))))
+    finding = found(job, "pnetcdf-independent-access")
+
+    assert finding is not None
+    assert (finding.evidence["independent"], finding.evidence["collective"]) == (60, 40)
+
+
 def test_codes_are_not_used_twice() -> None:
     assert len(BY_CODE) == len(RULES)
 

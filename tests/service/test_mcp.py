@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 
 from ioprism import UsageError
 from ioprism.cli import main
-from ioprism.service.mcp import FEWEST, MOST_CHARACTERS, TOOLS, Folders, page
+from ioprism.service.mcp import FEWEST, MOST_CHARACTERS, TOOLS, Answers, Folders, page
 from tests.conftest import TEST_DATA
 from tests.test_schemas import schema
 
@@ -55,6 +55,13 @@ def test_every_tool_answers_with_the_json_of_its_command() -> None:
         Draft202012Validator(schema("period" if name == "rhythm" else name)).validate(
             {key: value for key, value in json.loads(text).items() if key != "page"}
         )
+
+
+def test_bottlenecks_are_sought_where_the_command_seeks_them() -> None:
+    answer = json.loads(Answers(Folders.of([TEST_DATA])).bottlenecks([TRACE]))
+    command = CliRunner().invoke(main, ["bottlenecks", str(TEST_DATA / TRACE), "--json"])
+
+    assert answer["settings"]["views"] == json.loads(command.stdout)["settings"]["views"]
 
 
 def test_what_goes_wrong_is_told_and_the_server_goes_on(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ import pytest
 import zmq
 
 from ioprism import ServiceError, client
+from ioprism.service import http
+from ioprism.service.addresses import LOOPBACK
+from ioprism.service.watch import Watch, WatchSettings
 from tests.service.running import (
     FREE,
     PATIENCE,
@@ -156,6 +160,19 @@ def test_an_application_reports_and_hears_over_http() -> None:
     assert last["next_phase"]["bytes"] == pytest.approx(1e9, rel=0.05)
 
 
+def test_signs_of_life_are_silence_to_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "KEEP_ALIVE", 0.05)
+    watch = Watch(WatchSettings())
+    server = http.Server(watch, LOOPBACK, 0)
+    began = time.monotonic()
+    heard = list(client.subscribe(server.url, timeout=0.5))
+    server.close()
+    watch.close()
+
+    assert heard == []
+    assert 0.5 <= time.monotonic() - began < PATIENCE
+
+
 def test_metrics_for_prometheus_and_nothing_for_strangers() -> None:
     import urllib.error
     import urllib.request
@@ -172,6 +189,9 @@ def test_metrics_for_prometheus_and_nothing_for_strangers() -> None:
             urllib.request.urlopen(stranger)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{page}/etc/passwd")
+        for horizon in ("soon", "nan"):
+            with pytest.raises(urllib.error.HTTPError, match="400"):
+                urllib.request.urlopen(f"{page}/fleet?horizon={horizon}")
 
     assert 'ioprism_watch_period_seconds{job="odd \\"name\\"\\n"} 10' in text
     assert "# TYPE ioprism_watch_latency_seconds histogram" in text

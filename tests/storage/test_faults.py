@@ -30,6 +30,7 @@ from tests.storage.writers import (
     prepare_inputs,
     prepare_old,
     run,
+    words,
 )
 
 every_writer = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
@@ -53,21 +54,12 @@ def disk(small_disk: Path) -> Iterator[Path]:
 
 
 @every_writer
-@pytest.mark.parametrize("fault", IN_PROCESS)
-def test_old_data_survive_what_goes_wrong_in_the_process(
-    writer: Writer, fault: str, inputs: Path, folder: Path
+@pytest.mark.parametrize("fault", [*IN_PROCESS, *ON_DISK])
+def test_old_data_survive_what_goes_wrong_in_the_process_or_with_the_disk(
+    writer: Writer, fault: str, inputs: Path, request: pytest.FixtureRequest
 ) -> None:
-    found = after_fault(writer, IN_PROCESS[fault], inputs, folder)
-
-    assert (found.intact, found.leftovers, found.code, found.messages) == (True, (), 1, 1), found
-
-
-@every_writer
-@pytest.mark.parametrize("fault", ON_DISK)
-def test_old_data_survive_what_goes_wrong_with_the_disk(
-    writer: Writer, fault: str, inputs: Path, disk: Path
-) -> None:
-    found = after_fault(writer, ON_DISK[fault], inputs, disk)
+    place = request.getfixturevalue("disk" if fault in ON_DISK else "folder")
+    found = after_fault(writer, (IN_PROCESS | ON_DISK)[fault], inputs, place)
 
     assert (found.intact, found.leftovers, found.code, found.messages) == (True, (), 1, 1), found
 
@@ -212,7 +204,7 @@ def test_what_exists_is_not_replaced_unasked(writer: Writer, inputs: Path, folde
         pytest.skip("it adds to what is there")
     prepare_old(writer, inputs, folder)
     before = content(folder / writer.target)
-    code, said = run(writer.command(inputs, folder))
+    code, said = run(words(writer.command, inputs, folder))
 
     assert code == 1 and "already exists" in said and "--force" in said
     assert content(folder / writer.target) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 OTHER = TEST_DATA / "darshan/e_mpiio_collective.darshan"
-SIMULATION = ("--servers", "2", "--days", "1")
-PLAN = ("--scales", "1", "--max-burst", "1MB")
+SIMULATION = "--servers 2 --days 1"
+PLAN = "--scales 1 --max-burst 1MB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,155 +25,66 @@ class Writer:
 
     name: str
     target: str  # what is at stake, within the folder
-    command: Callable[[Path, Path], list[str]]  # of the inputs and the folder
+    command: str  # of words, in which IN and OUT stand for the inputs and the folder
     force: bool = True
 
 
-def _jobs(inputs: Path) -> list[str]:
-    return ["--jobs", str(inputs / "load/jobs.sacct"), "--min-runtime", "0"]
-
+JOBS = "--store IN/store --jobs IN/load/jobs.sacct --min-runtime 0"
 
 WRITERS = (
-    Writer("report", "page.html", lambda _, o: ["report", str(LOG), "-o", str(o / "page.html")]),
-    Writer("period", "page.html", lambda _, o: ["period", str(LOG), "-o", str(o / "page.html")]),
-    Writer(
-        "compare",
-        "page.html",
-        lambda _, out: ["compare", str(LOG), str(OTHER), "-o", str(out / "page.html")],
-    ),
-    Writer("convert csv", "t.csv", lambda _, out: ["convert", str(LOG), str(out / "t.csv")]),
-    Writer("convert chrome", "t.json.gz", lambda _, o: ["convert", str(LOG), str(o / "t.json.gz")]),
-    Writer("convert store", "t.store", lambda _, out: ["convert", str(LOG), str(out / "t.store")]),
-    Writer(
-        "bottlenecks export",
-        "b.csv",
-        lambda _, out: ["bottlenecks", str(LOG), "--export", str(out / "b.csv")],
-    ),
-    Writer(
-        "stages",
-        "stages",
-        lambda _, out: ["bottlenecks", str(LOG), "--stages", str(out / "stages")],
-        force=False,
-    ),
-    Writer(
-        "servers ingest",
-        "store",
-        lambda i, out: ["servers", "ingest", str(i / "more.csv"), "--store", str(out / "store")],
-        force=False,
-    ),
-    Writer(
-        "servers jobs export",
-        "jobs.parquet",
-        lambda i, out: [
-            "servers", "jobs", "--store", str(i / "store"), *_jobs(i),
-            "--export", str(out / "jobs.parquet"),
-        ],
-    ),
-    Writer(
-        "servers report",
-        "fleet.html",
-        lambda i, out: [
-            "servers", "report", "--store", str(i / "store"), *_jobs(i),
-            "-o", str(out / "fleet.html"),
-        ],
-    ),
-    Writer(
-        "servers simulate",
-        "load",
-        lambda _, out: ["servers", "simulate", str(out / "load"), *SIMULATION],
-    ),
-    Writer(
-        "write-time train",
-        "model.json",
-        lambda i, out: [
-            "write-time", "train", "--store", str(i / "runs.db"), "-o", str(out / "model.json"),
-            "--model", "lasso",
-        ],
-    ),
-    Writer(
-        "write-time import",
-        "runs.db",
-        lambda i, out: [
-            "write-time", "import", str(i / "more-runs.csv"), "--system", "titan",
-            "--store", str(out / "runs.db"),
-        ],
-        force=False,
-    ),
-    Writer(
-        "write-time system init",
-        "machine.toml",
-        lambda _, out: [
-            "write-time", "system", "init", "--directory", str(out),
-            "-o", str(out / "machine.toml"),
-        ],
-    ),
-    Writer(
-        "write-time evaluate",
-        "errors.html",
-        lambda i, out: [
-            "write-time", "evaluate", "--store", str(i / "all-runs.db"), "--model", "titan",
-            "-o", str(out / "errors.html"),
-        ],
-    ),
-    Writer(
-        "write-time sample plan",
-        "runs.db",
-        lambda _, out: [
-            "write-time", "sample", "plan", "--store", str(out / "runs.db"), *PLAN, "--seed", "2",
-        ],
-        force=False,
-    ),
-    Writer(
-        "write-time sample run",
-        "runs.db",
-        lambda _, out: [
-            "write-time", "sample", "run", "--store", str(out / "runs.db"),
-            "--directory", str(out), "--launcher", "builtin", "--max-runs", "1", "--pause", "0",
-        ],
-        force=False,
-    ),
-    Writer(
-        "write-time sample script",
-        "job.sh",
-        lambda i, out: [
-            "write-time", "sample", "script", "--store", str(i / "runs.db"),
-            "--directory", str(out), "--scheduler", "slurm", "--nodes", "2",
-            "-o", str(out / "job.sh"),
-        ],
-    ),
-    Writer(
-        "servers validate",
-        "record.json",
-        lambda _, out: [
-            "servers", "validate", "--run", str(out / "data"), "--bytes", "1MiB",
-            "--phases", "2", "--pause", "0", "--record", str(out / "record.json"),
-        ],
-    ),
-    Writer(
-        "site add",
-        "store",
-        lambda _, out: ["site", "add", str(OTHER), "--store", str(out / "store")],
-        force=False,
-    ),
-    Writer(
-        "site report",
-        "pages",
-        lambda i, out: [
-            "site", "report", "--store", str(i / "site"), "-o", str(out / "pages/site.html"),
-            "--reports", str(out / "pages"),
-        ],
-    ),
-    Writer(
-        "watch keygen",
-        "keys",
-        lambda _, out: ["watch", "--keygen", str(out / "keys")],
-        force=False,
-    ),
-    Writer("demo", "demo", lambda _, out: ["demo", "-o", str(out / "demo")], force=False),
+    Writer("report", "page.html", "report LOG -o OUT/page.html"),
+    Writer("period", "page.html", "period LOG -o OUT/page.html"),
+    Writer("compare", "page.html", "compare LOG OTHER -o OUT/page.html"),
+    Writer("convert csv", "t.csv", "convert LOG OUT/t.csv"),
+    Writer("convert chrome", "t.json.gz", "convert LOG OUT/t.json.gz"),
+    Writer("convert store", "t.store", "convert LOG OUT/t.store"),
+    Writer("bottlenecks export", "b.csv", "bottlenecks LOG --export OUT/b.csv"),
+    Writer("stages", "stages", "bottlenecks LOG --stages OUT/stages", force=False),
+    Writer("servers ingest", "store", "servers ingest IN/more.csv --store OUT/store", force=False),
+    Writer("servers jobs export", "jobs.parquet", f"servers jobs {JOBS} --export OUT/jobs.parquet"),
+    Writer("servers report", "fleet.html", f"servers report {JOBS} -o OUT/fleet.html"),
+    Writer("servers simulate", "load", f"servers simulate OUT/load {SIMULATION}"),
+    Writer("write-time train", "model.json",
+           "write-time train --store IN/runs.db -o OUT/model.json --model lasso"),
+    Writer("write-time import", "runs.db",
+           "write-time import IN/more-runs.csv --system titan --store OUT/runs.db", force=False),
+    Writer("write-time system init", "machine.toml",
+           "write-time system init --directory OUT -o OUT/machine.toml"),
+    Writer("write-time evaluate", "errors.html",
+           "write-time evaluate --store IN/all-runs.db --model titan -o OUT/errors.html"),
+    Writer("write-time sample plan", "runs.db",
+           f"write-time sample plan --store OUT/runs.db {PLAN} --seed 2", force=False),
+    Writer("write-time sample run", "runs.db",
+           "write-time sample run --store OUT/runs.db --directory OUT --launcher builtin "
+           "--max-runs 1 --pause 0", force=False),
+    Writer("write-time sample script", "job.sh",
+           "write-time sample script --store IN/runs.db --directory OUT --scheduler slurm "
+           "--nodes 2 -o OUT/job.sh"),
+    Writer("servers validate", "record.json",
+           "servers validate --run OUT/data --bytes 1MiB --phases 2 --pause 0 "
+           "--record OUT/record.json"),
+    Writer("site add", "store", "site add OTHER --store OUT/store", force=False),
+    Writer("site report", "pages",
+           "site report --store IN/site -o OUT/pages/site.html --reports OUT/pages"),
+    Writer("watch keygen", "keys", "watch --keygen OUT/keys", force=False),
+    Writer("demo", "demo", "demo -o OUT/demo", force=False),
 )  # fmt: skip
 
 
-def _write_runs(path: Path, scales: tuple[int, ...]) -> None:
+def words(text: str, inputs: Path, folder: Path) -> list[str]:
+    """The arguments of a command, with the places that its words stand for."""
+    places = {"IN": inputs, "OUT": folder, "LOG": LOG, "OTHER": OTHER}
+    split = (word.partition("/") for word in text.split())
+    return [f"{places.get(first, first)}{slash}{rest}" for first, slash, rest in split]
+
+
+def _run_well(text: str, inputs: Path, folder: Path) -> None:
+    code, said = run(words(text, inputs, folder))
+    assert code == 0, said
+
+
+def write_runs(path: Path, scales: tuple[int, ...]) -> None:
+    """Write measured runs of these numbers of nodes as CSV."""
     rows = [
         f'{number},{p.nodes},{p.cores_per_node},{p.burst_bytes},,{p.stripe_count},"{nodes}",{seconds}'
         for number, sample in enumerate(titan_samples(scales, each=10))
@@ -187,32 +97,27 @@ def _write_runs(path: Path, scales: tuple[int, ...]) -> None:
 
 def prepare_inputs(folder: Path) -> Path:
     """Make what some commands read: a store of counters, more counters, and measured runs."""
-    load = folder / "load"
-    _write_runs(folder / "runs.csv", (1, 2, 4, 8, 16, 32, 64, 128))
-    _write_runs(folder / "more-runs.csv", (256,))
+    write_runs(folder / "runs.csv", (1, 2, 4, 8, 16, 32, 64, 128))
+    write_runs(folder / "more-runs.csv", (256,))
     samples = "".join(f"ion0,{60 * number},{number},{number},1,1,1,1\n" for number in range(9))
     (folder / "more.csv").write_text(f"server,t,br,bw,rdc,wc,oc,cc\n{samples}")
-    store = str(folder / "store")
-    for arguments in (
-        ["servers", "simulate", str(load), *SIMULATION],
-        ["servers", "ingest", str(load / "counters"), str(load / "jobs.sacct"), "--store", store],
-        ["write-time", "import", str(folder / "runs.csv"), "--system", "titan",
-         "--store", str(folder / "runs.db")],
-        ["write-time", "system", "init", "-o", str(folder / "machine.toml")],
-        ["site", "add", str(LOG), "--store", str(folder / "site")],
-    ):  # fmt: skip
-        code, said = run(arguments)
-        assert code == 0, said
+    for text in (
+        f"servers simulate IN/load {SIMULATION}",
+        "servers ingest IN/load/counters IN/load/jobs.sacct --store IN/store",
+        "write-time import IN/runs.csv --system titan --store IN/runs.db",
+        "write-time system init -o IN/machine.toml",
+        "site add LOG --store IN/site",
+    ):
+        _run_well(text, folder, folder)
     shutil.copy(folder / "runs.db", folder / "all-runs.db")
-    more = ["write-time", "import", str(folder / "more-runs.csv"), "--system", "titan"]
-    code, said = run([*more, "--store", str(folder / "all-runs.db")])
-    assert code == 0, said
+    more = "write-time import IN/more-runs.csv --system titan --store IN/all-runs.db"
+    _run_well(more, folder, folder)
     return folder
 
 
 def command(writer: Writer, inputs: Path, folder: Path) -> list[str]:
     """Return the whole command line."""
-    return [*writer.command(inputs, folder), *(["--force"] if writer.force else [])]
+    return words(writer.command + " --force" * writer.force, inputs, folder)
 
 
 def run(arguments: list[str]) -> tuple[int, str]:
@@ -254,10 +159,8 @@ def _make_old(writer: Writer, inputs: Path, folder: Path) -> None:
         place.mkdir()
         (place / "notes").write_text("kept")
     elif writer.name.startswith("write-time sample") and writer.target == "runs.db":
-        machine = ["--system", str(inputs / "machine.toml")]
-        plan = ["write-time", "sample", "plan", "--store", str(place), *PLAN, *machine]
-        code, said = run(plan)
-        assert code == 0, said
+        plan = f"write-time sample plan --store OUT/runs.db {PLAN} --system IN/machine.toml"
+        _run_well(plan, inputs, folder)
     elif writer.name == "write-time import":
         shutil.copy(inputs / "runs.db", place)
     elif writer.name == "demo":
@@ -268,8 +171,7 @@ def _make_old(writer: Writer, inputs: Path, folder: Path) -> None:
         place.mkdir()
         (place / "other").write_text("kept")
     elif writer.name in ("convert store", "servers simulate"):
-        code, said = run(command(writer, inputs, folder))
-        assert code == 0, said
+        _run_well(f"{writer.command} --force", inputs, folder)
         (place / "mine.txt").write_text("a note")
     else:
         place.write_bytes(b"precious")

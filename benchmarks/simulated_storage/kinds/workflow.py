@@ -12,7 +12,6 @@ from benchmarks.simulated_storage.program import Call, Program, Script
 from benchmarks.simulated_storage.scenario import Scenario
 
 KiB = 1 << 10
-SPREAD = 4  # files are striped over so many targets; nobody is told
 
 
 @dataclass(slots=True)

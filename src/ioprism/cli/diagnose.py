@@ -44,12 +44,7 @@ FAILED = 3  # exit code when --fail-on was met
     type=PATH,
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
-@option(
-    "--servers",
-    metavar="STORE",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Store of the servers' counters (`ioprism servers ingest`): were others busy?",
-)
+@options.servers
 @options.engine
 @options.as_json
 @options.quiet

@@ -22,28 +22,12 @@ FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
 
 
-# Options of `inspect` too: it must find what `insights` finds.
-thresholds_option: options.Decorator = option(
-    "--thresholds",
-    "thresholds_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
-)
-servers_option: options.Decorator = option(
-    "--servers",
-    metavar="STORE",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
-)
-
-
 @click.command()
 @options.traces
 @options.format_name
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
-@thresholds_option
-@servers_option
+@options.thresholds
+@options.servers
 @option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @option(
     "--fail-on", type=LEVEL, help="Exit with code 3 if there is a finding of this level or worse."

@@ -13,7 +13,7 @@ from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.cli import options, output
 from ioprism.cli.bottleneck_options import looking
-from ioprism.cli.insights import check_store, chosen_thresholds, servers_option, thresholds_option
+from ioprism.cli.insights import check_store, chosen_thresholds
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source
@@ -38,8 +38,8 @@ OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 @click.argument("identifier", metavar="ID")
 @options.format_name
 @looking
-@thresholds_option
-@servers_option
+@options.thresholds
+@options.servers
 @options.engine
 @options.as_json
 @options.quiet

@@ -164,6 +164,19 @@ ceilings: Decorator = option(
     type=PATH,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
+thresholds: Decorator = option(
+    "--thresholds",
+    "thresholds_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
+)
+servers: Decorator = option(
+    "--servers",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
 page: Decorator = stacked(
     option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
     option("--force", is_flag=True, help="Replace the page if it exists."),

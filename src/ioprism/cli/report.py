@@ -26,13 +26,7 @@ LEVELS = tuple(Severity)
     "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."
 )
 @option("--force", is_flag=True, help="Replace the page if it exists.")
-@option(
-    "--thresholds",
-    "thresholds_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="TOML file with your own thresholds.",
-)
+@options.thresholds
 @option(
     "--fail-on",
     type=click.Choice([level.value for level in LEVELS]),

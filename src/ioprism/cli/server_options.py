@@ -29,47 +29,21 @@ QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
     option("--server-map", type=PATH, help="CSV file `node,server`: the I/O server of each node."),
     timezone,
-    option(
-        "--min-runtime",
-        type=Number(),
-        default=3600.0,
-        help="Shortest run time of a job, in seconds.",
-    ),
-    option(
-        "--thresholds",
-        default="0,131072,1048576",
-        help="Bytes per sampling interval above which a server counts as active.",
-    ),
-    option(
-        "--grid",
-        type=click.Choice(GRIDS),
-        default="job",
-        help="Time steps: a grid that starts with each job, or the samples themselves.",
-    ),
-    option(
-        "--window",
-        type=click.Choice(WINDOWS),
-        default="clip",
-        help="How to treat steps that are only partly inside a job.",
-    ),
-    option(
-        "--reset",
-        type=click.Choice(RESETS),
-        default="auto",
-        help="What to do with a counter that was reset.",
-    ),
-    option(
-        "--shared",
-        type=click.Choice(SHARINGS),
-        default="split",
-        help="Bytes of servers shared by several jobs: split them by nodes, or attribute none.",
-    ),
-    option(
-        "--interval",
-        type=NumberRange(1.0, 86_400.0),
-        help="Length of a step in seconds; by default the sampling interval.",
-    ),
-)
+    option("--min-runtime", type=Number(), default=3600.0,
+           help="Shortest run time of a job, in seconds."),
+    option("--thresholds", default="0,131072,1048576",
+           help="Bytes per sampling interval above which a server counts as active."),
+    option("--grid", type=click.Choice(GRIDS), default="job",
+           help="Time steps: a grid that starts with each job, or the samples themselves."),
+    option("--window", type=click.Choice(WINDOWS), default="clip",
+           help="How to treat steps that are only partly inside a job."),
+    option("--reset", type=click.Choice(RESETS), default="auto",
+           help="What to do with a counter that was reset."),
+    option("--shared", type=click.Choice(SHARINGS), default="split",
+           help="Bytes of servers shared by several jobs: split them by nodes, or attribute none."),
+    option("--interval", type=NumberRange(1.0, 86_400.0),
+           help="Length of a step in seconds; by default the sampling interval."),
+)  # fmt: skip
 
 
 def question(command: Callable[..., Any]) -> Callable[..., Any]:

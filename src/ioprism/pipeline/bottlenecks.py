@@ -49,7 +49,8 @@ def make_settings(
         return Settings(metric=metric, **chosen)
     sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}
     work = compile_quantity(metric, fields=sums)
-    return Settings(metric=metric, work=work.compute, **chosen)
+    varies = work.fields and not work.is_zero  # or it is no metric
+    return Settings(metric=metric, work=work.compute if varies else None, **chosen)
 
 
 def analyse(

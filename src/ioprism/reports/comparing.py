@@ -24,7 +24,7 @@ def metric_row(metric: Metric) -> tuple[str, str, str, str]:
 
 
 def change(metric: Metric) -> str:
-    """Return `2.5 times as much`, `−40 %`, `a 4th` or `same`."""
+    """Return `2.5 times as much`, `−40%`, `1/4` or `same`."""
     ratio = metric.ratio
     if ratio is None:
         return ""

@@ -72,7 +72,7 @@ def _kinds(finding: Finding) -> Show:
     if kind.small:
         show["below"] = finding.threshold.get("small_bytes", SMALL)
     if kind.misaligned:
-        show["misaligned"] = int(finding.threshold.get("alignment", 4096)) or 4096
+        show["misaligned"] = int(finding.evidence.get("alignment", 0)) or 4096
     return show
 
 

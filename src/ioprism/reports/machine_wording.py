@@ -8,7 +8,7 @@ from ioprism.analyses.job_metrics.contacts import Contact
 from ioprism.analyses.job_metrics.disturbance import LEVEL, Application, Disturbance
 from ioprism.analyses.job_metrics.fleet import DOMINANT, SMALL, Fleet, Totals
 from ioprism.analyses.job_metrics.profile import Trend
-from ioprism.units import format_bytes, format_count
+from ioprism.units import format_bytes, format_count, format_counted
 
 REASONS = {
     "small_requests": f"requests smaller than {format_bytes(SMALL)} on average",
@@ -104,7 +104,7 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
     if not pairs:
         return "No two applications met on the same servers often enough to compare."
     certain = sum(pair.certain for pair in pairs)
-    many = f"{format_count(len(pairs))} pair{'s' if len(pairs) > 1 else ''} of applications"
+    many = f"{format_counted(len(pairs), 'pair')} of applications"
     test = f"rank-sum test, Holm's correction, level {LEVEL:g}"
     return f"{many} compared, {format_count(certain)} slower than chance explains ({test})."
 

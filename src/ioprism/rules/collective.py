@@ -42,13 +42,11 @@ def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
     part = share(sum(alone.values()), sum(alone.values()) + sum(together.values()))
     if part <= 1 - evidence.thresholds.collective_operations:
         return None
-    mean_size = share(
-        sum(by_file(usage, moves.bytes, only=shared).values()),
-        sum(by_file(usage, moves.operations, only=shared).values()),
-    )
+    calls = by_file(usage, moves.operations, only=shared)
+    moved = by_file(usage, moves.bytes, only=shared)
+    mean_size = share(sum(moved.values()), sum(calls.values()))
     if mean_size >= evidence.thresholds.small_bytes:
         return None  # large requests gain nothing from being joined
-    calls = by_file(usage, moves.operations, only=shared)
     details, rows = file_details(evidence, alone, calls)
     times = [t if f in alone else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
     return Hit(

@@ -44,12 +44,7 @@ def compile_condition(
     Raises:
         ExpressionError: the text is not a condition over these fields.
     """
-    value = _parse(text, fields, definitions)
-    if value.dimension is not None:
-        raise ExpressionError(
-            "this is a quantity, and a condition must be true or false", text=text, at=value.at,
-            hint="compare it with something.",
-        )  # fmt: skip
+    value = _parse(text, fields, definitions, _Parser.condition)
     return Value(value.compute.fill_null(False), None, value.at, value.fields)
 
 
@@ -64,21 +59,21 @@ def compile_quantity(
     Raises:
         ExpressionError: the text is not a quantity over these fields.
     """
-    value = _parse(text, fields, definitions)
-    if value.dimension is None:
-        raise ExpressionError(
-            "this is true or false, and a quantity is needed", text=text, at=value.at
-        )
-    return value
+    return _parse(text, fields, definitions, _Parser.quantity)
 
 
-def _parse(text: str, fields: Mapping[str, Dimension], definitions: Mapping[str, Value]) -> Value:
+def _parse(
+    text: str,
+    fields: Mapping[str, Dimension],
+    definitions: Mapping[str, Value],
+    wanted: Callable[[_Parser, Value], Value],
+) -> Value:
     if not isinstance(text, str):
         raise ExpressionError("an expression must be text", text=printable(str(text))[:80], at=0)
     parser = _Parser(text, tokens(text), fields, definitions)
     value = parser.disjunction()
     parser.expect_end()
-    return value
+    return wanted(parser, value)
 
 
 class _Parser:

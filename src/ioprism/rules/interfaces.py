@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import DIRECTIONS
+from ioprism.model.usage import DIRECTIONS, EVERYONE
 from ioprism.rules.rule import Answer, Hit, Rule, both, by_file, file_details, share
 
 NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
@@ -76,18 +77,33 @@ def single_process(evidence: Evidence) -> Answer:
     return Hit({"ranks": 1}, None) if alone else None
 
 
+def _moved_by_rank(evidence: Evidence) -> Counter[int]:
+    moved: Counter[int] = Counter()
+    for usage in (evidence.usages[layer] for layer in evidence.base_layers):
+        for rank, size in zip(usage.rank, usage.bytes, strict=True):
+            moved[rank] += size
+    return moved
+
+
 def _others_move_data(evidence: Evidence) -> bool:
     """Whether programs beside the one whose ranks are compared do: it is one step of several."""
-    usages = [evidence.usages[layer] for layer in evidence.base_layers]
-    pairs = [pair for usage in usages for pair in zip(usage.rank, usage.bytes, strict=True)]
-    others = sum(size for rank, size in pairs if rank not in (evidence.peers or {rank}))
-    return others > NEXT_TO_NOTHING * sum(size for _, size in pairs)
+    moved = _moved_by_rank(evidence)
+    others = sum(size for rank, size in moved.items() if rank not in (evidence.peers or {rank}))
+    return others > NEXT_TO_NOTHING * moved.total()
+
+
+def _ranks_that_move_data(evidence: Evidence) -> int:
+    """How many do, of all programs; launchers and small tools move next to nothing."""
+    moved = _moved_by_rank(evidence)
+    least = NEXT_TO_NOTHING * max(moved.values(), default=0)
+    return sum(size > least for rank, size in moved.items() if rank != EVERYONE)
 
 
 def small_total(evidence: Evidence) -> Answer:
     """So little is moved that latency, not bandwidth, decides."""
     moved = sum(evidence.moved.values())
-    per_rank = moved / evidence.ranks
+    steps = _ranks_that_move_data(evidence) if evidence.peers else 0  # of a workflow
+    per_rank = moved / max(evidence.ranks, steps)
     if not moved or per_rank >= evidence.thresholds.small_total:
         return None
     usages = [evidence.usages[layer] for layer in evidence.base_layers]

@@ -19,8 +19,6 @@ from ioprism.rules.rule import (
     small_portions,
 )
 
-TITLES = {"hdf5": "HDF5", "pnetcdf": "PnetCDF"}
-
 
 def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:
     """More than a share of the accesses to data sets is small."""
@@ -69,11 +67,10 @@ def _kinds(usage: Usage) -> tuple[list[int], list[int]]:
     if "collective" in usage.extras:  # HDF5 says it for a data set as a whole
         pairs = list(zip(usage.operations, usage.extras["collective"], strict=True))
         return [0 if c else n for n, c in pairs], [n if c else 0 for n, c in pairs]
-    alone, together = [0] * len(usage), [0] * len(usage)
-    for moves in usage.moves.values():
-        alone = [a + n for a, n in zip(alone, moves.independent or alone, strict=True)]
-        together = [t + n for t, n in zip(together, moves.collective or together, strict=True)]
-    return alone, together
+    unknown, ways = [0] * len(usage), usage.moves.values()
+    alone = zip(*(moves.independent or unknown for moves in ways), strict=True)
+    together = zip(*(moves.collective or unknown for moves in ways), strict=True)
+    return [sum(counts) for counts in alone], [sum(counts) for counts in together]
 
 
 def scattered_selections(evidence: Evidence) -> Answer:

@@ -145,8 +145,8 @@ def time_imbalance(evidence: Evidence) -> Answer:
 def stragglers(evidence: Evidence) -> Answer:
     """A few ranks are far longer in calls than the middle one."""
     found = _slowest(evidence)
-    if not isinstance(found, _Slow) or found.spread.middle is None:
-        return found if isinstance(found, Unknown) else None
+    if not isinstance(found, _Slow):
+        return found
     spread, limits = found.spread, evidence.thresholds
     if spread.middle is None:
         return None

@@ -32,14 +32,17 @@ class Value:
 
 
 def scaled(left: Value, right: Value, *, divide: bool) -> Value:
-    """Multiply or divide; dividing by zero gives no value."""
+    """Multiply or divide; dividing by zero gives no value, whatever the fields hold."""
     sign = -1 if divide else 1
     one, other = left.dimension or PLAIN, right.dimension or PLAIN
     compute = left.compute * right.compute
     if divide:
         compute = pl.when(right.compute != 0).then(left.compute / right.compute)
     dimension = (one[0] + sign * other[0], one[1] + sign * other[1])
-    return Value(compute, dimension, left.at, left.fields | right.fields, left.is_zero)
+    if divide and right.is_zero:
+        return Value(pl.lit(None, dtype=pl.Float64), dimension, left.at, frozenset())
+    zero = left.is_zero or right.is_zero
+    return Value(compute, dimension, left.at, left.fields | right.fields, zero)
 
 
 def describe(dimension: Dimension | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import queue
 import secrets
 import threading
@@ -151,6 +152,8 @@ class Handler(BaseHTTPRequestHandler):
         try:
             horizon = float(asked["horizon"]) if "horizon" in asked else None
         except ValueError:
+            horizon = math.nan
+        if horizon is not None and math.isnan(horizon):
             self._send(400, JSON, to_json.line({"error": "horizon is not a number of seconds"}))
             return
         with self.server.watch.lock:

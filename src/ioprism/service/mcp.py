@@ -164,7 +164,7 @@ class Answers:
     def bottlenecks(
         self,
         paths: list[str],
-        views: tuple[str, ...] = ("process", "file", "time"),
+        views: tuple[str, ...] = (),
         offset: int = 0,
         limit: int = PAGE,
     ) -> str:

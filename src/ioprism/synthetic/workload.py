@@ -157,19 +157,10 @@ def _burst_problems(burst: Burst, workload: Workload) -> Iterator[str]:
 RANKS = 64
 SLOW_RANK = 37
 CHECKPOINT = Burst(
-    "/scratch/climate/checkpoint_{phase:03d}.nc",
-    "write",
-    Requests(count=72, size=47_008),
-    start=42.0,
-    length=4.0,
-    period=45.0,
-    repetitions=12,
-    gap_jitter=0.03,
-    length_jitter=0.1,
-    layer="mpiio",
-    interleaved=True,
-    sync=True,
-)
+    "/scratch/climate/checkpoint_{phase:03d}.nc", "write", Requests(count=72, size=47_008),
+    start=42.0, length=4.0, length_jitter=0.1, period=45.0, gap_jitter=0.03, repetitions=12,
+    layer="mpiio", interleaved=True, sync=True,
+)  # fmt: skip
 MESH = Burst(
     "/scratch/climate/mesh.nc",
     "read",
@@ -185,18 +176,10 @@ RESTART = Burst(
     length=6.0,
 )
 LOG = Burst(
-    "/home/climate/run.log",
-    "write",
-    Requests(count=8, size=120),
-    start=3.0,
-    length=0.02,
-    period=6.0,
-    repetitions=98,
-    gap_jitter=0.05,
-    layer="stdio",
-    ranks=(0,),
-    sync=True,
-)
+    "/home/climate/run.log", "write", Requests(count=8, size=120),
+    start=3.0, length=0.02, period=6.0, gap_jitter=0.05, repetitions=98,
+    layer="stdio", ranks=(0,), sync=True,
+)  # fmt: skip
 STORM = MetadataStorm(
     "/home/climate/lib/module_{number:03d}.so",
     start=0.5,

@@ -67,6 +67,15 @@ def test_fitting_lowers_the_error_by_a_third_or_more() -> None:
     assert found.mse_after == pytest.approx(mean_square_error(signal, found.components))
 
 
+def test_more_waves_than_can_be_fitted_in_a_minute_are_refused() -> None:
+    signal = Signal(0.0, 0.01, np.ones(2**17))
+
+    with pytest.raises(
+        UsageError, match=r"1000 waves .* 131072 samples.\nHint: use --components 45"
+    ):
+        fit(signal, count=1000)
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), count=st.integers(1, 6), samples=st.integers(16, 300))
 def test_fitting_never_raises_the_error(seed: int, count: int, samples: int) -> None:

@@ -35,11 +35,11 @@ def test_half_the_power_is_left_once_at_the_cut_off() -> None:
     ("text", "match"),
     [
         ("lowpass", "cannot read"),
-        ("notch:0.1", "there are lowpass"),
-        ("bandpass:0.1", "2 cut-off"),
-        ("bandpass:0.3,0.1", "make no sense"),
-        ("lowpass:-1", "make no sense"),
-        ("lowpass:0.1:0", "order 0"),
+        ("notch:0.1", "Hint: filters are lowpass"),
+        ("bandpass:0.1", "2 cut-offs, not 1.\nHint: write"),
+        ("bandpass:0.3,0.1", "cannot cut off at 0.3, 0.1 Hz.\nHint: "),
+        ("lowpass:0", "cannot cut off at 0 Hz.\nHint: "),
+        ("lowpass:0.1:0", "order 0.\nHint: "),
     ],
 )
 def test_filters_that_make_no_sense_are_refused(text: str, match: str) -> None:

@@ -30,7 +30,14 @@ from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.formats.darshan.writer import write_trace
 from ioprism.pipeline.document import Document
 from ioprism.reports.to_html import report as form
-from ioprism.synthetic import checkpointing_job, synthesise
+from ioprism.synthetic import (
+    Burst,
+    Requests,
+    Striping,
+    Workload,
+    checkpointing_job,
+    synthesise,
+)
 from ioprism.views.picture.timeline import timeline
 from tests.conftest import TEST_DATA
 
@@ -51,6 +58,14 @@ def demo_page(demo: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "report.html"
     demo.to_html(path)
     return path
+
+
+def test_a_single_storage_target_is_counted_in_the_singular() -> None:
+    burst = Burst("/scratch/out", "write", Requests(count=4, size=2**20))
+    made = synthesise(Workload(ranks=2, bursts=(burst,), striping=Striping(count=1, targets=1)))
+    note = form.data(analyse(made.trace).document)["parts"]["targets"]["note"]
+
+    assert note.startswith("1 storage target is used;")
 
 
 def opened(screen: Page, path: Path, *, link: str = "") -> Page:

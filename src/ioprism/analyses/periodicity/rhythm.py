@@ -15,7 +15,6 @@ from ioprism.analyses.periodicity.spectral import dft
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.model.signal import Signal
 
-FITTED = 10  # waves, where no number is asked for
 SAME = 0.05  # of the period
 
 
@@ -43,7 +42,7 @@ def rhythm(
         period=None,
         candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
         components=strongest_components(signal, count=components) if components else (),
-        fit=_fit(signal, components or FITTED) if fit else None,
+        fit=_fit(signal, components) if fit else None,
         burst=None,
         next_phase=None,
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
@@ -52,9 +51,9 @@ def rhythm(
 
 
 def _fit(signal: Signal, count: int) -> Fit:
-    from ioprism.analyses.periodicity.spectral.fit import fit  # loaded when it is asked for
+    from ioprism.analyses.periodicity.spectral.fit import FITTED, fit  # loaded when asked for
 
-    return fit(signal, count=count)
+    return fit(signal, count=count or FITTED)
 
 
 def answered(rhythm: Rhythm, period: Period) -> Rhythm:

@@ -216,7 +216,8 @@ def _targets(document: Document) -> dict[str, Any]:
     there = document.system_targets
     of = f"{used:,} of {there:,}" if there and there >= used else f"{used:,}"
     shared = "" if document.trace.partitions else " A file's calls are shared by its targets."
-    note = f"{of} storage targets are used; most time in calls first.{shared}"
+    targets = "storage target is" if of == "1" else "storage targets are"
+    note = f"{of} {targets} used; most time in calls first.{shared}"
     return {"title": "storage target", "note": note, "rows": _parts(rows, "target", "OST ")}
 
 

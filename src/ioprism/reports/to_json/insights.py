@@ -11,7 +11,7 @@ from ioprism.rules.registry import Insights
 
 
 def body(insights: Insights, job: Job) -> dict[str, Any]:
-    """Return the keys of CLI.md for this command."""
+    """Return what `ioprism insights --json` says of a job."""
     return {"job": job_facts(job), "levels": levels(insights), **insights.to_dict()}
 
 

@@ -11,7 +11,7 @@ from ioprism.pipeline.period import JobRhythm, RhythmSettings
 
 
 def body(rhythm: Rhythm, *, direction: str) -> dict[str, Any]:
-    """Return the keys of CLI.md for this command."""
+    """Return what `ioprism period --json` says of a rhythm."""
     signal = rhythm.signal
     return {
         "signal": {

@@ -10,7 +10,7 @@ from ioprism.reports.wording import io_share, verdict
 
 
 def body(document: Document) -> dict[str, Any]:
-    """Return the keys of CLI.md for every analysis, each under its own name."""
+    """Return what every analysis says, each under its own name."""
     headline = verdict(document)
     shown = document.timeline
     return {

@@ -118,7 +118,7 @@ def show_jobs(
         for finding in insights.findings:
             counts = tally.setdefault(finding.code, {})
             counts[finding.severity] = counts.get(finding.severity, 0) + 1
-    heading(console, f"{format_counted(len(listed), 'job')}")
+    heading(console, format_counted(len(listed), "job"))
     codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
     columns = ("code", *(level.value for level in Severity))
     rows = [

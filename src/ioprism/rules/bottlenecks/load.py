@@ -99,11 +99,21 @@ def _content(path: Path, name: str) -> dict[str, Any]:
         if path.stat().st_size > LARGEST:
             raise RuleError(f"{name}: the file is larger than {LARGEST} bytes.")
         text = path.read_text(encoding="utf-8")
-        content = _parsed_yaml(text) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
+        content = (
+            _parsed_yaml(text, name) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
+        )
     except FileNotFoundError:
         raise RuleError(f"{name}: there is no such rule file.\nHint: check the spelling.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RuleError(f"{name}: the file cannot be read ({printable(str(error))}).") from error
+    except OSError as error:
+        raise RuleError(
+            f"{name}: the file cannot be read ({error.strerror}).\n"
+            "Hint: give a rule file that you may read."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise RuleError(
+            f"{name}: the file is not text: byte {error.start} is not UTF-8.\n"
+            "Hint: give a rule file, TOML or YAML; save it as UTF-8."
+        ) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise RuleError(
             f"{name}: this is not TOML: {printable(str(error))}.\n"
@@ -114,7 +124,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
     return content
 
 
-def _parsed_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
+def _parsed_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the file holds
     try:
         import yaml
     except ImportError:
@@ -123,8 +133,11 @@ def _parsed_yaml(text: str) -> Any:  # noqa: ANN401 - whatever the file holds
         ) from None
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise RuleError(f"this is not YAML: {printable(str(error))}.") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a 30 February is a ValueError
+        raise RuleError(
+            f"{name}: this is not YAML: {printable(str(error))}.\n"
+            "Hint: write entries such as `my_rule:`, with condition and reasons below."
+        ) from error
 
 
 def _rules(content: Mapping[str, Any], file: str) -> dict[str, Rule | None]:

@@ -12,7 +12,6 @@ _MODULES = {
     "hdf5": ("H5F", "H5D", "HDF5"), "pnetcdf": ("PNETCDF_FILE", "PNETCDF_VAR", "PNETCDF"),
     "mpiio": ("MPI-IO",), "stdio": ("STDIO",),
 }  # fmt: skip
-_MANY_FILES = 10  # for each file that a rank would need
 _AGAIN = 2  # readings of each rank
 _TINY = 4096  # bytes: libraries keep their metadata in such pieces
 _REOPENED = 4  # metadata calls for a file: open and close, and once more

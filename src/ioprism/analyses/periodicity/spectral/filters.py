@@ -9,9 +9,11 @@ import numpy as np
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.records import dataclass
+from ioprism.units import format_counted
 
 ORDER = 4
 HIGHEST_ORDER = 64
+EXAMPLES = "Hint: write lowpass:0.1 or bandpass:0.05,0.2:4"
 CUTOFFS = {"lowpass": 1, "highpass": 1, "bandpass": 2}
 
 
@@ -25,17 +27,25 @@ class Filter:
 
     def __post_init__(self) -> None:
         if self.kind not in CUTOFFS:
-            raise UsageError(f"no filter {self.kind!r}; there are {', '.join(CUTOFFS)}.")
+            raise UsageError(
+                f"there is no filter {self.kind!r}.\nHint: filters are {', '.join(CUTOFFS)}."
+            )
         if len(self.cutoffs) != CUTOFFS[self.kind]:
             raise UsageError(
-                f"a {self.kind} filter has {CUTOFFS[self.kind]} cut-off frequencies, "
-                f"not {len(self.cutoffs)}."
+                f"a {self.kind} filter has {format_counted(CUTOFFS[self.kind], 'cut-off')}, "
+                f"not {len(self.cutoffs)}.\n{EXAMPLES}"
             )
         increasing = all(a < b for a, b in zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True))
         if not (increasing and all(0.0 < cutoff < math.inf for cutoff in self.cutoffs)):
-            raise UsageError(f"cut-off frequencies {self.cutoffs} Hz make no sense.")
+            shown = ", ".join(f"{cutoff:g}" for cutoff in self.cutoffs)
+            raise UsageError(
+                f"a {self.kind} filter cannot cut off at {shown} Hz.\n"
+                "Hint: frequencies are above 0, and the lower of two comes first."
+            )
         if not 1 <= self.order <= HIGHEST_ORDER:
-            raise UsageError(f"a filter of order {self.order} makes no sense.")
+            raise UsageError(
+                f"a filter cannot have order {self.order}.\nHint: it may be 1 to {HIGHEST_ORDER}."
+            )
 
     def gain(self, frequencies: FloatArray) -> FloatArray:
         """What is left of the amplitude at each frequency (Hz), 0 to 1."""
@@ -58,9 +68,7 @@ def parse_filter(text: str) -> Filter:
         cutoffs = tuple(float(number) for number in numbers.split(","))
         return Filter(kind, cutoffs, int(order) if order else ORDER)
     except ValueError as error:
-        raise UsageError(
-            f"cannot read the filter {text!r}.\nHint: write lowpass:0.1 or bandpass:0.05,0.2:4"
-        ) from error
+        raise UsageError(f"cannot read the filter {text!r}.\n{EXAMPLES}") from error
 
 
 def apply(signal: Signal, *, chosen: Filter) -> Signal:

@@ -9,8 +9,11 @@ import numpy as np
 
 from ioprism.analyses.periodicity.describe import components, peaks, synthesise
 from ioprism.analyses.periodicity.results import Component, Fit
+from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
+FITTED = 10  # waves, where no number is asked for
+MOST_WORK = 2**28  # samples times the square of the waves: 40 s of one core
 STEPS = 40
 ENOUGH = 1e-6  # relative gain of a step below which it is the last
 REACH = 1.0  # bins a frequency may move
@@ -25,7 +28,17 @@ def fit(signal: Signal, *, count: int) -> Fit:
     Args:
         signal: the signal.
         count: how many cosine waves, the mean besides.
+
+    Raises:
+        UsageError: so many waves would take minutes, and gigabytes.
     """
+    samples = len(signal.values)
+    most = max(FITTED, math.isqrt(MOST_WORK // samples))
+    if min(count, samples // 2) > most:
+        raise UsageError(
+            f"{count} waves are too many to fit to {samples} samples.\n"
+            f"Hint: use --components {most}, a lower --frequency, or leave --fit out."
+        )
     strongest = components(signal, count=count)
     before = mean_square_error(signal, strongest)
     tried = [

@@ -1,0 +1,25 @@
+"""The picture lights the calls that a finding is about, by the finding's own numbers."""
+
+from __future__ import annotations
+
+from ioprism import Finding, LocalEngine, Severity
+from ioprism.model.finding import Subject
+from ioprism.reports.highlight import concern
+from ioprism.views.picture.timeline import timeline
+from tests.call_tables import calls, trace_of
+
+MIB = 2**20
+
+
+def test_misaligned_calls_are_those_off_the_alignment_that_the_finding_names() -> None:
+    write = {"operation": "write", "seconds": 0.1, "bytes": 4096}
+    shown = timeline(trace_of(calls([{**write, "offset": 4096}])), LocalEngine())
+    findings = [
+        Finding("misaligned-file", Severity.HIGH, Subject("job"), {"alignment": block})
+        for block in (4096, MIB)
+    ]
+    pages, stripes = (concern(finding, shown, {}) for finding in findings)
+
+    assert pages is None
+    assert stripes is not None
+    assert stripes["misaligned"] == MIB

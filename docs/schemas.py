@@ -173,6 +173,7 @@ NAMED_PERIOD = joined(
 )
 RHYTHM = of(
     results.Rhythm,
+    without=("direction",),
     period=PERIOD,
     rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),
     signal=keys({

@@ -78,6 +78,8 @@ def results(straggling: ioprism.Trace) -> list[Result]:
         ioprism.diagnose(straggling),
         ioprism.insights(straggling),
         ioprism.phases(straggling),
+        ioprism.rhythm(straggling),
+        ioprism.rhythm(ioprism.read(DATA / "darshan/a_ckpt_fpp_period5s.darshan")),
         bottlenecks,
         ioprism.inspect(straggling, "stragglers"),
         ioprism.inspect(straggling, bottlenecks.bottlenecks[0].id),
@@ -92,6 +94,10 @@ def test_every_result_is_plain_data_a_table_a_line_and_a_cell(results: list[Resu
         assert repr(result) == f"<{type(result).__name__}: {result.summary()}>"
         assert len(repr(result)) < 300
         assert "<table" in result._repr_html_()
+
+
+def test_a_report_prints_its_first_line(straggling: ioprism.Trace) -> None:
+    assert repr(ioprism.report(straggling)).startswith("<Report: I/O holds the job up for 11.7 s")
 
 
 def test_a_trace_prints_what_it_is(straggling: ioprism.Trace) -> None:

@@ -146,9 +146,9 @@ def period(
     if page is not None:
         _write_page(page, rhythm.whole, trace, settings, replace=force)
     if as_json:
-        click.echo(to_json.document(trace, json_form.job_body(rhythm, settings)))
+        click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
     else:
-        terminal_form.show(rhythm.whole, output.console(), direction=settings.direction)
+        terminal_form.show(rhythm.whole, output.console())
         if settings.by is not None:
             parts = rhythm.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)

@@ -28,7 +28,6 @@ class Document:
     phases: Phases | None
     bottlenecks: Bottlenecks | None
     rhythm: Rhythm | None
-    rhythm_of: str  # read, write, both: whose rhythm it is
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame

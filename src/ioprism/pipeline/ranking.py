@@ -91,7 +91,6 @@ def joined(
     bottlenecks: Bottlenecks | None,
     rhythm: Rhythm | None,
     *,
-    direction: str = "both",
     floor: float = 0.0,
 ) -> tuple[Finding, ...]:
     """Join what rules, bottlenecks and rhythm say.
@@ -100,10 +99,9 @@ def joined(
         findings: what the rules say.
         bottlenecks: all of them; the gravest become findings.
         rhythm: of the bandwidth.
-        direction: whose bandwidth it is: read, write or both.
         floor: seconds; what takes less is worth a note at most.
     """
-    return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_rhythm(rhythm, direction))
+    return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_rhythm(rhythm))
 
 
 def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:
@@ -134,12 +132,12 @@ def _of_bottleneck(bottleneck: Bottleneck, floor: float) -> Finding:
     )
 
 
-def _of_rhythm(rhythm: Rhythm | None, direction: str) -> Iterator[Finding]:
+def _of_rhythm(rhythm: Rhythm | None) -> Iterator[Finding]:
     if rhythm is None or rhythm.period is None:
         return
     period, burst, following = rhythm.period, rhythm.burst, rhythm.next_phase
     amount = f", {format_bytes(burst.bytes)} each time" if burst else ""
-    what = {"read": "reading", "write": "writing"}.get(direction, "I/O")
+    what = {"read": "reading", "write": "writing"}.get(rhythm.direction, "I/O")
     evidence = {
         "period": period.seconds,
         "false_alarm_probability": period.false_alarm_probability,

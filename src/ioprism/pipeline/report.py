@@ -68,14 +68,13 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judged_trace(evidence, held, engine)
-    rhythmic, direction = _rhythm(held, engine)
+    rhythmic = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     diagnosis = _attempt(lambda: diagnosed(held, engine, insights), notes)
     found = joined(
         insights.findings,
         bottlenecks,
         rhythmic,
-        direction=direction,
         floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
     )
     return Document(
@@ -87,7 +86,6 @@ def document_of(
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
         bottlenecks=bottlenecks,
         rhythm=rhythmic,
-        rhythm_of=direction,
         timeline=timeline(held, engine, most=chosen.most_marks),
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
@@ -99,20 +97,19 @@ def document_of(
     )
 
 
-def _rhythm(trace: Trace, engine: Engine) -> tuple[Rhythm | None, str]:
+def _rhythm(trace: Trace, engine: Engine) -> Rhythm | None:
     """The rhythm of all I/O, or of one direction where only that has one."""
-    rhythms: dict[str, Rhythm] = {}
+    others: list[Rhythm] = []
     for direction in ("both", "write", "read"):
         answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
         if answer is not None and answer.period is not None:
-            return answer, direction
-        if answer is not None:
-            rhythms[direction] = answer
-    return next(((answer, name) for name, answer in rhythms.items()), (None, "both"))
+            return answer
+        others += [] if answer is None else [answer]
+    return next(iter(others), None)
 
 
 def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:
-    return rhythm(sample(bandwidth(trace, engine, direction=direction)))
+    return rhythm(sample(bandwidth(trace, engine, direction=direction)), direction=direction)
 
 
 def _negligible(trace: Trace, limits: Thresholds) -> float:

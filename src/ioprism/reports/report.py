@@ -11,12 +11,13 @@ from ioprism.plugins import declared, load
 from ioprism.records import dataclass
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
+from ioprism.reports.wording import verdict
 from ioprism.storage.atomic import atomic_write_text
 
 GROUP = "ioprism.reports"  # a plug-in's name is the ending of the files that it writes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Report:
     """A job's story, in every form."""
 
@@ -74,6 +75,9 @@ class Report:
 
         if not display(self):
             form.show(self.document, form.plain_console())
+
+    def __repr__(self) -> str:
+        return f"<Report: {verdict(self.document).line}>"
 
     def _repr_html_(self) -> str:
         return summary(self.document)

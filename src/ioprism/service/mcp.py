@@ -194,7 +194,7 @@ class Answers:
 
         trace, settings = self._read(paths), RhythmSettings(direction=direction)
         job_rhythms = job_rhythm(trace, LocalEngine(), settings)
-        return _page(trace, period_json.job_body(job_rhythms, settings), offset, limit)
+        return _page(trace, period_json.body(job_rhythms, settings.by), offset, limit)
 
     def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
         """What a change did: numbers side by side, findings gone, new and kept."""

@@ -382,7 +382,7 @@ def million() -> Document:
     engine = LocalEngine()
     return Document(
         trace=trace, characteristics=characterise(trace), findings=(), not_checked=(),
-        phases=None, bottlenecks=None, rhythm=None, rhythm_of="both",
+        phases=None, bottlenecks=None, rhythm=None,
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
         by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
         by_host=by_host(trace, engine),

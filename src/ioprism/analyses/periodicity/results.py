@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Literal
+from dataclasses import asdict, field
+from typing import TYPE_CHECKING, Any, Literal
 
+from ioprism.model.result import Result
 from ioprism.model.signal import Signal
 from ioprism.records import dataclass
+from ioprism.units import format_seconds
+
+if TYPE_CHECKING:  # a signal is looked at without a table library
+    import polars as pl
 
 Certainty = Literal["sure", "maybe"]
 Ranges = tuple[tuple[float, float], ...]
@@ -32,6 +37,12 @@ class Period:
     confirmed: int | None = None  # how many of its phases `ioprism phases` shows; null live
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the list of its phases."""
+        every = asdict(self)
+        del every["phases"]
+        return every
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +99,23 @@ class NamedPeriod:
     direction: str  # read, write or both
     part: str | None = None  # the file, rank or application that was asked for
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what tells the rhythms of a job from each other."""
+        period = self.period
+        return {
+            "seconds": period.seconds,
+            "direction": self.direction,
+            "part": self.part,
+            "valid_ranges": period.valid_ranges,
+            "false_alarm_probability": period.false_alarm_probability,
+            "confidence": period.confidence,
+            "certainty": period.certainty,
+            "repetitions": period.repetitions,
+        }
 
-@dataclass(frozen=True, slots=True)
-class Rhythm:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rhythm(Result):
     """Everything about the rhythm of one signal."""
 
     signal: Signal
@@ -102,3 +127,48 @@ class Rhythm:
     next_phase: NextPhase | None
     rhythms: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
     takes_turns: bool = False  # reads and writes alternate: each repeats half as often
+    direction: str = "both"  # read, write or both: what the signal is
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism period` prints with `--json`, without `by` and its parts."""
+        return {
+            "signal": {
+                "samples": len(self.signal.values),
+                "frequency": self.signal.frequency,
+                "start": self.signal.start,
+                "end": self.signal.end,
+                "direction": self.direction,
+            },
+            "period": None if self.period is None else self.period.to_dict(),
+            "rhythms": [one.to_dict() for one in self.rhythms],
+            "takes_turns": self.takes_turns,
+            "candidates": [asdict(candidate) for candidate in self.candidates],
+            "components": [asdict(wave) for wave in self.components],
+            "fit": None if self.fit is None else asdict(self.fit),
+            "burst": None if self.burst is None else asdict(self.burst),
+            "next_phase": None if self.next_phase is None else asdict(self.next_phase),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per rhythm, the dominant one first."""
+        import polars as pl
+
+        columns: dict[str, Any] = {
+            "seconds": pl.Float64, "direction": pl.String, "part": pl.String,
+            "valid_ranges": pl.List(pl.List(pl.Float64)), "false_alarm_probability": pl.Float64,
+            "confidence": pl.Float64, "certainty": pl.String, "repetitions": pl.Int64,
+        }  # fmt: skip
+        return pl.DataFrame([one.to_dict() for one in self.rhythms], schema=columns)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        what = {"both": "I/O"}.get(self.direction, f"{self.direction} phases")
+        verb = "repeats" if self.direction == "both" else "repeat"
+        if self.period is None:
+            return f"No period: the {what} may be irregular"
+        every = format_seconds(self.period.seconds)
+        if self.takes_turns:
+            return f"Reads and writes take turns; each repeats every {every}"
+        if self.period.certainty == "maybe":
+            return f"The {what} possibly {verb} every {every}"
+        return f"The {what} {verb} every {every}"

@@ -46,6 +46,7 @@ def rhythm(
         burst=None,
         next_phase=None,
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
+        direction=direction,
     )
     return waves if found is None else answered(waves, found)
 

@@ -19,7 +19,6 @@ from ioprism.model.trace import Trace
 from ioprism.pipeline.period import RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_json.period import named_body, period_body
 
 POINTS = 8192  # of a curve; more than a wide screen shows at once
 LINES = 4096  # of a spectrum
@@ -47,7 +46,7 @@ def _data(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, A
         "warnings": list(trace.completeness.warnings),
         "direction": settings.direction,
         "signal": curve(signal),
-        "period": period_body(rhythm.period),
+        "period": None if rhythm.period is None else rhythm.period.to_dict(),
         "candidates": [asdict(candidate) for candidate in rhythm.candidates],
         "waves": [asdict(wave) for wave in (rhythm.fit or rhythm).components],
         "fit": None
@@ -55,7 +54,7 @@ def _data(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, A
         else {"before": short(rhythm.fit.mse_before), "after": short(rhythm.fit.mse_after)},
         "burst": None if rhythm.burst is None else asdict(rhythm.burst),
         "next": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
-        "rhythms": [named_body(one) for one in rhythm.rhythms],
+        "rhythms": [one.to_dict() for one in rhythm.rhythms],
         "turns": rhythm.takes_turns,
         "phases": [] if rhythm.period is None else list(rhythm.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),

@@ -24,7 +24,6 @@ from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
-from ioprism.reports.to_json.period import period_body
 from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
 from ioprism.reports.wording import job_facts, verdict
 from ioprism.text import printable
@@ -80,7 +79,7 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "stripes": stripes(trace, shown),
         "findings": _findings(document),
         "phases": _phases(document.phases),
-        "rhythm": _rhythm(document.rhythm, document.rhythm_of),
+        "rhythm": _rhythm(document.rhythm),
         "tables": [sheet.to_dict() for sheet in sheets(document)],
         "timeline": about(shown) if explore else embedded(shown),
         "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
@@ -250,14 +249,14 @@ def _phases(found: Phases | None) -> dict[str, Any]:
     return dict(layers)
 
 
-def _rhythm(found: Rhythm | None, direction: str) -> dict[str, Any] | None:
+def _rhythm(found: Rhythm | None) -> dict[str, Any] | None:
     if found is None:
         return None
     signal = found.signal
     return {
-        "of": direction,
+        "of": found.direction,
         "signal": curve(signal),
-        "period": period_body(found.period),
+        "period": None if found.period is None else found.period.to_dict(),
         "next": None if found.next_phase is None else asdict(found.next_phase),
         "spectrum": spectrum(signal),
         "scalogram": picture_of_periods(scalogram(signal), signal, found.period),

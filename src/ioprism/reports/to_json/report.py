@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.pipeline.document import Document
-from ioprism.reports.to_json import period
 from ioprism.reports.wording import io_share, verdict
 
 
@@ -25,9 +24,7 @@ def body(document: Document) -> dict[str, Any]:
         "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
         "phases": None if document.phases is None else document.phases.to_dict(),
         "bottlenecks": None if document.bottlenecks is None else document.bottlenecks.to_dict(),
-        "period": None
-        if document.rhythm is None
-        else period.body(document.rhythm, direction=document.rhythm_of),
+        "period": None if document.rhythm is None else document.rhythm.to_dict(),
         "timeline": {
             "start": shown.start,
             "end": shown.end,

@@ -19,9 +19,9 @@ MOST_RANGES = 5
 MOST_RHYTHMS = 20
 
 
-def show(rhythm: Rhythm, console: Console, *, direction: str) -> None:
+def show(rhythm: Rhythm, console: Console) -> None:
     """Print the verdict, a small picture, and the numbers behind it."""
-    heading(console, _verdict(rhythm, direction))
+    heading(console, rhythm.summary())
     _picture(rhythm, console)
     if rhythm.period is not None:
         facts(console, _facts(rhythm.period, rhythm))
@@ -43,20 +43,6 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
         for part in parts
     ]
     table(console, (key, "bytes", "period", "false alarm"), rows)
-
-
-def _verdict(rhythm: Rhythm, direction: str) -> str:
-    period = rhythm.period
-    what = {"both": "I/O"}.get(direction, f"{direction} phases")
-    verb = "repeats" if direction == "both" else "repeat"
-    if period is None:
-        return f"No period: the {what} may be irregular"
-    every = format_seconds(period.seconds)
-    if rhythm.takes_turns:
-        return f"Reads and writes take turns; each repeats every {every}"
-    if period.certainty == "maybe":
-        return f"The {what} possibly {verb} every {every}"
-    return f"The {what} {verb} every {every}"
 
 
 def _others(rhythm: Rhythm, console: Console) -> None:

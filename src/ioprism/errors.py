@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ioprism.text import address_of, printable
+from ioprism.text import name_of, printable
 
 
 class IoprismError(Exception):
@@ -115,7 +115,7 @@ class TraceError(IoprismError):
     """The trace cannot be read."""
 
     def __init__(self, message: str, *, source: Path) -> None:
-        super().__init__(f"{printable(address_of(source) or str(source))}: {message}")
+        super().__init__(f"{printable(name_of(source))}: {message}")
         self.source = source
 
 

@@ -25,6 +25,11 @@ def address_of(path: Path) -> str | None:
     return None if address is None else f"{address[1]}://{address[2]}"
 
 
+def name_of(path: Path) -> str:
+    """Return a path, or the address that it stands for, as the user gave it."""
+    return address_of(path) or str(path)
+
+
 def harmless(text: str) -> str:
     """Do the same to each line of a text."""
     return "\n".join(map(printable, text.split("\n")))

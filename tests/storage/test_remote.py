@@ -60,6 +60,7 @@ def test_a_command_takes_an_address(bucket: str) -> None:
 
     assert done.exit_code == 0
     assert '"ranks": 64' in done.stdout
+    assert f'"{bucket}/job.store"' in done.stdout
 
 
 def test_what_is_not_in_the_bucket_is_one_message(bucket: str) -> None:

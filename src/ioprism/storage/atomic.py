@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ioprism.errors import OutputError
-from ioprism.text import printable
+from ioprism.text import address_of, printable
 
 NEW, OLD = ".new", ".old"
 LONGEST_NAME = 120  # bytes of a target's name that fit into the name of what is beside it
@@ -179,6 +179,12 @@ def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
 
 
 def _kind(target: Path) -> int | None:
+    """What stands under this name, of this machine; None if nothing does."""
+    if (address := address_of(target)) is not None:
+        raise OutputError(
+            f"{printable(address)}: results are written to this machine's file systems only.\n"
+            "Hint: write it here, and copy it there."
+        )
     try:
         return os.lstat(target).st_mode
     except FileNotFoundError:

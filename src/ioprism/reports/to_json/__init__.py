@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ioprism.model.trace import Completeness
+from ioprism.text import name_of
 from ioprism.version import __version__
 
 SCHEMA = 1
@@ -60,7 +61,7 @@ def between(before: Source, after: Source) -> dict[str, Any]:
 
 
 def _source(paths: Iterable[Path], format_name: str, warnings: Iterable[str]) -> dict[str, Any]:
-    return {"paths": [*map(str, paths)], "format": format_name, "warnings": [*warnings]}
+    return {"paths": [*map(name_of, paths)], "format": format_name, "warnings": [*warnings]}
 
 
 def plain_document(body: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ioprism.model.trace import Job
 from ioprism.rules.registry import Insights
+from ioprism.text import name_of
 
 
 def body(insights: Insights, job: Job) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def jobs_body(
         "codes": dict(sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))),
         "jobs": [
             {
-                "paths": [str(path) for path in paths],
+                "paths": [name_of(path) for path in paths],
                 "warnings": list(warnings),
                 **body(insights, job),
             }

@@ -16,11 +16,11 @@ REASONS = {
     "disturbs_others": "slows others down on the same servers",
 }
 KNOWN_AS = {
-    "exclusive": "had their servers to themselves",
-    "measured": "were counted by the servers themselves",
-    "split": "shared servers: bytes are split {split}, intensities are the servers'",
-    "marked": "shared servers: those bytes are not attributed",
-    "unknown": "name no server with counters",
+    "exclusive": "alone on their servers",
+    "measured": "counted by the servers themselves",
+    "split": "on shared servers: bytes are split {split}, intensities are the servers'",
+    "marked": "on shared servers: those bytes are not attributed",
+    "unknown": "without a server that has counters",
 }
 
 
@@ -59,7 +59,7 @@ def attribution(counts: Mapping[str, int], split: str) -> list[str]:
         split: how shared bytes were split.
     """
     return [
-        f"{format_count(count)} jobs {KNOWN_AS[name].format(split=split)}"
+        f"{format_counted(count, 'job')} {KNOWN_AS[name].format(split=split)}"
         for name, count in counts.items()
         if count
     ]

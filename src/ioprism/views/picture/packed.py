@@ -17,7 +17,6 @@ from isal import isal_zlib
 from ioprism.records import dataclass
 from ioprism.views.picture.timeline import Timeline
 
-Words = npt.NDArray[np.uint32]
 Whole = npt.NDArray[np.int64]
 
 LARGEST = 2**53 - 1  # the last whole number that a script can tell from its neighbour

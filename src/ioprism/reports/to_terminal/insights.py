@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.finding import Finding, Severity
+from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table
-from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
+from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.wording import held_up, opening_line
 from ioprism.rules.registry import Insights, NotChecked
 from ioprism.units import format_count, format_counted, format_seconds

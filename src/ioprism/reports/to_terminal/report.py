@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.finding import Finding
+from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
 from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal import facts, heading, name
-from ioprism.reports.to_terminal.causes import SERIOUS, headline, show_causes
+from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.plot import bars
 from ioprism.reports.wording import job_facts, verdict
 from ioprism.units import format_bytes, format_counted, format_seconds

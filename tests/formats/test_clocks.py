@@ -158,7 +158,7 @@ def test_an_offset_of_nobody_is_told_once(tmp_path: Path) -> None:
         found = read(tmp_path / "a.strace", tmp_path / "b.strace")
 
     (warning,) = [w for w in found.completeness.warnings if "clock offset" in w]
-    assert warning.endswith("no process runs on nodo2; that clock offset is unused")
+    assert warning.endswith("no host, rank or file is called nodo2: its clock offset is unused")
 
 
 def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> None:

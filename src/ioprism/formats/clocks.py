@@ -63,7 +63,7 @@ def warn_of_unused(traces: Sequence[Trace]) -> None:
         unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())
     if unused:
         traces[0].completeness.warn(
-            f"no process runs on {_listed(sorted(unused))}; that clock offset is unused"
+            f"no host, rank or file is called {_listed(sorted(unused))}: its clock offset is unused"
         )
 
 

@@ -99,13 +99,13 @@ def document_of(
 
 def _rhythm(trace: Trace, engine: Engine) -> Rhythm | None:
     """The rhythm of all I/O, or of one direction where only that has one."""
-    others: list[Rhythm] = []
+    first: Rhythm | None = None
     for direction in ("both", "write", "read"):
         answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
         if answer is not None and answer.period is not None:
             return answer
-        others += [] if answer is None else [answer]
-    return next(iter(others), None)
+        first = first or answer
+    return first
 
 
 def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:

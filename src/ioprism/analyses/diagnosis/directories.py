@@ -21,11 +21,6 @@ def common_directory(paths: Sequence[str], seconds: Sequence[float] | None = Non
     return found if found not in ("", "/") else _deepest(parents, weights, HALF)
 
 
-def directory_of_several(paths: Sequence[str]) -> str:
-    """Return where several files lie; nothing of a single one, whose name tells more."""
-    return common_directory(paths) if len(paths) > 1 else ""
-
-
 def _parent(path: str) -> str:
     name = posixpath.normpath(posixpath.dirname(path))
     if name.startswith("/"):

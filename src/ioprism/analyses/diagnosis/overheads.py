@@ -10,7 +10,7 @@ import polars as pl
 from ioprism.analyses.diagnosis.attribution import Candidate
 from ioprism.analyses.diagnosis.calls import METADATA, READ, SYNC, WRITE, Flags, Floats
 from ioprism.analyses.diagnosis.contrasts import contrast_of
-from ioprism.analyses.diagnosis.directories import common_directory, directory_of_several
+from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.limits import LIBRARY, MANY_FILES, TINY
 from ioprism.analyses.diagnosis.program_files import program_calls
 from ioprism.analyses.diagnosis.shared_server import crowding, departures
@@ -74,12 +74,11 @@ def _frequent_sync(at: Situation) -> Iterator[Candidate]:
     if len(makers := at.few_ranks_of(syncs)):
         culprit["ranks"] = at.seen.rank_numbers[makers].tolist()
         made = made[makers]
-    files = np.unique(at.calls.file[syncs & (at.calls.file >= 0)])
-    directory = directory_of_several(at.seen.files["path"].gather(files).to_list())
+    several = len(np.unique(at.calls.file[syncs & (at.calls.file >= 0)])) > 1
     yield Candidate(
         "frequent-sync", culprit, saved, low, high, at.chance(syncs),
         contrast_of(at, syncs, at.calls.moves_data, "frequent-sync"),
-        {"syncs": int(made.sum()), "directory": directory},
+        {"syncs": int(made.sum()), "directory": _directory(at, syncs) if several else ""},
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from ioprism.analyses.diagnosis.target_pieces import TargetPieces, target_pieces
 from ioprism.records import dataclass
 from ioprism.views.time.intervals import unite
 
-NEARLY_ALL = 0.9
+NEARLY_ALL = 0.9  # of some calls: the ranks that make so many are those that make them
 FEW_RANKS = 0.25  # of all that do I/O: then who makes calls tells as much as what they are
 
 

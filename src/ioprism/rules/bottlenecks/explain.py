@@ -10,8 +10,8 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.cross_view import PREFIX
 from ioprism.analyses.bottlenecks.find import Found
-from ioprism.analyses.bottlenecks.reasons import Cause, Verdicts, evidence, judged
 from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, Reason
+from ioprism.records import dataclass
 from ioprism.rules.bottlenecks.load import ReasonRule, Rule
 from ioprism.rules.bottlenecks.sentence import sentence
 from ioprism.rules.bottlenecks.template import TEXT_FIELDS
@@ -21,18 +21,33 @@ from ioprism.views.perspectives.fields import FIELDS
 COMMONPLACE = ("large_transfers",)
 
 
-def causes(rules: Sequence[Rule]) -> list[Cause]:
-    """Return one cause for every reason of every rule; a literal holds for all or none."""
-    everywhere = pl.col("severity").is_not_null()
-    return [
-        Cause(
-            f"{rule.key}.{number}",
-            rule.condition.compute & reason.condition.compute & everywhere,
-            rule.explains,
-        )
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """For each bottleneck, in the order of the table, what holds."""
+
+    holds: pl.DataFrame  # a column of flags for each reason of each rule
+    explained: pl.Series
+
+
+def judged(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
+    """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
+    everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
+    holds = table.select(
+        (rule.condition.compute & reason.condition.compute & everywhere).alias(_key(rule, number))
         for rule in rules
         for number, reason in enumerate(rule.reasons)
+    )
+    explaining = [
+        _key(rule, n) for rule in rules if rule.explains for n in range(len(rule.reasons))
     ]
+    if not explaining or not holds.height:
+        return Verdicts(holds, pl.Series("explained", [False] * table.height, dtype=pl.Boolean))
+    return Verdicts(holds, holds.select(explained=pl.any_horizontal(explaining)).to_series())
+
+
+def _key(rule: Rule, of: int | str) -> str:
+    """The name of the column of one of a rule's reasons or values."""
+    return f"{rule.key}.{of}"
 
 
 def explained(
@@ -46,7 +61,7 @@ def explained(
     """Judge all bottlenecks and word those of one page of every view."""
     if found.one_list:
         rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
-    verdicts = judged(found.table, causes(rules))
+    verdicts = judged(found.table, rules)
     table = found.table.with_columns(verdicts.explained)
     told = _page(table, top, page, per_view=not found.one_list)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
@@ -84,8 +99,10 @@ def _worded(
 ) -> Iterator[Bottleneck]:
     told = table[rows.to_list()] if len(rows) else table.clear()
     holds = verdicts.holds[rows.to_list()] if len(rows) else verdicts.holds.clear()
-    numbers = evidence(
-        told, {f"{rule.key}.{n}": v.compute for rule in rules for n, v in rule.values.items()}
+    numbers = told.select(
+        value.compute.alias(_key(rule, name))
+        for rule in rules
+        for name, value in rule.values.items()
     )
     values = numbers.to_dicts() if numbers.width else [{}] * told.height
     for row, flags, extra in zip(
@@ -101,9 +118,9 @@ def _reasons(
     rules: Sequence[Rule],
 ) -> Iterator[Reason]:
     for rule in rules:
-        own = {name: extra[f"{rule.key}.{name}"] for name in rule.values}
+        own = {name: extra[_key(rule, name)] for name in rule.values}
         for number, reason in enumerate(rule.reasons):
-            if flags[f"{rule.key}.{number}"]:
+            if flags[_key(rule, number)]:
                 shown = {**row, **own}
                 yield Reason(rule.key, reason.message.filled(shown), _evidence(rule, reason, shown))
 

@@ -10,7 +10,7 @@ from ioprism.analyses.diagnosis.counters import opens
 from ioprism.analyses.diagnosis.counters.counted import LEAST_SECONDS, NEARLY_ALL, Counted
 from ioprism.analyses.diagnosis.counters.load import few_targets
 from ioprism.analyses.diagnosis.counters.records import Record
-from ioprism.analyses.diagnosis.directories import directory_of_several
+from ioprism.analyses.diagnosis.directories import common_directory
 from ioprism.analyses.diagnosis.limits import (
     BLOCK,
     COPIES,
@@ -141,20 +141,20 @@ def _sync(at: Counted) -> Iterator[Candidate]:
     )
     bare = at.work_left(_least_work, at.busiest(lambda one: one.seconds - _least_work(one), some))
     meta = max(at.by_rank(lambda one: one.meta_seconds))
-    most = max(some, key=lambda one: one.syncs)
+    most, files = max(some, key=lambda one: one.syncs), sorted({one.file for one in some})
     yield at.candidate(
         "frequent-sync", {"operation": "sync", "file": at.path(most.file)},
         (left[0] + meta, min(0.7 * left[1], bare[1]) + meta, 2 * left[0] + meta), some,
         syncs=float(sum(one.syncs for one in at.records)),
-        directory=directory_of_several([at.path(f) for f in sorted({one.file for one in some})]),
+        directory=common_directory([at.path(f) for f in files]) if len(files) > 1 else "",
     )  # fmt: skip
 
 
 def _writing(one: Record) -> float:
     """Seconds in writes without those in syncs.
 
-    A write takes at least its bytes at a usual rate. The longest of many is no usual one: of
-    times without a memory it is as many means long as the logarithm of their number.
+    A write takes at least its bytes at a usual rate. At most, write times spread as an exponential
+    distribution does: the longest of n is then about ln(n) times their mean.
     """
     if one.syncs <= 1:
         return one.write_seconds
@@ -169,7 +169,8 @@ def _least_writing(one: Record) -> float:
 
 def _least_work(one: Record) -> float:
     """Seconds that reads and writes keep targets busy, where syncs tell waiting from them."""
-    return min(_writing(one), _least_writing(one) if one.syncs > 1 else math.inf) + one.read_seconds
+    least = _least_writing(one) if one.syncs > 1 else math.inf
+    return min(one.write_seconds, least) + one.read_seconds
 
 
 def _asked_alone(at: Counted, some: Iterable[Record]) -> bool:

@@ -32,11 +32,12 @@ class Verdicts:
 def judged(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
     """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
     everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
-    holds = table.select(
+    conditions = (
         (rule.condition.compute & reason.condition.compute & everywhere).alias(_key(rule, number))
         for rule in rules
         for number, reason in enumerate(rule.reasons)
     )
+    holds = table.lazy().select(conditions).collect()  # what conditions share is computed once
     explaining = [
         _key(rule, n) for rule in rules if rule.explains for n in range(len(rule.reasons))
     ]

@@ -16,10 +16,9 @@ WIDTHS = (44, 10, 10, 12, 12)
 RATES = """
 import json, sys, time
 import numpy as np, polars as pl
-from ioprism.analyses.bottlenecks.reasons import judged
 from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.bottlenecks.severity import rated
-from ioprism.rules.bottlenecks.explain import causes
+from ioprism.rules.bottlenecks.explain import judged
 from ioprism.rules.bottlenecks.load import rules
 from ioprism.views.perspectives.fields import FIELDS
 
@@ -43,7 +42,7 @@ del records
 n = 1_000_000
 table = pl.DataFrame({name: rng.exponential(1.0, n) for name in FIELDS})
 known = rules()
-reason = n / best(lambda: judged(table, causes(known)))
+reason = n / best(lambda: judged(table, known))
 print(json.dumps({"classify": classify, "reason": reason, "rules": len(known)}))
 """
 

@@ -29,4 +29,7 @@ def test_what_benchmarks_import_exists_also_in_code_that_other_processes_run() -
 
 
 def _exists(module: str, name: str) -> bool:
-    return hasattr(import_module(module), name) or find_spec(f"{module}.{name}") is not None
+    loaded = import_module(module)
+    if hasattr(loaded, name):
+        return True
+    return hasattr(loaded, "__path__") and find_spec(f"{module}.{name}") is not None

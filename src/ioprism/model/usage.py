@@ -48,6 +48,7 @@ class Moves:
     independent: Counts | None = None
     nonblocking: Counts | None = None
     begin: Seconds | None = None  # when the first began; 0 where there is none
+    finish: Seconds | None = None  # when the last ended; 0 where there is none
     longest: Seconds | None = None  # what the longest took
 
 
@@ -82,6 +83,8 @@ class Usage:
     alignment: Counts | None = None  # bytes, that `misaligned` is measured against
     common_sizes: Sequence[tuple[Counts, Counts]] = ()  # request sizes and how often, most first
     spread: Spread | None = None
+    open_close: Sequence[Seconds] = ()  # start and end of the first open, and of the last close
+    switches: Counts | None = None  # from reading to writing and back
     extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
 
     def __len__(self) -> int:

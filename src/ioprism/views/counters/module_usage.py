@@ -13,6 +13,7 @@ from ioprism.model.sizes import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Spread, Usage
 
 _MOST_COMMON = range(1, 5)
+_OPEN_CLOSE = ("OPEN_START", "OPEN_END", "CLOSE_START", "CLOSE_END")
 
 
 class Records(Protocol):
@@ -59,6 +60,8 @@ def usage_of(
         alignment=columns.known("FILE_ALIGNMENT"),
         common_sizes=_common_sizes(columns) if module.sizes else (),
         spread=_spread(columns) if EVERYONE in columns.ranks else None,
+        open_close=tuple(columns.seconds(f"F_{name}_TIMESTAMP") for name in _OPEN_CLOSE),
+        switches=columns.known("RW_SWITCHES"),
         extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
     )
 
@@ -153,6 +156,7 @@ def _moves(
         independent=kind(module.independent),
         nonblocking=kind(module.nonblocking),
         begin=columns.known(f"F_{name}_START_TIMESTAMP"),
+        finish=columns.known(f"F_{name}_END_TIMESTAMP"),
         longest=columns.known(f"F_MAX_{name}_TIME"),
     )
     counted = module.sequences and columns.tells(f"SEQ_{name}S")

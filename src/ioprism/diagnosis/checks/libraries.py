@@ -1,0 +1,239 @@
+"""What MPI-IO makes of the program's calls.
+
+Codes: read-modify-write, collective-not-aggregated, few-aggregators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.diagnosis.observed import LibraryFile, Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import ALL_RANKS, METADATA, READ, WRITE, Flags, Floats, Ints
+from ioprism.model.verdict import Decision
+
+PASSED_ON = 0.9  # calls below for one above: the library passes on what it should join
+AGGREGATED = 0.5  # of the ranks: fewer of them do the I/O where calls are aggregated
+MIN_EXTRA_READ = 0.2  # of the bytes asked for: less reading back is not worth a change
+MIN_PAIRS = 16  # reads that are followed by a write of the same range
+ASKED_READS = 0.1  # of the bytes read below: with more, the program reads itself
+SIEVE_TIME = 0.1  # of the file's time: reads and rewrites that take less are not the reason
+RECORD = Decision("record MPI-IO and POSIX calls", "export DXT_ENABLE_IO_TRACE=1")
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Find files whose library makes more, smaller or other calls than the program."""
+    rows = observed.rows
+    sieved: list[LibraryFile] = []
+    for entry in observed.library_files:
+        mine = (rows.file == entry.file) & rows.moves_data
+        if not mine.any():
+            continue
+        if _is_sieved(observed, entry, mine):
+            sieved.append(entry)
+            continue
+        if not entry.collective:
+            continue
+        writers = np.unique(rows.rank[mine])
+        if (writers == ALL_RANKS).any():
+            yield from _one_aggregator(observed, entry, mine)
+        elif len(writers) > AGGREGATED * entry.ranks and entry.ranks > 1:
+            yield from _not_aggregated(observed, entry, mine)
+        else:
+            yield from _few_aggregators(observed, entry, mine, writers)
+    yield from _read_modify_write(observed, sieved)
+    if not observed.library_files and "offsets" in observed.detail:
+        yield from _rewritten_ranges(observed)
+
+
+def _is_sieved(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
+    """The program only writes, but the library reads (and writes) more than that."""
+    rows = observed.rows
+    read, written = (int(rows.bytes[mine & (rows.kind == kind)].sum()) for kind in (READ, WRITE))
+    asked_read, asked = entry.asked
+    if not asked or not written or asked_read > ASKED_READS * read:
+        return False
+    if read < MIN_EXTRA_READ * asked:
+        return False
+    # Reads, and what is written beyond the program's bytes after them, must be worth a change.
+    reads, writes = mine & (rows.kind == READ), mine & (rows.kind == WRITE)
+    pairs = min(1.0, float(rows.count[reads].sum()) / max(float(rows.count[writes].sum()), 1.0))
+    beyond = pairs * max(0.0, 1 - asked / written)
+    extra = float(observed.own[reads].sum()) + beyond * float(observed.own[writes].sum())
+    return extra >= SIEVE_TIME * float(observed.own[mine].sum())
+
+
+def _read_modify_write(observed: Observed, entries: list[LibraryFile]) -> Iterator[Proposal]:
+    if not entries:
+        return
+    rows = observed.rows
+    files = [entry.file for entry in entries]
+    mine = np.isin(rows.file, files) & (rows.moves_data | _locks(observed))
+    writes = mine & (rows.kind == WRITE)
+    asked = sum(entry.asked[1] for entry in entries)
+    read, written = (int(rows.bytes[mine & (rows.kind == kind)].sum()) for kind in (READ, WRITE))
+    shrunk = min(1.0, asked / max(1, written))
+    quick = observed.own
+    if observed.per_call:
+        quick = np.minimum(observed.own, float(np.quantile(rows.seconds[writes], 0.25)))
+    # Locks around each read and write are waited for inside the library: they go as well.
+    locked = observed.library * _share_of(observed, mine)
+    rest = observed.library - locked
+
+    waits = mine & (rows.kind == METADATA)
+
+    def scenario(writing: Floats, locks: float) -> Scenario:
+        chain = np.where(writes, writing * shrunk, np.where(mine, observed.own * locks * waits, observed.own))
+        return Scenario(chain, waiting=_waiting(observed, rest + locked * locks, mine))
+
+    change = Change(scenario(quick, 0.1), scenario(observed.own, 0.5), scenario(np.zeros(len(rows)), 0.0))
+    worst_file = max(entries, key=lambda entry: entry.seconds or float(observed.own[rows.file == entry.file].sum()))
+    yield Proposal(
+        "read-modify-write", {"file": observed.files.path(worst_file.file)}, mine, change,
+        observed.repeat_probability(mine),
+        contrast(observed, mine & (rows.kind == READ), writes, "read-modify-write"), RECORD,
+        {"asked": asked, "read": read, "written": written},
+    )  # fmt: skip
+
+
+def _locks(observed: Observed) -> Flags:
+    """Metadata calls between requests of their rank on the same file: locks, where recorded."""
+    rows = observed.rows
+    if not observed.per_call:
+        return np.zeros(len(rows), np.bool_)
+    files = int(rows.file.max(initial=0)) + 2
+    key = rows.rank * files + rows.file + 1
+    first, last = np.full(int(key.max()) + 1, np.inf), np.full(int(key.max()) + 1, -np.inf)
+    data = rows.moves_data
+    np.minimum.at(first, key[data], rows.start[data])
+    np.maximum.at(last, key[data], rows.end[data])
+    inside = (rows.end >= first[key] - 1e-3) & (rows.start <= last[key] + 1e-3)
+    return (rows.kind == METADATA) & ~rows.inferred & inside
+
+
+def _share_of(observed: Observed, mine: Flags) -> Floats:
+    """The part of each phase's calls that some rows are."""
+    every = np.ones(len(mine), np.bool_)
+    total = observed.by_phase(observed.own, every)
+    return observed.by_phase(observed.own, mine) / np.maximum(total, 1e-12)
+
+
+def _waiting(observed: Observed, library: Floats, mine: Flags) -> Floats:
+    """Seconds outside calls: inside the library, and in other ranks' calls that remain."""
+    inside = np.minimum(observed.waiting, observed.library)
+    others = observed.waiting - inside
+    return np.minimum(inside, library) + others * (1 - _share_of(observed, mine))
+
+
+def _rewritten_ranges(observed: Observed) -> Iterator[Proposal]:
+    """Ranks read ranges only to write them again: data sieving, seen from below."""
+    rows = observed.rows
+    data = np.flatnonzero(rows.moves_data & (rows.bytes > 0) & (rows.offset >= 0))
+    if len(data) < 2:
+        return
+    first, second = data[:-1], data[1:]
+    pairs = (
+        (rows.rank[first] == rows.rank[second])
+        & (rows.file[first] == rows.file[second])
+        & (rows.kind[first] == READ)
+        & (rows.kind[second] == WRITE)
+        & (rows.offset[first] == rows.offset[second])
+    )
+    read, written = first[pairs], second[pairs]
+    reads = int(((rows.kind == READ) & np.isin(rows.file, rows.file[read])).sum())
+    if len(read) < MIN_PAIRS or len(read) < 0.5 * reads:
+        return
+    mine = np.isin(rows.file, np.unique(rows.file[read])) & (rows.moves_data | (rows.kind == METADATA))
+    # How much of what is written is new is not known without the layer above.
+    reading = mine & (rows.kind == READ)
+    locks = mine & (rows.kind == METADATA)
+    likely = Scenario(np.where(reading | locks, 0.0, observed.own))
+    worst = Scenario(np.where(reading, 0.0, observed.own))
+    best = Scenario(np.where(mine, 0.0, observed.own))
+    yield Proposal(
+        "read-modify-write", observed.file_culprit(mine), mine, Change(likely, worst, best),
+        observed.repeat_probability(mine),
+        contrast(observed, reading, mine & (rows.kind == WRITE), "read-modify-write"), RECORD,
+        {"asked": int(rows.bytes[written].sum()), "read": int(rows.bytes[reading].sum()),
+         "written": int(rows.bytes[mine & (rows.kind == WRITE)].sum())},
+    )  # fmt: skip
+
+
+def _not_aggregated(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
+    """Collective calls reach POSIX as many small pieces from all ranks."""
+    rows = observed.rows
+    count, size = float(rows.count[mine].sum()), float(np.median(rows.mean_bytes[mine]))
+    if count < PASSED_ON * entry.calls or size >= observed.limits.block:
+        return
+    # Large contiguous pieces: the fixed cost per piece and the locks go. What remains is at most
+    # what the quickest calls take, at least their bytes at the highest rate.
+    quick = float(np.quantile(rows.mean_seconds[mine], 0.1))
+
+    def scenario(part: float) -> Scenario:
+        return Scenario(np.where(mine, np.minimum(observed.own, quick * part * rows.count), observed.own))
+
+    yield Proposal(
+        "collective-not-aggregated", {"file": observed.files.path(entry.file)}, mine,
+        Change(scenario(0.3), scenario(1.0), scenario(0.0)), observed.repeat_probability(mine),
+        contrast(observed, mine, None, "collective-not-aggregated"), RECORD,
+        {"bytes_per_request": size, "asked_bytes": sum(entry.asked) / max(1, entry.calls),
+         "nodes": observed.nodes},
+    )  # fmt: skip
+
+
+def _few_aggregators(
+    observed: Observed, entry: LibraryFile, mine: Flags, writers: Ints
+) -> Iterator[Proposal]:
+    """Fewer ranks than nodes do the I/O of collective calls."""
+    nodes = observed.nodes
+    if len(writers) >= nodes or len(writers) >= len(observed.files.targets(entry.file)) > 1:
+        return  # one for each target: more of them would not reach more storage
+    own = observed.by_rank(observed.own, mine)
+    rest = np.maximum(0.0, observed.stall - own.max(axis=1))
+    # The data of all ranks pass the aggregators' nodes: more of them receive more.
+    exchange = np.minimum(rest, observed.waiting)
+    received = rest - exchange * (1 - len(writers) / nodes)
+    work = observed.even_target(np.where(mine, observed.service.occupied, 0.0))
+    nothing = np.zeros(len(mine))
+
+    def scenario(factor: float) -> Scenario:
+        floor = np.maximum(own.sum(axis=1) / nodes, work * factor)
+        return Scenario(nothing, floor=floor, waiting=received)
+
+    least, most = observed.service.doubt
+    yield Proposal(
+        "few-aggregators",
+        {"rank": int(observed.rank_numbers[writers[0]]), "file": observed.files.path(entry.file)},
+        mine, Change(scenario(1.0), scenario(most), scenario(least)),
+        observed.repeat_probability(mine), contrast(observed, mine, None, "few-aggregators"), RECORD,
+        {"aggregators": len(writers), "nodes": nodes},
+    )  # fmt: skip
+
+
+def _one_aggregator(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
+    """A record of all ranks in which one rank moves nearly all bytes of collective calls.
+
+    Counters show the slowest rank's seconds: where they are nearly all seconds of the record, one
+    rank does the I/O.
+    """
+    rows, limits = observed.rows, observed.limits
+    spent, total = float(rows.seconds[mine].sum()), float(rows.total[mine].sum())
+    targets = len(observed.files.targets(entry.file))
+    if observed.ranks < limits.min_ranks or total <= 0 or spent < limits.serial_share * total:
+        return
+    part = 1 / max(1, targets) if targets else 1 / observed.ranks
+    least, likely, most = limits.service_share
+    if targets == 1:
+        return  # one aggregator for the one target
+
+    def scenario(share: float) -> Scenario:
+        return Scenario(np.where(mine, observed.own * max(1 / observed.ranks, part * share), observed.own))
+
+    yield Proposal(
+        "few-aggregators", {"file": observed.files.path(entry.file)}, mine,
+        Change(scenario(likely), scenario(most), scenario(least)),
+        observed.repeat_probability(mine), contrast(observed, mine, None, "few-aggregators"), RECORD,
+        {"aggregators": 1, "nodes": observed.nodes},
+    )  # fmt: skip

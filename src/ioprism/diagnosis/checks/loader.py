@@ -1,0 +1,152 @@
+"""A training loop that reads its samples itself: loading and computing take turns.
+
+Code: no-prefetch. Application events show the stages of a training run; without them, a process
+that reads several whole files, computes, and reads the next ones shows the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
+from ioprism.diagnosis.training import Training
+from ioprism.model.verdict import Decision
+from ioprism.views.time.intervals import unite
+
+IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
+MIN_LOADS = 6  # of a process
+MIN_FILES = 2  # read in each load, by the median
+READS_SHARE = 0.9  # of the bytes are read
+WORKERS = 4  # that the advice starts: loads overlap with each other, too
+WORKER_COST = 0.7  # of the overlap that worker processes reach at worst: they share the node
+RECORD = Decision(
+    "record the application's stages", "DFTracer with its Python annotations (pip install dftracer)"
+)
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Find loads that could overlap with the computation before them."""
+    if observed.training is not None:
+        yield from _by_stages(observed, observed.training)
+    elif "times" in observed.detail:
+        yield from _by_pattern(observed)
+
+
+def _by_stages(observed: Observed, run: Training) -> Iterator[Proposal]:
+    if run.in_the_loop < IN_THE_LOOP:
+        return
+    covered, first, loads = _covered_by_stages(observed, run)
+    reads = observed.rows.kind == READ
+    if not covered.any() or not reads.any():
+        return
+    yield _proposal(observed, covered, first, {"stage": run.loading_stage}, loads)
+
+
+def _proposal(
+    observed: Observed, covered: Floats, first: Flags, culprit: dict[str, object], loads: int
+) -> Proposal:
+    """Loads take only what computing before them does not cover."""
+    reads = (observed.rows.kind == READ) & ~observed.of_programs
+    hidden = np.where(first, 0.0, covered)
+
+    def scenario(seconds: Floats, part: float) -> Scenario:
+        return Scenario(observed.own - part * seconds)
+
+    change = Change(scenario(hidden, 1.0), scenario(hidden, WORKER_COST), scenario(covered, 1.0))
+    return Proposal(
+        "no-prefetch", {**culprit, "directory": observed.directory(reads)}, covered > 0, change,
+        observed.repeat_probability(covered > 0), contrast(observed, reads, None, "no-prefetch"), RECORD,
+        {"batches": loads},
+    )  # fmt: skip
+
+
+def _covered_by_stages(observed: Observed, run: Training) -> tuple[Floats, Flags, int]:
+    """Set what each rank reads against what it computed just before."""
+    rows = observed.rows
+    covered, first = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
+    loads = 0
+    for place, number in enumerate(observed.rank_numbers.tolist()):
+        cover = run.computing.get(number)
+        own = np.flatnonzero(rows.rank == place)
+        if cover is None or not len(own):
+            continue
+        load = np.searchsorted(cover.start, rows.start[own], side="right")
+        read = np.bincount(load, observed.own[own])
+        length = np.concatenate(([np.inf], cover.end - cover.start))[: len(read)]
+        part = np.minimum(1.0, WORKERS * length / np.maximum(read, 1e-12))
+        covered[own] = observed.own[own] * part[load]
+        begins = run.epoch_starts(number)
+        before = np.concatenate(([-np.inf], cover.start))[load]
+        epoch = np.searchsorted(begins, rows.start[own], side="right")
+        first[own] = (load == 0) | (epoch > np.searchsorted(begins, before, side="right"))
+        loads = max(loads, len(np.unique(load)))
+    return covered, first, loads
+
+
+def _by_pattern(observed: Observed) -> Iterator[Proposal]:
+    """Processes that read whole files in bursts, with pauses in between in which they compute."""
+    rows = observed.rows
+    data = rows.moves_data & (rows.bytes > 0) & ~observed.of_programs
+    reads = data & (rows.kind == READ)
+    if not reads.any() or rows.bytes[reads].sum() < READS_SHARE * rows.bytes[data].sum():
+        return
+    if (rows.rank[reads] == ALL_RANKS).any() or not _looks_like_training(observed):
+        return
+    covered, first = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
+    loads = 0
+    for rank in np.unique(rows.rank[reads]):
+        own = np.flatnonzero((rows.rank == rank) & ~observed.of_programs)
+        count = _cover_rank(observed, own, covered, first)
+        if count < MIN_LOADS:
+            return
+        loads = max(loads, count)
+    yield _proposal(observed, covered, first, {}, loads)
+
+
+def _looks_like_training(observed: Observed) -> bool:
+    """Whether the program is a Python one, or a single process: MPI programs read by steps."""
+    words = observed.program.split()
+    name = words[0].rpartition("/")[2] if words else ""
+    return name.startswith("python") or observed.ranks == 1
+
+
+def _cover_rank(observed: Observed, own: np.ndarray, covered: Floats, first: Flags) -> int:
+    """Set each load of a rank against the pause before it; return the number of loads."""
+    rows = observed.rows
+    start, end = unite(rows.start[own], rows.end[own])
+    if len(start) < MIN_LOADS:
+        return 0
+    gaps = start[1:] - end[:-1]
+    limit = _pause(gaps, end - start)
+    breaks = np.flatnonzero(gaps > limit)
+    begin, finish = start[np.append(0, breaks + 1)], end[np.append(breaks, len(end) - 1)]
+    load = np.maximum(0, np.searchsorted(begin, rows.start[own], side="right") - 1)
+    reads = (rows.kind[own] == READ) & (rows.bytes[own] > 0) & (rows.file[own] >= 0)
+    pairs = np.unique(load[reads] * (int(rows.file.max()) + 1) + rows.file[own][reads])
+    files = np.bincount(pairs // (int(rows.file.max()) + 1), minlength=len(begin))
+    if np.median(files[files > 0]) < MIN_FILES if (files > 0).any() else True:
+        return 0
+    pause = np.append(np.inf, begin[1:] - finish[:-1])
+    spent = np.bincount(load, observed.own[own], minlength=len(begin))
+    part = np.minimum(1.0, WORKERS * pause / np.maximum(spent, 1e-12))
+    covered[own] = observed.own[own] * part[load]
+    first[own] = load == 0
+    return len(begin)
+
+
+def _pause(gaps: Floats, busy: Floats) -> float:
+    """The longest gap inside a load: gaps between loads hold nearly all idle time."""
+    ordered = np.sort(gaps)
+    idle = np.cumsum(ordered)
+    ratios = ordered[1:] / np.maximum(ordered[:-1], 1e-9)
+    inside = (idle[:-1] <= 0.5 * idle[-1]) & (ordered[1:] >= 0.05 * ordered[-1])
+    if not len(ratios) or not inside.any():
+        return 0.0
+    best = int(np.argmax(np.where(inside, ratios, 0.0)))
+    return float(ordered[best]) if ratios[best] >= 2.0 else 0.25 * float(np.median(busy))
+
+

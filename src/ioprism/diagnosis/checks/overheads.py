@@ -1,0 +1,309 @@
+"""Calls that move no data: syncs, opens, stats and closes, and loading programs.
+
+Codes: frequent-sync, metadata, library-start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.diagnosis.from_counters import write_bounds
+from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import (
+    ALL_RANKS,
+    METADATA,
+    READ,
+    SYNC,
+    UNKNOWN,
+    WRITE,
+    Flags,
+    Floats,
+    Ints,
+    departures,
+    medians_by,
+)
+from ioprism.model.verdict import Decision
+from ioprism.views.time.cover import Cover
+
+MAX_NEEDED = 0.5  # of the syncs: where more are needed, the program syncs as advised
+MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs
+MIN_CROWD_CALLS = 200  # for how calls slow down with concurrency
+CROWD_APART = 1.5  # times more calls under way in crowded moments than in quiet ones
+CROWD_EDGE = 0.1  # of the calls are in the quietest moments, and in the most crowded ones
+ONE_FILE = 0.8  # of the seconds: one file is the culprit
+RECORD = Decision("record every call, to time syncs and opens one by one", "strace -f -ttt -T -o trace.txt COMMAND")
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Find metadata and sync calls that stall the job."""
+    program = program_rows(observed)
+    yield from _library_start(observed, program)
+    yield from _frequent_sync(observed)
+    yield from _metadata(observed, program)
+
+
+def _without(observed: Observed, some: Flags, kept: Floats, *, waited: Floats | None = None) -> Change:
+    """Only `kept` of these rows' seconds remain.
+
+    Data calls then follow each other faster: they may have to wait for targets. `waited` are the
+    seconds that each row has waited behind those that go.
+    """
+    service = observed.service
+    rest = observed.own
+    if waited is not None:
+        rest = np.maximum(np.minimum(observed.own, service.uncontended), observed.own - waited)
+    chain = np.where(some, observed.own * kept, rest)
+    work = np.where(some, service.occupied * kept, service.occupied)
+    alone = Scenario(chain, work)
+    crowded = _crowding(observed, observed.rows.moves_data & ~some) if observed.synchronised else 0.0
+    if not crowded:
+        return Change(alone, alone, alone)
+    # Calls of all ranks wait for one server: what goes is the time that the server spends.
+    served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
+    gone = observed.by_phase(served * (1 - kept), some)
+    after = np.maximum(0.0, observed.stall - gone)
+    own_after = observed.busiest_rank(chain) + observed.waiting_after(chain)
+    nothing = np.zeros(len(observed.rows))
+    mixed = (1 - crowded) * own_after + crowded * after
+    none = np.zeros(len(after))
+    ends = [Scenario(nothing, floor=x, waiting=none) for x in (mixed, np.maximum(after, own_after), np.minimum(after, own_after))]
+    return Change(*ends)
+
+
+def _crowding(observed: Observed, some: Flags) -> float:
+    """How calls slow down as others come: 0 not at all, 1 in proportion to their number.
+
+    0 as well where all moments are equally crowded.
+    """
+    if not observed.per_call or some.sum() < MIN_CROWD_CALLS:
+        return 0.0
+    rows = observed.rows
+    started = np.searchsorted(np.sort(rows.start), rows.start, side="right")
+    ended = np.searchsorted(np.sort(rows.end), rows.start, side="right")
+    beside = np.maximum(1, started - ended)[some].astype(np.float64)
+    quiet, crowded = np.quantile(beside, [CROWD_EDGE, 1 - CROWD_EDGE])
+    if crowded < CROWD_APART * quiet:
+        return 0.0
+    kind, log = observed.service.classes[some], np.log(np.maximum(rows.seconds[some], 1e-9))
+    names, middle = medians_by(kind, log)
+    level = log - middle[np.searchsorted(names, kind)]
+    few, many = beside <= quiet, beside >= crowded
+    step = np.log(beside[many]).mean() - np.log(beside[few]).mean()
+    return float(np.clip((level[many].mean() - level[few].mean()) / step, 0.0, 1.0))
+
+
+def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
+    """Data is forced to storage more often than once per file and phase.
+
+    One sync per step is what a program that wants its data safe must do: it is not a cause.
+    """
+    rows = observed.rows
+    syncs = rows.kind == SYNC
+    if not syncs.any():
+        return
+    kept = _needed_syncs(observed, syncs)
+    weight = observed.own * (rows.count > 0)
+    if float((kept * weight)[syncs].sum()) > MAX_NEEDED * float(weight[syncs].sum()):
+        return
+    some = syncs & (kept < 1)
+    change = _without(observed, some, kept, waited=_behind(observed, some))
+    if not observed.per_call:
+        change = _counted_syncs(observed, some, kept)
+    culprit: dict[str, object] = {"operation": "sync", **observed.file_culprit(some)}
+    number = float(rows.count[some].sum()) if not observed.per_call else float(observed.syncs.sum() or rows.count[some].sum())
+    if len(makers := observed.few_ranks(some)):
+        culprit["ranks"] = observed.numbers(makers)
+    several = len(np.unique(rows.file[some & (rows.file >= 0)])) > 1
+    yield Proposal(
+        "frequent-sync", culprit, some, change, observed.repeat_probability(some),
+        contrast(observed, some, rows.moves_data, "frequent-sync"), RECORD,
+        {"syncs": round(number), "directory": observed.directory(some) if several else ""},
+    )  # fmt: skip
+
+
+def _needed_syncs(observed: Observed, syncs: Flags) -> Floats:
+    """The part of each sync row that is needed: one per rank, file and phase of writes."""
+    rows = observed.rows
+    kept = np.ones(len(rows))
+    files = int(rows.file.max(initial=0)) + 2
+    key = (observed.phase * (observed.io_ranks + 1) + rows.rank + 1) * files + rows.file + 1
+    names, place = np.unique(key, return_inverse=True)
+    made = np.bincount(place[syncs], rows.count[syncs], minlength=len(names))
+    users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
+    kept[syncs] = np.minimum(1.0, (users / np.maximum(made[place], 1e-9))[syncs])
+    return kept
+
+
+def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
+    """Counters add the time of syncs to that of writes: from the least to the most of it."""
+    rows = observed.rows
+    base = np.where(some, observed.own * kept, observed.own)
+    files = int(rows.file.max(initial=0)) + 2
+    key = (rows.rank + 1) * files + rows.file + 1
+    writes = np.flatnonzero(rows.kind == WRITE)
+    longer, shorter = np.zeros(int(key.max()) + 1), np.zeros(int(key.max()) + 1)
+    scale = observed.own[writes] / np.maximum(rows.total[writes], 1e-12)
+    least, most = write_bounds(
+        rows.count[writes], rows.bytes[writes].astype(np.float64), rows.longest[writes],
+        np.full(len(writes), np.inf), observed.limits,
+    )  # fmt: skip
+    longer[key[writes]] = np.maximum(0.0, most - rows.total[writes]) * scale
+    shorter[key[writes]] = np.maximum(0.0, rows.total[writes] - least) * scale
+    stays = np.minimum(observed.own, longer[key])
+    worst = np.where(some, stays + (observed.own - stays) * kept, observed.own)
+    beside = (rows.kind == WRITE) & np.isin(key, key[some])
+    best = np.where(beside, observed.own - shorter[key], base)
+    return Change(Scenario(base), Scenario(worst), Scenario(best))
+
+
+def _behind(observed: Observed, some: Flags) -> Floats:
+    """Seconds of each write in which any of some other rows is under way."""
+    rows = observed.rows
+    busy = Cover(rows.start[some], rows.end[some])
+    return np.where(rows.kind == WRITE, busy.within(rows.start, rows.end), 0.0)
+
+
+def program_rows(observed: Observed) -> Flags:
+    """Rows on small files that most ranks read and none writes, where there are many of them."""
+    rows, limits = observed.rows, observed.limits
+    count = int(rows.file.max(initial=-1)) + 1
+    known = rows.file >= 0
+    own = known & (rows.rank >= 0)
+    pairs = np.unique(rows.file[own] * observed.io_ranks + rows.rank[own])
+    users = np.bincount(pairs // observed.io_ranks, minlength=count).astype(np.float64)
+    users[rows.file[known & (rows.rank == ALL_RANKS)]] = observed.ranks
+    reads, writes = (
+        np.bincount(rows.file[known & (rows.kind == kind)], rows.bytes[known & (rows.kind == kind)], minlength=count)
+        for kind in (READ, WRITE)
+    )  # fmt: skip
+    each = reads / np.maximum(users, 1)
+    # What all ranks look up without reading is the search for the files that they do read.
+    wanted = (users >= max(2, 0.5 * observed.ranks)) & (writes == 0) & (each < limits.program_file)
+    if (wanted & (reads > 0)).sum() < limits.many_files:
+        return np.zeros(len(rows), np.bool_)
+    return np.asarray(known & wanted[np.maximum(rows.file, 0)])
+
+
+def _library_start(observed: Observed, some: Flags) -> Iterator[Proposal]:
+    """Every rank loads the same small files: one rank of each node could."""
+    if not some.any() or observed.ranks < observed.limits.min_ranks:
+        return
+    if observed.per_call:
+        if observed.nodes == 1:
+            return  # its memory keeps what the first rank has read
+        part = 1 / max(1.0, observed.io_ranks / observed.nodes)
+        change = _without(observed, some, np.full(len(observed.rows), part))
+    else:  # counters do not show nodes: from one rank for all to each node's first
+        scenarios = [
+            Scenario(np.where(some, observed.own * part, observed.own))
+            for part in (1 / observed.limits.min_ranks, 0.5, 1 / observed.ranks)
+        ]
+        change = Change(*scenarios)
+    files = np.unique(observed.rows.file[some])
+    yield Proposal(
+        "library-start", {"directory": observed.directory(some)}, some, change,
+        observed.repeat_probability(some), contrast(observed, some, None, "library-start"), RECORD,
+        {"files": len(files), "ranks": observed.ranks, "nodes": observed.nodes},
+    )  # fmt: skip
+
+
+def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
+    """Opens, stats and closes: as few as the data needs, one open for each rank and file."""
+    rows, limits = observed.rows, observed.limits
+    start = program | observed.of_programs
+    some = (rows.kind == METADATA) & ~start
+    if not some.any():
+        return
+    tiny = _tiny(observed) & ~start
+    kept = _needed_metadata(observed, some, tiny, start)
+    beyond = np.bincount(np.maximum(rows.rank[some], 0), (rows.count * (1 - kept))[some])
+    if float(beyond.max(initial=0.0)) < MIN_CALLS_BEYOND:
+        return
+    gone = some & (kept < 1)
+    if not gone.any():
+        return
+    files, counts = np.unique(rows.file[some & (rows.file >= 0)], return_counts=True)
+    culprit: dict[str, object] = {"operation": "open", **_where(observed, gone)}
+    culprit |= observed.task(some)
+    number = float(rows.count[gone].sum())
+    weight = (observed.own * (1 - kept))[gone & (rows.file >= 0)]
+    yield Proposal(
+        "metadata", culprit, gone | tiny,
+        _without(observed, some | tiny, np.where(tiny, 0.0, kept)),
+        observed.repeat_probability(gone | tiny),
+        contrast(observed, gone, rows.moves_data, "metadata"), RECORD,
+        {"files": len(files), "calls": round(number),
+         "calls_per_file": _calls_per_file(observed, gone, weight, counts)},
+    )  # fmt: skip
+
+
+def _calls_per_file(observed: Observed, gone: Flags, weight: Floats, counts: Ints) -> float:
+    if observed.per_call:
+        return float(np.median(counts)) if len(counts) else 0.0
+    calls = observed.rows.count[gone & (observed.rows.file >= 0)]
+    return float(np.average(calls, weights=weight + 1e-12)) if len(calls) else 0.0
+
+
+def _needed_metadata(observed: Observed, some: Flags, tiny: Flags, start: Flags) -> Floats:
+    """The part of each metadata row that the data needs.
+
+    One open for each rank and file that moves data, or as the program asked: of files that it
+    opens through MPI-IO, the library opens them again.
+    """
+    rows = observed.rows
+    files = int(rows.file.max(initial=0)) + 2
+    key = (rows.rank + 1) * files + rows.file + 1
+    names, place = np.unique(key, return_inverse=True)
+    moving = rows.moves_data & (rows.bytes > 0) & ~tiny & ~start
+    needed = np.bincount(place[moving], minlength=len(names)) > 0
+    asked = {entry.file: entry.ranks for entry in observed.library_files}
+    users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
+    if observed.per_call:
+        # A trace has an open, a close and perhaps a stat for each use of a file.
+        phased = np.unique(observed.phase[moving] * len(names) + place[moving])
+        uses = np.bincount(phased % len(names), minlength=len(names))
+        opens = np.bincount(place[some], rows.count[some], minlength=len(names))
+        per_use = _calls_per_use(observed, some)
+        kept = np.minimum(1.0, uses * per_use / np.maximum(opens, 1e-9))
+        return np.where(some, kept[place], 1.0)
+    made = np.bincount(place[some], rows.count[some], minlength=len(names))
+    wanted = np.where(needed[place], users, 0.0)
+    wanted = np.maximum(wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)])
+    return np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
+
+
+def _calls_per_use(observed: Observed, some: Flags) -> float:
+    """Metadata calls for each open, at least one."""
+    opens = float(observed.opens.sum())
+    made = float(observed.rows.count[some].sum())
+    return max(1.0, made / opens) if opens > 0 else 1.0
+
+
+def _where(observed: Observed, some: Flags) -> dict[str, object]:
+    """The file with nearly all of these seconds, or the directory of many files."""
+    rows = observed.rows
+    known = some & (rows.file >= 0)
+    if not known.any():
+        return {}
+    spent = np.bincount(rows.file[known], observed.own[known])
+    worst = observed.main_file(some)
+    if worst != UNKNOWN and spent[worst] >= ONE_FILE * spent.sum() > 0:
+        return {"file": observed.files.path(worst)}
+    if (spent > 0).sum() <= 2 * observed.ranks:
+        return {}
+    directory = observed.directory(some)
+    return {"directory": directory} if directory not in ("", "/") else {}
+
+
+def _tiny(observed: Observed) -> Flags:
+    """Rows on files that hold next to nothing, where there are many of them for each rank."""
+    rows, limits = observed.rows, observed.limits
+    known = rows.moves_data & (rows.file >= 0) & (rows.rank >= 0)
+    size = np.bincount(rows.file[known], rows.bytes[known], minlength=1)
+    files = np.flatnonzero((size > 0) & (size < limits.tiny_file))
+    if len(files) < limits.many_files * observed.ranks:
+        return np.zeros(len(rows), np.bool_)
+    return known & np.isin(rows.file, files)

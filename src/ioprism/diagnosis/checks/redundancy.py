@@ -1,0 +1,229 @@
+"""Bytes that move more often than the program needs.
+
+Codes: redundant-reads, redundant-writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.diagnosis.checks.steadiness import memory_seconds
+from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import ALL_RANKS, READ, WRITE, Flags, Floats, departures, first_of_each
+from ioprism.model.verdict import Decision
+
+MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for
+KEPT_IN_MEMORY = 2**31  # bytes that a rank can keep instead of reading them again
+MAX_WRITES = 50_000  # of one file that are compared one by one
+CALLS = Decision(
+    "record every call, to see whether repeated reads come from storage or from a cache",
+    "export DXT_ENABLE_IO_TRACE=1",
+)
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Find bytes that are read again, by the same rank or by many, or written twice."""
+    yield from _read_again(observed)
+    yield from _read_by_many(observed)
+    yield from _written_twice(observed)
+
+
+def read_copies(observed: Observed) -> Floats:
+    """How many times the bytes of each file are read by all ranks together."""
+    rows, count = observed.rows, len(observed.users)
+    reads = (rows.kind == READ) & (rows.file >= 0)
+    if observed.per_call:
+        reads &= rows.offset >= 0
+    moved = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
+    return np.asarray(moved / np.maximum(_extent(observed), 1))
+
+
+def _extent(observed: Observed) -> Floats:
+    """Bytes of each file up to the last one that is read."""
+    rows = observed.rows
+    reads = (rows.kind == READ) & (rows.file >= 0)
+    extent = np.zeros(len(observed.users))
+    ends = rows.offset + rows.bytes if observed.per_call else observed.extent
+    np.maximum.at(extent, rows.file[reads], ends[reads].astype(np.float64))
+    return extent
+
+
+def _written(observed: Observed) -> Flags:
+    """Which files the job writes: what is read again may have changed."""
+    rows = observed.rows
+    flags = np.zeros(len(observed.users), np.bool_)
+    flags[rows.file[(rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0)]] = True
+    return flags
+
+
+def _read_again(observed: Observed) -> Iterator[Proposal]:
+    """A rank reads the same bytes of a file that does not change more than once."""
+    rows = observed.rows
+    reads = (rows.kind == READ) & (rows.bytes > 0) & (rows.file >= 0)
+    reads &= ~_written(observed)[np.maximum(rows.file, 0)] & ~observed.of_programs
+    if not reads.any():
+        return
+    again = _repeated_calls(observed, reads) if observed.per_call else _repeated_share(observed, reads)
+    repeated = float((rows.bytes * again)[reads].sum())
+    unique = float(rows.bytes[reads].sum()) - repeated
+    ranks = max(1, len(np.unique(rows.rank[reads & (rows.rank >= 0)])))
+    if repeated < MIN_REPEATED * float(rows.bytes[reads].sum()) or unique / ranks > KEPT_IN_MEMORY:
+        return
+    some = reads & (again > 0)
+    likely = Scenario(observed.own * (1 - again))
+    # Of counters, a cold first pass may hold most of the time.
+    worst = likely if observed.per_call else Scenario(observed.own * (1 - again * _warm_share(observed, some)))
+    yield Proposal(
+        "redundant-reads",
+        observed.file_culprit(some), some, Change(likely, worst, likely),
+        observed.repeat_probability(some), contrast(observed, some, reads & ~some, "redundant-reads"), CALLS,
+        {"copies": float(rows.bytes[reads].sum()) / max(1.0, unique), "again": True,
+         "readers": ranks, "bytes": unique / ranks},
+    )  # fmt: skip
+
+
+def _repeated_calls(observed: Observed, reads: Flags) -> Floats:
+    """1 for reads that begin where an earlier one of the same rank began; else 0."""
+    rows = observed.rows
+    some = np.flatnonzero(reads & (rows.offset >= 0))
+    order = some[np.lexsort((rows.start[some], rows.offset[some], rows.file[some], rows.rank[some]))]
+    same = np.zeros(len(order), np.bool_)
+    same[1:] = (
+        (rows.rank[order][1:] == rows.rank[order][:-1])
+        & (rows.file[order][1:] == rows.file[order][:-1])
+        & (rows.offset[order][1:] == rows.offset[order][:-1])
+    )
+    again = np.zeros(len(rows))
+    again[order[same]] = 1.0
+    return again
+
+
+def _repeated_share(observed: Observed, reads: Flags) -> Floats:
+    """The part of each record's bytes that is read again."""
+    rows = observed.rows
+    users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1)
+    moved = rows.bytes / users
+    known = reads & (observed.extent > 0) & (moved > observed.extent) & (rows.rank >= 0)
+    part = np.zeros(len(rows))
+    part[known] = 1 - observed.extent[known] / moved[known]
+    return part
+
+
+def _warm_share(observed: Observed, some: Flags) -> float:
+    """The part of repeated reads that certainly costs as much as the first: 0 on local storage."""
+    file = observed.main_file(some)
+    return 0.0 if observed.files.is_local(file) else 0.6
+
+
+def _read_by_many(observed: Observed) -> Iterator[Proposal]:
+    """Many ranks read the same bytes of a file."""
+    rows, limits = observed.rows, observed.limits
+    reads = (rows.kind == READ) & (rows.bytes > 0) & (rows.file >= 0) & ~observed.library_rows
+    if not reads.any():
+        return
+    copies = read_copies(observed)
+    seconds = np.bincount(rows.file[reads], observed.own[reads], minlength=len(copies))
+    readers = _readers(observed, reads)
+    seconds[(copies < limits.copies) | (readers < limits.copies)] = 0.0
+    if not seconds.any():
+        return
+    file = int(np.argmax(seconds))
+    mine = reads & (rows.file == file)
+    part = 1 / min(float(copies[file]), float(readers[file]))
+    if observed.per_call and (rows.offset[mine] >= 0).all():
+        again = _delivered_again(observed, mine)
+        likely, worst, best = (observed.own * x for x in (1 - again, 1 - 0.7 * again, (1 - again) / 2))
+    else:
+        local = observed.files.is_local(file)  # whose page cache delivers copies
+        likely, best = observed.own * part, np.zeros(len(rows))
+        worst = observed.own if local else np.minimum(1.0, 3 * part) * observed.own
+        if local:
+            likely = observed.own
+    change = Change(*(Scenario(np.where(mine, chain, observed.own)) for chain in (likely, worst, best)))
+    yield Proposal(
+        "redundant-reads", {"file": observed.files.path(file)}, mine, change,
+        observed.repeat_probability(mine), contrast(observed, mine, None, "redundant-reads"), CALLS,
+        {"copies": float(copies[file]), "readers": int(readers[file]),
+         "bytes": float(rows.bytes[mine].sum() / copies[file])},
+    )  # fmt: skip
+
+
+def _readers(observed: Observed, reads: Flags) -> Floats:
+    rows = observed.rows
+    own = reads & (rows.rank >= 0)
+    pairs = np.unique(rows.file[own] * observed.io_ranks + rows.rank[own])
+    readers = np.bincount(pairs // observed.io_ranks, minlength=len(observed.users)).astype(np.float64)
+    readers[rows.file[reads & (rows.rank == ALL_RANKS)]] = observed.ranks
+    return readers
+
+
+def _delivered_again(observed: Observed, mine: Flags) -> float:
+    """The part of storage's time on these reads that goes into blocks it has delivered before.
+
+    Where a cache hands one delivery to all readers, their reads end together, and those after
+    the first add nothing.
+    """
+    order = np.flatnonzero(mine)
+    rows = observed.rows.select(order)
+    served = departures(rows, observed.pieces.first[order])
+    by_block = np.lexsort((rows.end, rows.offset))
+    first = np.zeros(len(order), np.bool_)
+    first[by_block[first_of_each(rows.offset[by_block])]] = True
+    if first.all():
+        return 0.0
+    if float(served[~first].mean()) > memory_seconds(observed, float(np.median(rows.bytes))):
+        return float((~first).mean())  # storage serves every reader
+    return float(served[~first].sum()) / max(float(served.sum()), 1e-12)
+
+
+def _written_twice(observed: Observed) -> Iterator[Proposal]:
+    """Bytes are written and then written again in the same phase: fill values, or double work."""
+    if not observed.per_call:
+        return
+    rows = observed.rows
+    writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0) & (rows.offset >= 0)
+    read = np.zeros(len(observed.users), np.bool_)
+    read[rows.file[(rows.kind == READ) & (rows.bytes > 0) & (rows.file >= 0)]] = True
+    writes &= ~read[np.maximum(rows.file, 0)]
+    vain = np.zeros(len(rows), np.bool_)
+    for file in np.unique(rows.file[writes]):
+        mine = np.flatnonzero(writes & (rows.file == file))
+        if len(mine) <= MAX_WRITES:
+            vain[_overwritten(observed, mine)] = True
+    if not vain.any() or rows.bytes[vain].sum() < MIN_REPEATED * rows.bytes[writes & ~vain].sum():
+        return
+    some = vain & (rows.file == observed.main_file(vain))
+    scenario = Scenario(np.where(vain, 0.0, observed.own))
+    yield Proposal(
+        "redundant-writes", observed.file_culprit(vain), vain, Change(scenario, scenario, scenario),
+        observed.repeat_probability(vain), contrast(observed, vain, writes & ~vain, "redundant-writes"), None,
+        {"bytes": float(rows.bytes[vain].sum()), "requests": int(some.sum())},
+    )  # fmt: skip
+
+
+def _overwritten(observed: Observed, mine: np.ndarray) -> np.ndarray:
+    """Rows whose whole range is written again later in the same phase.
+
+    The file is cut at all borders of requests; a piece belongs to the last request that covers
+    it, and requests that own no piece were in vain.
+    """
+    rows, phase = observed.rows, observed.phase
+    vain = []
+    for number in np.unique(phase[mine]):
+        some = mine[phase[mine] == number]
+        some = some[np.argsort(rows.start[some], kind="stable")]
+        low, high = rows.offset[some], rows.offset[some] + rows.bytes[some]
+        borders = np.unique(np.concatenate((low, high)))
+        if len(borders) - 1 >= 2 * len(some) or len(some) < 2:
+            continue  # no two requests share a border: they do not overlap
+        first, last = np.searchsorted(borders, low), np.searchsorted(borders, high)
+        if int((last - first).sum()) > 20 * MAX_WRITES:
+            continue
+        owner = np.full(len(borders) - 1, -1, np.int64)
+        for place, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+            owner[begin:end] = place
+        vain.append(some[~np.isin(np.arange(len(some)), owner)])
+    return np.concatenate(vain) if vain else np.empty(0, np.int64)

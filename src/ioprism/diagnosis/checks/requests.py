@@ -1,0 +1,398 @@
+"""Requests that cost more than their bytes: small, out of order, in lock blocks of other ranks.
+
+Codes: small-requests, random-access, misalignment, shared-file-contention.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ioprism.diagnosis.checks.steadiness import memory_seconds, steady_seconds, typical_seconds
+from ioprism.diagnosis.observed import DIRECTION, Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
+from ioprism.diagnosis.significance import rank_test
+from ioprism.model.verdict import Decision
+
+MIN_GROUP = 3  # requests in a group that is compared
+MIN_OF_SIZE = 8  # requests of a size, for the fit of cost over size
+SIZES_APART = 1.5  # factor between sizes that separates fixed cost and rate
+LOCK_RATIO = 1.3  # service of requests in blocks of other ranks over that of the others
+ORDER_RATIO = 0.8  # cost of requests in order over that of requests out of order
+FIT_ERROR = 0.08  # of the fixed share, beside the spread of the requests
+RECORD = Decision(
+    "record every call: the median request shows whether small requests were absorbed by a cache",
+    "export DXT_ENABLE_IO_TRACE=1",
+)
+TRY_SIZE = Decision(
+    "run once with requests of 1 MiB and compare", "ioprism compare BEFORE AFTER"
+)
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Find the property of requests that costs most, for each direction."""
+    library = observed.library_rows
+    for kind in (READ, WRITE):
+        some = (observed.rows.kind == kind) & (observed.rows.bytes > 0) & ~library
+        if observed.rows.count[some].sum() >= 2:
+            yield from _of_direction(observed, some, kind)
+
+
+def _of_direction(observed: Observed, some: Flags, kind: int) -> Iterator[Proposal]:
+    if "offsets" in observed.detail:
+        if kind == WRITE:
+            contended = _contention(observed, some)
+            if contended is not None:
+                yield contended
+        order = _in_order(observed, some)
+        if (some & ~order).sum() > observed.limits.disordered * some.sum():
+            disorder = _out_of_order(observed, some, order)
+            if disorder is not None:
+                yield disorder
+                return
+    small = _small(observed, some, kind)
+    if small is not None:
+        yield small
+
+
+def lock_conflicts(observed: Observed, some: Flags) -> Ints:
+    """How many blocks of each request another rank touched last."""
+    rows = observed.rows
+    size = observed.files.block_sizes(rows.file, observed.limits.block)
+    call = np.flatnonzero(some & (rows.offset >= 0) & (rows.file >= 0))
+    first = rows.offset[call] // size[call]
+    last = (rows.offset[call] + rows.bytes[call] - 1) // size[call]
+    across = last > first
+    request = np.concatenate((call, call[across]))
+    block = np.concatenate((first, last[across]))
+    order = np.lexsort((rows.end[request], block, rows.file[request]))
+    request, block = request[order], block[order]
+    same = (block[1:] == block[:-1]) & (rows.file[request][1:] == rows.file[request][:-1])
+    other = same & (rows.rank[request][1:] != rows.rank[request][:-1])
+    conflicts = np.zeros(len(rows), np.int64)
+    np.add.at(conflicts, request[1:][other], 1)
+    return conflicts
+
+
+def _contention(observed: Observed, some: Flags) -> Proposal | None:
+    """Requests wait for locks on blocks that other ranks hold."""
+    rows, limits = observed.rows, observed.limits
+    conflicts = lock_conflicts(observed, some)
+    some = some & np.isin(rows.file, rows.file[conflicts > 0])
+    locked, free = some & (conflicts > 0), some & (conflicts == 0)
+    if not locked.any() or locked.sum() <= 0.25 * some.sum():
+        return None
+    file = observed.main_file(locked)
+    if observed.files.is_local(file):
+        return None  # one node: no locks are handed over
+    block = int(np.median(observed.files.block_sizes(rows.file, limits.block)[some]))
+    size = float(np.median(rows.bytes[some]))
+    interleaved = size < 0.5 * block
+    code = "shared-file-contention" if interleaved else "misalignment"
+    change, test = (
+        _own_blocks(observed, some, locked, free) if interleaved
+        else _aligned(observed, some, locked, free)
+    )  # fmt: skip
+    if change is None:
+        change, test = _without_hand_over(observed, some, conflicts)
+    if change is None:
+        return None
+    return Proposal(
+        code, observed.file_culprit(some), some, change, test,
+        contrast(observed, locked, free, code), RECORD,
+        {"stripe_size": block, "bytes_per_request": size},
+    )  # fmt: skip
+
+
+def _without_hand_over(
+    observed: Observed, some: Flags, conflicts: Ints
+) -> tuple[Change | None, float]:
+    """Requests on one file are served one after the other: those with conflicts take longer.
+
+    The end of a request follows the end of the one before it by its service time, which grows
+    with the number of blocks that change hands.
+    """
+    rows = observed.rows
+    served = departures(rows, np.where(some, rows.file, -2 - np.arange(len(rows))))
+    # Only requests that wait for each other show what one of them takes.
+    queued = some & (served < 0.9 * rows.seconds)
+    groups = [queued & (conflicts == n) for n in (0, 1, 2)]
+    known = [group for group in groups if group.sum() >= MIN_GROUP]
+    if len(known) < 2:
+        return None, 1.0
+    low, high = known[0], known[-1]
+    quick, slow = (float(np.mean(served[x])) for x in (low, high))
+    test = rank_test(served[high], served[low])
+    if test > observed.limits.significance or slow < LOCK_RATIO * quick:
+        return None, 1.0
+    if not groups[0].sum() >= MIN_GROUP:  # extrapolate to requests without a conflict
+        quick = max(0.25 * quick, 2 * quick - slow)
+    total = float(served[some].sum())
+    kept = min(1.0, quick * float(some.sum()) / max(total, 1e-12))
+
+    def scenario(factor: float) -> Scenario:
+        return Scenario(np.where(some, observed.own * min(1.0, factor), observed.own))
+
+    return Change(scenario(kept), scenario((1 + kept) / 2), scenario(0.7 * kept)), test
+
+
+def _own_blocks(
+    observed: Observed, some: Flags, locked: Flags, free: Flags
+) -> tuple[Change | None, float]:
+    """Each rank writes one aligned part: no request shares a block with other ranks."""
+    service, seconds = observed.service, observed.rows.seconds
+    if not service.measured:
+        return None, 1.0
+    served = np.where(np.isfinite(service.observed), service.observed, seconds)
+    slow = float(np.mean(service.occupied[locked]))
+    if free.sum() >= MIN_GROUP:
+        test = rank_test(served[locked], served[free])
+        quick = float(np.median(served[free]))
+        if test > observed.limits.significance:
+            # Targets that serve several calls together hide what one costs: durations show it.
+            test = rank_test(seconds[locked], seconds[free])
+            whole, alone = (float(np.median(seconds[x])) for x in (locked, free))
+            quick = slow * (alone / whole if whole > 0 else 1.0)
+    else:
+        quick, test = float(np.quantile(served[locked], 0.05)), observed.repeat_probability(locked)
+    if quick > 0.95 * slow:
+        return None, 1.0
+    factor = quick / max(slow, 1e-12)
+
+    def scenario(part: float) -> Scenario:
+        chain = np.where(some, np.minimum(observed.own, service.uncontended * part), observed.own)
+        return Scenario(chain, np.where(some, service.occupied * part, service.occupied))
+
+    ends = scenario(min(1.0, 1.3 * factor)), scenario(0.7 * factor)
+    return Change(scenario(factor), *ends, service_doubt=False), test
+
+
+def _aligned(
+    observed: Observed, some: Flags, locked: Flags, free: Flags
+) -> tuple[Change | None, float]:
+    """Each request is in one block: it costs one target what it takes alone and unlocked."""
+    service, rows = observed.service, observed.rows
+    if free.sum() < MIN_GROUP or not len(observed.pieces.targets):
+        return None, 1.0
+    seconds = rows.seconds
+    served = np.where(np.isfinite(service.observed), service.observed, seconds)
+    test = 2 * min(rank_test(x[locked], x[free]) for x in (served, seconds))
+    alone = seconds[free & service.idle]
+    quick = float(np.median(alone) if len(alone) >= MIN_GROUP else np.quantile(seconds[free], 0.1))
+    # Targets that serve several calls together leave none alone: no request needs more than the
+    # work that targets do for one, less what the locked ones take longer.
+    each = float(service.work[some].mean() * seconds[free].mean() / seconds[some].mean())
+    most = each if each > 0 else math.inf
+    quick = min(quick, most)
+    chain = np.where(some, np.minimum(observed.own, quick), observed.own)
+    # Ranks in step come to some targets together: as many rounds as do not fit side by side.
+    users, targets = len(np.unique(rows.rank[some])), len(observed.pieces.targets)
+    convoy = math.ceil(users / targets) / (users / targets)
+
+    def scenario(fixed: float, part: float) -> Scenario:
+        whole = min(most, _on_one_target(observed, free, quick, fixed))
+        work = _first_target_work(observed, np.where(some, whole, service.occupied))
+        return Scenario(chain, floor=work * part)
+
+    likely = scenario(0.2e-3, 0.9 * (1 + convoy) / 2)
+    return Change(likely, scenario(0.0, convoy), scenario(quick / 2, 0.7)), min(1.0, test)
+
+
+def _on_one_target(observed: Observed, free: Flags, quick: float, fixed: float) -> float:
+    """Seconds of a request that two targets shared, once one of them has all its bytes.
+
+    All but a fixed part of its time was spent on the larger one of its two pieces.
+    """
+    rows = observed.rows
+    block = observed.files.block_sizes(rows.file, observed.limits.block)
+    first = np.minimum(rows.bytes, block - rows.offset % block)
+    total = np.maximum(1, rows.bytes)
+    larger = np.clip(np.maximum(first, total - first) / total, 0.5, 1.0)
+    return quick + max(0.0, quick - fixed) * (1 / float(np.median(larger[free])) - 1)
+
+
+def _first_target_work(observed: Observed, seconds: Floats) -> Floats:
+    """The most that any target works in each phase if calls only touch their first target."""
+    pieces, count = observed.pieces, len(observed.pieces.targets)
+    known = pieces.first >= 0
+    key = observed.phase[known] * count + pieces.first[known]
+    sums = np.bincount(key, seconds[known], minlength=len(observed.phases) * count)
+    return np.asarray(sums.reshape(len(observed.phases), count).max(axis=1), np.float64)
+
+
+def _in_order(observed: Observed, some: Flags) -> Flags:
+    """Which requests begin where the one before them on the same file and target ended."""
+    all_rows, call = observed.rows, np.flatnonzero(some)
+    target = observed.pieces.first[call]
+    order = np.lexsort((all_rows.start[call], all_rows.rank[call], target, all_rows.file[call]))
+    call, target = call[order], target[order]
+    rows = all_rows.select(call)
+    same = (
+        (rows.file[1:] == rows.file[:-1])
+        & (target[1:] == target[:-1])
+        & (rows.rank[1:] == rows.rank[:-1])
+    )
+    ends, begins = rows.offset + rows.bytes, rows.offset[1:]
+    size = observed.files.block_sizes(rows.file, observed.limits.block)
+    # On the next stripe of the same target there is a jump by the other targets' stripes.
+    stripes = {int(f): len(observed.files.targets(int(f))) for f in np.unique(rows.file)}
+    others = np.array([max(1, stripes[int(f)]) - 1 for f in rows.file[1:]], np.int64)
+    jump = np.where(ends[:-1] % size[1:] == 0, others * size[1:], 0)
+    ahead = (begins == ends[:-1]) | (begins == ends[:-1] + jump)
+    ordered = np.zeros(len(all_rows), np.bool_)
+    ordered[call[1:][same & ahead]] = True
+    return ordered
+
+
+def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | None:
+    """Requests out of order cost more than those in order, of the same size."""
+    rows, service = observed.rows, observed.service
+    some = some & _main_class(observed, some & ~order)
+    served = np.where(np.isfinite(service.observed), service.observed, rows.seconds)
+    jumps, ordered = some & ~order, some & order
+    size = observed.files.block_sizes(rows.file, observed.limits.block)
+    opens_stripe = rows.offset % size == 0
+    inner, outer = ordered & ~opens_stripe, ordered & opens_stripe
+    if inner.sum() < 2:
+        return None
+    slow, quick = float(np.median(served[jumps])), float(np.median(served[inner]))
+    if slow <= memory_seconds(observed, float(np.median(rows.bytes[some]))):
+        return None
+    share = min(1.0, float(np.median(rows.bytes[some] / size[some])))
+    at_border = float(np.median(served[outer])) if outer.sum() >= 2 else quick
+    ratio = ((1 - share) * quick + share * at_border) / max(slow, 1e-12)
+    test = rank_test(served[jumps][:2000], served[inner])
+    if test > 0.05 or ratio > ORDER_RATIO:
+        return None
+
+    def scenario(part: float) -> Scenario:
+        chain = np.where(some, np.minimum(service.uncontended * part, observed.own), observed.own)
+        return Scenario(chain, np.where(some, service.occupied * part, service.occupied))
+
+    return Proposal(
+        "random-access", {**observed.file_culprit(some), "access": "random"}, some,
+        Change(scenario(ratio), scenario((1 + ratio) / 2), scenario(ratio), service_doubt=False),
+        min(test, 0.01),
+        contrast(observed, jumps, inner, "random-access"), RECORD,
+        {"bytes_per_request": float(np.median(rows.bytes[some]))},
+    )  # fmt: skip
+
+
+def _main_class(observed: Observed, some: Flags) -> Flags:
+    """The calls of the kind and size in which these calls spend most time."""
+    names, place = np.unique(observed.service.classes, return_inverse=True)
+    seconds = np.bincount(place[some], observed.own[some], minlength=len(names))
+    return np.asarray(place == int(np.argmax(seconds)))
+
+
+def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
+    """The fixed cost of each request dominates."""
+    rows, limits = observed.rows, observed.limits
+    large = some & (rows.mean_bytes >= limits.block)
+    some = some & (rows.mean_bytes < limits.block) & ((rows.count > 1) | observed.per_call)
+    number = float(rows.count[some].sum())
+    if number < (2 if observed.per_call else limits.many_requests):
+        return None
+    size = float(np.average(rows.mean_bytes[some], weights=rows.count[some]))
+    if observed.per_call:
+        size = float(np.median(rows.bytes[some]))
+    if typical_seconds(observed, some) <= memory_seconds(observed, size):
+        return None  # absorbed by a cache: larger requests would copy the same bytes
+    steady = steady_seconds(observed, some)
+    share, low, high = _fixed_share(observed, some, size)
+    kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
+    service = observed.service
+
+    def scenario(fixed: float, sure: Floats) -> Scenario:
+        gone = fixed * (1 - kept)
+        rest = 1 - gone * _share_of_library(observed, some)
+        library = observed.library * rest
+        if not observed.per_call or not len(observed.pieces.targets):
+            return Scenario(observed.own - sure * gone, library=library)
+        usual = np.minimum(sure, service.uncontended)
+        chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
+        return Scenario(chain, np.where(some, service.occupied * (1 - gone), service.occupied), library=library)
+
+    # The median call reached storage, so size matters also where a limiter delivers in slices.
+    # Counters have no median: where one call is far longer than the mean, it may be all.
+    whole = np.where(some, observed.own, 0.0)
+    worst = np.maximum(steady, 0.5 * whole) if observed.per_call else steady
+    change = Change(
+        scenario(share, whole), scenario(low, worst), scenario(high, whole), service_doubt=False
+    )
+    culprit: dict[str, object] = {"bytes_per_request": round(size), **observed.file_culprit(some)}
+    if "file" in culprit:
+        culprit |= observed.task(some & (rows.file == observed.main_file(some)))
+    named = some
+    if "application" not in culprit and len(makers := observed.few_ranks(some)):
+        culprit["ranks"] = observed.numbers(makers)
+        named = some & np.isin(rows.rank, makers)
+    return Proposal(
+        "small-requests", culprit, some, change, observed.repeat_probability(some),
+        contrast(observed, some, large, "small-requests"),
+        TRY_SIZE if observed.per_call else RECORD,
+        {"requests": round(float(rows.count[named].sum())), "bytes_per_request": size,
+         "direction": DIRECTION[kind]},
+    )  # fmt: skip
+
+
+def _share_of_library(observed: Observed, some: Flags) -> Floats:
+    """The part of each phase's library time that independent calls of MPI-IO on these files take.
+
+    A library that passes requests on one by one spends its time on each of them.
+    """
+    if not observed.library_files:
+        return np.zeros(len(observed.phases))
+    below = np.isin(observed.rows.file, [entry.file for entry in observed.library_files])
+    mine = observed.by_phase(observed.own, some & below)
+    return mine / np.maximum(observed.by_phase(observed.own, below), 1e-12)
+
+
+def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, float, float]:
+    """Return which part of a request's time does not depend on its size: likely, low, high."""
+    rows, service = observed.rows, observed.service
+    rates = observed.limits.target_rate
+    if not observed.per_call:
+        cost = typical_seconds(observed, some)
+        users = len(np.unique(rows.rank[some & (rows.rank >= 0)]))
+        queue = max(1.0, users / len(observed.pieces.targets)) if len(observed.pieces.targets) else 1.0
+        shares = [float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0)) for rate in rates]
+        return shares[1], shares[0], shares[2]
+    known = np.isfinite(service.observed)
+    waited = some & known & ~service.idle
+    chosen = waited if waited.sum() >= 4 * MIN_OF_SIZE else some
+    seconds = np.where(chosen & known & ~service.idle, service.observed, rows.seconds)
+    sizes, medians = medians_by(rows.bytes[chosen], seconds[chosen])
+    counts = np.bincount(np.searchsorted(sizes, rows.bytes[chosen]))
+    # The median is 0 where a coarse clock sees most calls begin and end in one tick.
+    cost = float(np.median(seconds[chosen])) or max(float(seconds[chosen].mean()), 1e-12)
+    enough = counts >= MIN_OF_SIZE
+    sizes, medians, counts = sizes[enough], medians[enough], counts[enough]
+    if len(sizes) >= 2 and sizes[-1] >= SIZES_APART * sizes[0]:
+        slope = _slope(sizes.astype(np.float64), medians, counts.astype(np.float64))
+        share = float(np.clip(1 - slope * size / cost, 0.0, 1.0))
+        doubt = FIT_ERROR + _slope_error(seconds[chosen], counts, sizes) * size / cost
+        return share, max(0.0, share - doubt), min(1.0, share + doubt)
+    cost = max(cost, float(seconds[chosen].mean()))  # with what a limiter holds back
+    slow, usual, fast = (float(np.clip(1 - size / rate / cost, 0.0, 1.0)) for rate in rates)
+    return usual, slow, fast
+
+
+def _slope(sizes: Floats, seconds: Floats, counts: Floats) -> float:
+    """Seconds per byte: the weighted median of the slopes between all pairs of sizes."""
+    first, second = np.triu_indices(len(sizes), 1)
+    slopes = (seconds[second] - seconds[first]) / (sizes[second] - sizes[first])
+    weight = np.minimum(counts[first], counts[second]) * (sizes[second] - sizes[first])
+    order = np.argsort(slopes)
+    middle = np.searchsorted(np.cumsum(weight[order]), weight.sum() / 2)
+    return max(0.0, float(slopes[order][min(middle, len(order) - 1)]))
+
+
+def _slope_error(seconds: Floats, counts: Ints, sizes: Ints) -> float:
+    """Half the width of the slope's 90 % interval, from the spread of single requests."""
+    low, high = np.quantile(seconds, [0.25, 0.75])
+    error = 1.25 * (high - low) / 1.35 / np.sqrt(np.partition(counts, -2)[-2])
+    return float(1.64 * error / (sizes[-1] - sizes[0]))

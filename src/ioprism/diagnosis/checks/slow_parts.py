@@ -1,0 +1,574 @@
+"""A storage target, a node or ranks that do the same work slower than the others.
+
+Codes: slow-target, slow-node, slow-rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ioprism.diagnosis.checks.sessions import Cells, call_cells, session_cells, session_seconds
+from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, first_of_each, medians_by
+from ioprism.diagnosis.significance import outlier_test, rank_test
+from ioprism.diagnosis.targets import MIN_CALLS, TargetPieces, mean_service
+from ioprism.model.verdict import Decision
+from ioprism.records import dataclass
+
+MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
+INCIDENT = 0.5  # of the excess in one call
+MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed
+MINOR = 0.1  # of what repairing all slow parts saves: a part that adds less is not named
+MOSTLY = 0.8  # of a part's cells
+SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
+CLEARLY_MORE = 1.15  # times another saving
+DECIDE = Decision(
+    "record every call, so that ranks are compared request by request",
+    "export DXT_ENABLE_IO_TRACE=1",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Cells that share a target, a host or a rank."""
+
+    code: str
+    culprit: dict[str, Any]
+    member: Flags  # by cell
+    preference: int  # which name to take where parts coincide: lowest
+    level: float  # median of its cells
+    peers: Floats  # levels of the other parts of its kind
+
+
+def check(observed: Observed) -> Iterator[Proposal]:
+    """Compare parts by single calls and by whole sessions.
+
+    Where both name the same part, sessions count if syncs and closes wait for it as well.
+    """
+    by_session = _slow_sessions(observed)
+    by_call = _slow_calls(observed) if observed.per_call else None
+    if by_call is None or by_session is None:
+        yield from (one for one in (by_call, by_session) if one is not None)
+        return
+    same = by_call.code == by_session.code and by_call.culprit.items() <= by_session.culprit.items()
+    gains = [_gain(observed, one) for one in (by_call, by_session)]
+    yield by_session if gains[1] > (CLEARLY_MORE if same else 1.0) * gains[0] else by_call
+
+
+def _gain(observed: Observed, proposal: Proposal) -> float:
+    assert proposal.change is not None
+    chain = proposal.change.likely.chain
+    return float((observed.busiest_rank(observed.own) - observed.busiest_rank(chain)).sum())
+
+
+def _slow_sessions(observed: Observed) -> Proposal | None:
+    """Ranks, nodes or targets whose sessions take longer."""
+    if not (observed.rows.rank >= 0).any():
+        return None
+    seconds = session_seconds(observed)
+    repaired, cells = [seconds], session_cells(observed, seconds)
+    parts: list[Part] = []
+    tests: list[float] = []
+    for _ in range(MAX_PARTS):
+        worst = _slowest_session_part(observed, cells, parts, repaired[-1])
+        if worst is None:
+            break
+        parts.append(worst[0])
+        tests.append(worst[1])
+        repaired.append(_repair_sessions(cells, worst[0].member, repaired[-1]))
+        cells = session_cells(observed, repaired[-1])
+    gains = [float((a.max(axis=1) - b.max(axis=1)).sum()) for a, b in zip(repaired, repaired[1:], strict=False)]
+    if not parts or sum(gains) <= 0:
+        return None
+    count = _worth_naming(gains)
+    after = repaired[count]
+    ratio = np.divide(after, seconds, out=np.ones_like(seconds), where=seconds > 0)
+    if not _serves_slower(observed, np.flatnonzero((ratio < 1).any(axis=0))):
+        return None
+    own = observed.rows.rank >= 0
+    factor = np.where(own, ratio[observed.phase, np.maximum(observed.rows.rank, 0)], 1.0)
+    changed = factor < 1
+    code, culprit = _joint_culprit(observed, parts[:count])
+    culprit |= _own_place(observed, changed) | observed.task(changed)
+    slow, peers = _compared(observed, changed)
+    return Proposal(
+        code, culprit, changed,
+        _change(observed, observed.own * factor, changed, _shared_limit(observed, after)),
+        max(tests[:count]), contrast(observed, slow, peers, code), DECIDE,
+        _facts(observed, seconds, changed),
+    )  # fmt: skip
+
+
+def _serves_slower(observed: Observed, ranks: Ints) -> bool:
+    """Whether some ranks are served slower, rather than being the last in a queue.
+
+    Ranks that queue for one server end one service time after each other, also the last one.
+    Counters do not show the queue: with few peers, it may explain the difference.
+    """
+    if not observed.per_call:
+        return observed.io_ranks - len(ranks) >= observed.limits.min_peers
+    served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
+    by_rank = observed.by_rank(served).sum(axis=0)
+    others = np.delete(by_rank, ranks)
+    others = others[others > 0]
+    return not len(others) or by_rank[ranks].mean() >= observed.limits.slower * others.mean()
+
+
+def _change(observed: Observed, chain: Floats, changed: Flags, best_floor: Floats | None) -> Change:
+    """Slow calls take what peers take; healthy targets may become the limit then."""
+    work = np.where(changed, np.minimum(observed.service.occupied, chain), observed.service.occupied)
+    work = _healthy_work(observed, work, changed)
+    known = len(observed.pieces.targets) > 0
+    likely = Scenario(chain, work * float(np.mean(observed.service.doubt)) if known else None)
+    worst = Scenario(chain, work if known else None)
+    best = Scenario(chain) if best_floor is None else Scenario(np.minimum(chain, best_floor[observed.phase]))
+    return Change(likely, worst, best)
+
+
+def _shared_limit(observed: Observed, after: Floats) -> Floats:
+    """The middle rank's seconds of each phase: peers may wait behind the slow part as well."""
+    taking_part = np.where(after > 0, after, np.nan)
+    rows = [np.nanmedian(row) if (row > 0).any() else 0.0 for row in taking_part]
+    return np.asarray(rows, np.float64)
+
+
+def _healthy_work(observed: Observed, work: Floats, changed: Flags) -> Floats:
+    """Seconds that rows occupy targets at the speed of healthy ones."""
+    service, rows = observed.service, work.copy()
+    healthy = ~changed & ~service.idle & np.isfinite(service.observed)
+    for name in np.unique(service.classes[healthy]):
+        some = service.classes == name
+        chosen = some & healthy
+        if chosen.sum() >= MIN_CALLS:
+            typical = mean_service(service.observed[chosen], observed.pieces.group[chosen])
+            rows[some] = np.minimum(rows[some], typical)
+    return rows
+
+
+def _facts(observed: Observed, seconds: Floats, changed: Flags) -> dict[str, Any]:
+    ranks = np.unique(observed.rows.rank[changed])
+    total = seconds.sum(axis=0)
+    others = np.setdiff1d(np.flatnonzero(total > 0), ranks)
+    return {
+        "targets": len(observed.pieces.targets), "nodes": len(observed.hosts),
+        "slow_seconds": float(np.median(total[ranks])),
+        "peer_seconds": float(np.median(total[others])) if len(others) else 0.0,
+    }  # fmt: skip
+
+
+def _slowest_session_part(
+    observed: Observed, cells: Cells, named: list[Part], seconds: Floats
+) -> tuple[Part, float] | None:
+    """The part that explains most of what sessions differ in, if that is not chance."""
+    limits, known = observed.limits, [part.culprit for part in named]
+    slower = [
+        part
+        for part in _slowest_parts(observed, cells, by_calls=False)
+        if (not named or part.code == named[0].code)
+        and part.culprit not in known
+        and _step(cells, part.member) >= np.log(limits.slower)
+        and _in_turn(observed, _rows_of(observed, cells, part.member)) >= limits.min_in_turn
+    ]
+    # Ranks whose target only has more to do than others are not slower themselves.
+    busy = [
+        part.member
+        for part in slower
+        if part.code == "slow-target" and not _slow_per_byte(observed, cells, part.member, seconds)
+    ]
+    slower = [part for part in slower if not any(_is_inside(part.member, one) for one in busy)]
+    shares = [_explained(cells, part.member) for part in slower]
+    if not any(shares):
+        return None
+    near = [p for p, e in zip(slower, shares, strict=True) if e >= SAME_EXPLANATION * max(shares)]
+    part = min(near, key=lambda one: (one.preference, -one.level))
+    chance = _session_chance(observed, cells, part)
+    if _is_incident(observed, cells, part.member):
+        return None
+    p_value = min(1.0, chance * _number_of_parts(observed))
+    return (part, p_value) if p_value <= limits.significance else None
+
+
+def _session_chance(observed: Observed, cells: Cells, part: Part) -> float:
+    """The probability that a part stands out this far from others, and this often."""
+    limits = observed.limits
+    levels = part.peers[np.isfinite(part.peers)]
+    # Others that are as slow are not peers, as long as they are few.
+    as_slow = levels > part.level - np.log(limits.slower)
+    levels = levels[~as_slow] if as_slow.sum() < len(levels) / 2 else levels
+    enough = len(levels) >= limits.min_peers
+    alone = outlier_test(part.level, levels, min_spread=limits.part_spread) if enough else 0.0
+    if int(part.member.sum()) < limits.min_in_turn:
+        return alone if enough else 1.0
+    healthy = _healthy_cells(observed, cells, part)
+    return max(alone, rank_test(cells.level[part.member], cells.level[healthy]))
+
+
+def _rows_of(observed: Observed, cells: Cells, member: Flags) -> Flags:
+    """The rows of some sessions."""
+    inside = np.zeros((len(observed.phases), observed.io_ranks), np.bool_)
+    inside[cells.phase[member], cells.rank[member]] = True
+    own = observed.rows.rank >= 0
+    return own & inside[observed.phase, np.maximum(observed.rows.rank, 0)]
+
+
+def _is_incident(observed: Observed, cells: Cells, member: Flags) -> bool:
+    """Whether one call holds most of what members take longer: it may not happen again."""
+    slow = _rows_of(observed, cells, member)
+    spent = float(observed.own[slow].sum())
+    usual = spent * float(np.exp(-np.median(cells.level[member])))
+    longest = float(np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0))
+    return longest > INCIDENT * (spent - usual)
+
+
+def _is_inside(member: Flags, whole: Flags) -> bool:
+    return float((member & whole).sum()) >= MOSTLY * float(member.sum())
+
+
+def _step(cells: Cells, member: Flags) -> float:
+    """By how much members are above the others, as logarithm; 0 without others."""
+    if member.all() or not member.any():
+        return 0.0
+    return float(np.median(cells.level[member]) - np.median(cells.level[~member]))
+
+
+def _slow_per_byte(observed: Observed, cells: Cells, member: Flags, seconds: Floats) -> bool:
+    """Whether members' targets need longer for each byte, and do not only hold more of them."""
+    moved = observed.by_rank(observed.rows.bytes.astype(np.float64))[cells.phase, cells.rank]
+    # A set of targets is busy until the last of its ranks is done.
+    groups = int(cells.group.max()) + 2
+    names, place = np.unique(cells.phase * groups + cells.group + 1, return_inverse=True)
+    busy, total = np.zeros(len(names)), np.bincount(place, moved)
+    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
+    cost = busy / np.maximum(total, 1.0)
+    own = np.isin(np.arange(len(names)), place[member])
+    some = total > 0
+    if not (own & some).any() or not (~own & some).any():
+        return True
+    usual = float(np.median(cost[~own & some]))
+    return float(np.median(cost[own & some])) >= observed.limits.slower * usual
+
+
+def _repair_sessions(cells: Cells, member: Flags, seconds: Floats) -> Floats:
+    """Let members take what the middle one of their peers with the same work takes."""
+    own = seconds[cells.phase, cells.rank]
+    names, middle = medians_by(cells.work[~member], own[~member])
+    place = np.minimum(np.searchsorted(names, cells.work), len(names) - 1)
+    has_peers = names[place] == cells.work
+    typical = np.exp(np.log(np.maximum(own, 1e-12)) - cells.level)
+    peers = np.where(has_peers, middle[place], typical)
+    repaired = seconds.copy()
+    repaired[cells.phase[member], cells.rank[member]] = np.minimum(own, peers)[member]
+    return repaired
+
+
+def _compared(observed: Observed, changed: Flags) -> tuple[Flags, Flags]:
+    """The affected calls, and those of others in the same phases, of the same kind and size."""
+    moves = changed & observed.rows.moves_data
+    slow = moves if moves.any() else changed
+    same = np.isin(observed.phase, observed.phase[slow])
+    same &= np.isin(observed.service.classes, observed.service.classes[slow])
+    return slow, same & ~changed
+
+
+def _own_place(observed: Observed, slow: Flags) -> dict[str, Any]:
+    """The directory, or else the files, that only the slow ranks use, without a layout."""
+    if len(observed.pieces.targets):
+        return {}
+    file = observed.rows.file
+    known = (file >= 0) & ~observed.of_programs
+    ranks = np.unique(observed.rows.rank[slow])
+    theirs = known & np.isin(observed.rows.rank, ranks)
+    mine, others = np.unique(file[theirs]), np.unique(file[known & ~theirs])
+    only = np.setdiff1d(mine, others)
+    if not len(only):
+        return {}
+    paths = [observed.files.path(int(f)) for f in only[:1000]]
+    directories = {path.rpartition("/")[0] for path in paths}
+    elsewhere = {observed.files.path(int(f)).rpartition("/")[0] for f in others[:5000]}
+    if len(directories) == 1 and not directories & elsewhere:
+        return {"directory": directories.pop()}
+    return {"files": paths[:MAX_PARTS]}
+
+
+def _slow_calls(observed: Observed) -> Proposal | None:
+    """Take the slowest part by single calls, repair it, look again."""
+    seconds = observed.rows.seconds.copy()
+    cells = call_cells(observed, seconds)
+    if cells is None:
+        return None
+    if not len(observed.pieces.targets) and (observed.shared_file & observed.rows.moves_data).any():
+        return None  # calls may queue on the shared file: sessions are compared instead
+    parts: list[Part] = []
+    tests: list[float] = []
+    states = [seconds]
+    for _ in range(MAX_PARTS):
+        worst = _slowest_call_part(observed, cells, parts)
+        if worst is None:
+            break
+        parts.append(worst[0])
+        tests.append(worst[1])
+        states.append(_repair_calls(observed, cells, worst[0].member, states[-1]))
+        cells = call_cells(observed, states[-1]) or cells
+    totals = [float(_phase_seconds(observed, state).sum()) for state in states]
+    gains = [before - after for before, after in zip(totals, totals[1:], strict=False)]
+    if not parts or sum(gains) <= 0:
+        return None
+    count = _worth_naming(gains)
+    changed = states[count] < seconds
+    code, culprit = _joint_culprit(observed, parts[:count])
+    culprit |= _own_place(observed, changed) | observed.task(changed)
+    share = np.divide(states[count], seconds, out=np.ones(len(seconds)), where=seconds > 0)
+    return Proposal(
+        code, culprit, changed, _change(observed, observed.own * share, changed, None),
+        max(tests[:count]),
+        contrast(observed, changed, ~changed & observed.rows.moves_data, code), DECIDE,
+        _facts(observed, observed.by_rank(observed.own), changed),
+    )  # fmt: skip
+
+
+def _phase_seconds(observed: Observed, seconds: Floats) -> Floats:
+    """How long each phase lasts when calls take these seconds: as long as its slowest rank."""
+    duration = observed.rows.seconds
+    share = np.divide(seconds, duration, out=np.zeros(len(duration)), where=duration > 0)
+    return np.minimum(observed.stall, observed.busiest_rank(observed.own * share) + observed.waiting)
+
+
+def _slowest_call_part(
+    observed: Observed, cells: Cells, named: list[Part]
+) -> tuple[Part, float] | None:
+    """Of the parts that are slower than chance, the one that explains most.
+
+    After a first part only further ones of its kind are considered.
+    """
+    limits, known = observed.limits, [part.culprit for part in named]
+    tested = [
+        (part, _call_chance(observed, cells, part))
+        for part in _slowest_parts(observed, cells, by_calls=True)
+        if (not named or part.code == named[0].code)
+        and part.culprit not in known
+        and _step(cells, part.member) >= np.log(limits.slower)
+        and _in_turn(observed, (cells.of_call >= 0) & part.member[np.maximum(cells.of_call, 0)])
+        >= limits.min_in_turn
+    ]
+    scored = [(_explained(cells, p.member), p, x) for p, x in tested if x <= limits.significance]
+    if not scored:
+        return None
+    most = max(score for score, _, _ in scored)
+    near = [entry for entry in scored if entry[0] >= SAME_EXPLANATION * most]
+    _, part, p_value = max(near, key=lambda entry: (-entry[1].preference, entry[0]))
+    return part, p_value
+
+
+def _call_chance(observed: Observed, cells: Cells, part: Part) -> float:
+    """The likelier of two: chance between cells, chance between parts of this kind."""
+    limits = observed.limits
+    if part.code == "slow-target" and len(part.peers):
+        few = _few_as_slow(observed, part)
+        peers = part.peers[part.peers < part.level - np.log(limits.slower)] if few else part.peers
+        if not len(peers) or part.level < np.median(peers) + np.log(limits.slower):
+            return 1.0  # its calls only wait longer: more data is on it
+    test = rank_test(cells.level[part.member], cells.level[_healthy_cells(observed, cells, part)])
+    test *= _number_of_parts(observed)
+    if len(part.peers) < limits.min_peers:
+        return min(1.0, test)
+    outlier = outlier_test(part.level, part.peers, min_spread=limits.part_spread)
+    return min(1.0, max(test, outlier * (len(part.peers) + 1)))
+
+
+def _few_as_slow(observed: Observed, part: Part) -> bool:
+    """Whether at most half of the parts of this kind are as slow as this one."""
+    as_slow = int((part.peers > part.level - np.log(observed.limits.slower)).sum())
+    return as_slow + 1 <= 0.5 * (len(part.peers) + 1)
+
+
+def _healthy_cells(observed: Observed, cells: Cells, part: Part) -> Flags:
+    """Cells to compare with: not of the part, nor of others as slow where those are few."""
+    outside = ~part.member
+    if not _few_as_slow(observed, part):
+        return outside
+    level = float(np.median(cells.level[part.member])) - np.log(observed.limits.slower)
+    healthy = outside & (cells.level < level)
+    return healthy if healthy.sum() >= 0.5 * outside.sum() else outside
+
+
+def _explained(cells: Cells, member: Flags) -> float:
+    """How much of the cells' differences disappears when a part has a separate level."""
+    level = cells.level
+    total = np.abs(level - np.median(level)).sum()
+    rest = np.abs(level[member] - np.median(level[member])).sum()
+    rest += np.abs(level[~member] - np.median(level[~member])).sum()
+    return max(0.0, float(total - rest)) / max(float(total), 1e-12)
+
+
+def _repair_calls(observed: Observed, cells: Cells, member: Flags, seconds: Floats) -> Floats:
+    """Let the calls of a part take what their peers take, class by class."""
+    inside = (cells.of_call >= 0) & member[np.maximum(cells.of_call, 0)]
+    peers = (cells.of_call >= 0) & ~inside
+    repaired, classes = seconds.copy(), observed.service.classes
+    overall = np.median(cells.level[member]) - np.median(cells.level[~member])
+    for name in np.unique(classes[inside]):
+        own, others = inside & (classes == name), peers & (classes == name)
+        ratio = np.exp(-overall)
+        if others.sum() >= 5:
+            usual, spent = np.median(seconds[others]), np.median(seconds[own])
+            ratio = usual / spent if spent > 0 else 1.0
+        repaired[own] = seconds[own] * min(1.0, ratio)
+    return repaired
+
+
+def _slowest_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> list[Part]:
+    """Return the slowest targets, nodes and ranks."""
+    host = observed.host_of[cells.rank]
+    return [
+        *_target_parts(observed, cells, by_calls=by_calls),
+        *_partition(cells, host, "slow-node", 1, lambda n: {"host": observed.hosts[n]}),
+        *_partition(
+            cells, cells.rank, "slow-rank", 2,
+            lambda n: {"ranks": [int(observed.rank_numbers[n])]},
+        ),
+    ]  # fmt: skip
+
+
+def _partition(
+    cells: Cells, key: Ints, code: str, preference: int, culprit: Any  # noqa: ANN401
+) -> Iterator[Part]:  # fmt: skip
+    known = key >= 0
+    if not known.any():
+        return
+    names, levels = medians_by(key[known], cells.level[known])
+    if len(names) < 2:
+        return
+    for place in np.argsort(-levels)[:MAX_PARTS]:
+        member = key == names[place]
+        others = np.delete(levels, place)
+        yield Part(code, culprit(int(names[place])), member, preference, levels[place], others)
+
+
+def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
+    """Targets; those that are always used together cannot be told apart and are one part."""
+    pieces = observed.pieces
+    if len(pieces.targets) < 2 or not len(pieces.call):
+        return
+    touches, leads = _touched(pieces)
+    busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
+    seen: set[bytes] = set()
+    # A target that holds the first byte of calls comes first among those used together.
+    for target in sorted(range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)):
+        pattern = touches[target].tobytes()
+        if not touches[target].any() or pattern in seen or len(seen) >= MAX_PARTS:
+            continue
+        seen.add(pattern)
+        together = np.flatnonzero((touches == touches[target]).all(axis=1))
+        first = min(together, key=lambda t: (not leads[t], t))
+        culprit: dict[str, Any] = {"target": pieces.targets[first]}
+        if len(together) > 1:
+            culprit["targets"] = [pieces.targets[other] for other in together]
+        member = (cells.group >= 0) & touches[target][np.maximum(cells.group, 0)]
+        if member.any() and not member.all():
+            level = float(busy[together].max())
+            yield Part("slow-target", culprit, member, 0, level, np.delete(busy, together))
+
+
+def _touched(pieces: TargetPieces) -> tuple[Flags, Flags]:
+    """Which sets of targets each target belongs to, and whether it holds calls' first bytes."""
+    touches = np.zeros((len(pieces.targets), int(pieces.group.max()) + 1), np.bool_)
+    touches[pieces.target, pieces.group[pieces.call]] = True
+    leads = np.zeros(len(pieces.targets), np.bool_)
+    leads[pieces.first[pieces.group >= 0]] = True
+    return touches, leads
+
+
+def _cell_levels(cells: Cells, touches: Flags) -> Floats:
+    """The median of the cells that use each target; minus infinity where none does."""
+    levels = np.full(len(touches), -np.inf)
+    for target, groups in enumerate(touches):
+        member = (cells.group >= 0) & groups[np.maximum(cells.group, 0)]
+        if member.any():
+            levels[target] = np.median(cells.level[member])
+    return levels
+
+
+def _busy_levels(observed: Observed) -> Floats:
+    """How long each target is busy for what it has to do, as logarithm.
+
+    Work is conserved whatever the order in which a target serves: the time that it is busy over
+    what it does shows its speed, and does not depend on how many calls wait. A call is as slow
+    as its slowest target: of the sets of targets that it is used in, the quickest counts.
+    """
+    pieces, rows, count = observed.pieces, observed.rows, len(observed.pieces.targets)
+    groups = int(pieces.group.max()) + 1
+    order = np.lexsort((rows.end[pieces.call], pieces.target))
+    call, target = pieces.call[order], pieces.target[order]
+    before = np.concatenate(([-np.inf], rows.end[call][:-1]))
+    before[first_of_each(target)] = -np.inf
+    busy = np.maximum(0.0, rows.end[call] - np.maximum(rows.start[call], before))
+    pair, size = target * groups + pieces.group[call], count * groups
+    seconds = np.bincount(pair, busy, minlength=size).reshape(count, groups)
+    expected = np.bincount(pair, observed.service.occupied[call], minlength=size).reshape(count, groups)
+    enough = expected >= MIN_WORK * expected.max(axis=1, keepdims=True)
+    ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
+    return np.asarray(np.log(ratio.min(axis=1)), np.float64)
+
+
+def _in_turn(observed: Observed, slow: Flags) -> float:
+    """How many requests the middle one of the affected ranks had served one after the other.
+
+    Ranks that wait for one part at the same moment, once, saw one incident: it may not last.
+    """
+    rows = observed.rows
+    slow = slow & (rows.rank >= 0)
+    requests = np.maximum(rows.count[slow], rows.bytes[slow] / observed.limits.block)
+    served = np.bincount(rows.rank[slow], requests)
+    return float(np.median(served[served > 0])) if slow.any() else 0.0
+
+
+def _number_of_parts(observed: Observed) -> int:
+    """How many parts there are to suspect."""
+    return len(observed.pieces.targets) + len(observed.hosts) + observed.io_ranks
+
+
+def _worth_naming(gains: list[float]) -> int:
+    """How many of the parts, repaired one after the other, are worth naming.
+
+    Of several equally slow parts, repairing all but the last saves nothing.
+    """
+    total, count = sum(gains), len(gains)
+    while count > 1 and gains[count - 1] < MINOR * total:
+        count -= 1
+    return count
+
+
+def _joint_culprit(observed: Observed, parts: list[Part]) -> tuple[str, dict[str, Any]]:
+    """Return the code and the name of several slow parts of one kind."""
+    code, culprit = parts[0].code, dict(parts[0].culprit)
+    if len(parts) == 1:
+        return code, culprit
+    if code == "slow-target":
+        names = (part.culprit.get("targets", [part.culprit["target"]]) for part in parts)
+        culprit["targets"] = sorted({name for some in names for name in some})
+    elif code == "slow-node":
+        culprit["hosts"] = sorted(part.culprit["host"] for part in parts)
+    else:
+        culprit["ranks"] = sorted(rank for part in parts for rank in part.culprit["ranks"])
+        host = _only_host(observed, culprit["ranks"])
+        return ("slow-node", {"host": host, **culprit}) if host is not None else (code, culprit)
+    return code, culprit
+
+
+def _only_host(observed: Observed, ranks: list[int]) -> str | None:
+    """The node whose ranks these are, all that their applications have there and no others.
+
+    A workflow's node may be slow while one application runs: its other ranks do not show it.
+    """
+    slow = np.isin(observed.rank_numbers, ranks)
+    names = np.array(observed.applications or [""] * observed.io_ranks)
+    peers = np.isin(names, names[slow])
+    hosts = np.unique(observed.host_of[slow])
+    there = peers & np.isin(observed.host_of, hosts)
+    if len(hosts) != 1 or hosts[0] < 0 or not (there == slow).all() or not (peers & ~slow).any():
+        return None
+    return observed.hosts[int(hosts[0])]

@@ -1,0 +1,243 @@
+"""Calls that extended tracing of Darshan leaves out, placed in time as its counters allow.
+
+DXT records reads and writes. Opens, closes and syncs are in the counters of the same log: a file
+that is opened once has the exact times of its open and close; other metadata calls come before a
+request, and syncs behind one, where their rank pauses longest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ioprism.diagnosis.rows import (
+    METADATA,
+    SYNC,
+    UNKNOWN,
+    WRITE,
+    CallRows,
+    Floats,
+    Ints,
+    merge_rows,
+    no_rows,
+    single_calls,
+)
+from ioprism.records import dataclass
+
+MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit
+CLOCKS_DIFFER = 1.01  # times the run time that a rank may spend in metadata calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedCalls:
+    """Rows for calls that only counters know of."""
+
+    rows: CallRows
+    syncs: Floats  # number of sync calls by rank
+    opens: Floats  # number of opens by rank
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Records:
+    """What one rank did to one file, by the counters."""
+
+    rank: Ints
+    file: Ints
+    meta: Floats  # seconds
+    opens: Floats
+    syncs: Floats
+    writing: Floats  # seconds in writes and syncs
+    opened: Floats  # times of the first open, from start to end; 0 where it is not known
+    ready: Floats
+    closing: Floats  # of the last close
+    closed: Floats
+    written: Floats  # end of the last write or sync
+
+
+def rows_known_by_counters(
+    table: pl.DataFrame | None,
+    rows: CallRows,
+    numbers: Ints,
+    *,
+    share: float,
+    runtime: float | None,
+) -> CountedCalls:
+    """Return what the POSIX counters add to the traced calls.
+
+    Where the trace itself has metadata calls, counters add nothing. `share` is the part of the
+    job's I/O that the traced calls stand for.
+    """
+    nothing = np.zeros(len(numbers))
+    if table is None or (rows.kind == METADATA).any() or not len(rows):
+        return CountedCalls(no_rows(), nothing, nothing)
+    records = _records(table, rows, numbers)
+    if not _believable(records, len(numbers), runtime):
+        return CountedCalls(no_rows(), nothing, nothing)
+    syncs, opens = (np.bincount(records.rank, n, minlength=len(numbers)) for n in (records.syncs, records.opens))
+    exact, left = _exact_calls(records) if share == 1 else (no_rows(), records.meta * share)
+    placed = merge_rows(rows, exact)
+    sync = _place(placed, records, _sync_seconds(rows, records, share), records.syncs * share,
+                  SYNC, runtime)  # fmt: skip
+    placed = merge_rows(placed, sync)
+    meta = _place(placed, records, left, np.maximum(1.0, records.opens * share), METADATA, runtime)
+    return CountedCalls(merge_rows(exact, sync, meta), syncs * share, opens * share)
+
+
+def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints) -> _Records:
+    """One record per rank and file; of records of all ranks, an equal part for each."""
+    known = table.filter(pl.col("file").is_not_null())
+    names = ("F_META_TIME", "OPENS", "F_WRITE_TIME", "F_OPEN_START_TIMESTAMP",
+             "F_OPEN_END_TIMESTAMP", "F_CLOSE_START_TIMESTAMP", "F_CLOSE_END_TIMESTAMP",
+             "F_WRITE_END_TIMESTAMP")  # fmt: skip
+    meta, opens, writing, *times = (_column(known, name) for name in names)
+    syncs = _column(known, "FSYNCS") + _column(known, "FDSYNCS")
+    file = known["file"].cast(pl.Int64).to_numpy()
+    number = known["rank"].cast(pl.Int64).to_numpy()
+    place = np.searchsorted(numbers, number)
+    own = np.flatnonzero(
+        (number >= 0) & (np.append(numbers, UNKNOWN)[np.minimum(place, len(numbers))] == number)
+    )
+    users = np.unique(rows.file * (len(numbers) + 1) + rows.rank)
+    shared, ranks, present = _expand(np.flatnonzero(number < 0), file, users, len(numbers))
+    entry = np.concatenate((own, shared))
+    rank = np.concatenate((place[own], ranks))
+    # Ranks without traced requests on the file leave no place for their calls: those that have
+    # some stand for all, as far as their pauses are long enough.
+    part = np.concatenate((np.ones(len(own)), 1 / np.maximum(present, 1)))
+    # Times of a record of all ranks are of the first and last one: not those of each rank.
+    exact = np.concatenate((np.ones(len(own)), np.zeros(len(shared))))
+    opened, ready, closing, closed, written = (x[entry] * exact for x in times)
+    sums = (x[entry] * part for x in (meta, opens, syncs, writing))
+    return _Records(rank, file[entry], *sums, opened, ready, closing, closed, written)
+
+
+def _column(table: pl.DataFrame, name: str) -> Floats:
+    whole = f"POSIX_{name}"
+    if whole not in table.columns:
+        return np.zeros(table.height)
+    return np.maximum(0.0, table[whole].cast(pl.Float64).fill_null(0).fill_nan(0).to_numpy())
+
+
+def _expand(records: Ints, file: Ints, users: Ints, ranks: int) -> tuple[Ints, Ints, Ints]:
+    """Repeat records of all ranks for each rank that has calls on their file."""
+    low = np.searchsorted(users, file[records] * (ranks + 1))
+    high = np.searchsorted(users, (file[records] + 1) * (ranks + 1))
+    count = high - low
+    step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    ranked = users[np.repeat(low, count) + step] % (ranks + 1)
+    return np.repeat(records, count), ranked, np.repeat(count, count)
+
+
+def _believable(records: _Records, ranks: int, runtime: float | None) -> bool:
+    """Whether no rank spends more time in metadata calls than the run lasts.
+
+    Some Darshan versions count from the first open to the last.
+    """
+    if not runtime or not len(records.rank):
+        return True
+    spent = np.bincount(records.rank, records.meta, minlength=ranks)
+    return float(spent.max()) <= runtime * CLOCKS_DIFFER
+
+
+def _exact_calls(records: _Records) -> tuple[CallRows, Floats]:
+    """Opens and closes of files opened once, and the metadata seconds that remain."""
+    once = (records.opens == 1) & (records.ready >= records.opened) & (records.opened > 0)
+    opening = np.where(once, np.minimum(records.ready - records.opened, records.meta), 0.0)
+    closing = np.where(
+        once & (records.closed > records.closing),
+        np.minimum(records.closed - records.closing, records.meta - opening), 0.0,
+    )  # fmt: skip
+    parts = []
+    for begin, length in ((records.opened, opening), (records.closed - closing, closing)):
+        some = length > 0
+        parts.append(_metadata_rows(begin[some], length[some], records.rank[some], records.file[some], METADATA))
+    return merge_rows(*parts), np.maximum(0.0, records.meta - opening - closing)
+
+
+def _sync_seconds(rows: CallRows, records: _Records, share: float) -> Floats:
+    """Seconds in sync calls: Darshan adds them to the write time, DXT does not record them."""
+    files = int(max(records.file.max(initial=0), rows.file.max(initial=0))) + 1
+    writes = (rows.kind == WRITE) & (rows.file >= 0)
+    key, names = rows.rank[writes] * files + rows.file[writes], records.rank * files + records.file
+    order = np.argsort(names)
+    place = np.minimum(np.searchsorted(names[order], key), max(len(names) - 1, 0))
+    matches = names[order][place] == key if len(names) else np.zeros(0, bool)
+    traced = np.zeros(len(names))
+    np.add.at(traced, order[place[matches]], rows.seconds[writes][matches])
+    return np.where(records.syncs > 0, np.maximum(0.0, records.writing * share - traced), 0.0)
+
+
+def _place(
+    rows: CallRows, records: _Records, seconds: Floats, counts: Floats, kind: int,
+    runtime: float | None,
+) -> CallRows:  # fmt: skip
+    """Put seconds of each record into the longest pauses beside its requests.
+
+    Syncs follow a write, metadata calls come before a request. There are as many as `counts`.
+    """
+    wanted = np.flatnonzero(seconds > 0)
+    if not len(wanted):
+        return no_rows()
+    files = int(max(records.file.max(), rows.file.max())) + 1
+    key_of = records.rank * files + records.file
+    order = wanted[np.argsort(key_of[wanted], kind="stable")]
+    names = key_of[order]
+    begin, end = _pauses(rows, records, order, behind=kind == SYNC, runtime=runtime)
+    beside = (rows.kind == WRITE) if kind == SYNC else rows.moves_data
+    key = rows.rank * files + rows.file
+    place = np.minimum(np.searchsorted(names, key), len(names) - 1)
+    mine = np.flatnonzero(beside & (names[place] == key) & (rows.file >= 0) & (end > begin))
+    group = place[mine]
+    pause = (end - begin)[mine]
+    # Of each record, as many pauses as there are calls, the longest first.
+    ranked = np.lexsort((-pause, group))
+    mine, group, pause = mine[ranked], group[ranked], pause[ranked]
+    nth = np.arange(len(group)) - np.searchsorted(group, group)
+    chosen = nth < np.maximum(1, np.ceil(counts[order][group]))
+    mine, group, pause = mine[chosen], group[chosen], pause[chosen]
+    lengths = _fill(group, pause, seconds[order], len(names))
+    made = counts[order][group] / np.maximum(1, np.bincount(group, minlength=len(names))[group])
+    at = begin[mine] if kind == SYNC else end[mine] - lengths
+    placed = _metadata_rows(at, lengths, rows.rank[mine], rows.file[mine], kind)
+    return CallRows(
+        placed.start, placed.end, placed.rank, placed.file, placed.kind, placed.offset,
+        placed.bytes, np.maximum(made, 1e-9), placed.seconds, placed.total, placed.longest, placed.inferred,
+    ).select(lengths > 0)  # fmt: skip
+
+
+def _pauses(
+    rows: CallRows, records: _Records, wanted: Ints, *, behind: bool, runtime: float | None
+) -> tuple[Floats, Floats]:
+    """The pause of its rank behind, or before, each row."""
+    last = np.append(rows.rank[1:] != rows.rank[:-1], True)
+    first = np.append(True, rows.rank[1:] != rows.rank[:-1])
+    if behind:
+        end = np.append(rows.start[1:], 0.0)
+        done = np.zeros(int(rows.rank.max()) + 1)
+        np.maximum.at(done, records.rank[wanted], np.maximum(records.written, records.closed)[wanted])
+        end[last] = np.maximum(done[rows.rank[last]], rows.end[last])
+        limit = np.inf if not runtime else runtime
+        return rows.end, np.minimum(limit, np.maximum(end, rows.end))
+    begin = np.append(0.0, rows.end[:-1])
+    begin[first] = 0.0
+    return np.minimum(begin, rows.start), rows.start
+
+
+def _fill(group: Ints, pause: Floats, seconds: Floats, groups: int) -> Floats:
+    """Share seconds over pauses: equal parts as far as they fit, the rest in proportion."""
+    number = np.maximum(1, np.bincount(group, minlength=groups))
+    length = np.minimum(pause, (seconds / number)[group])
+    left = np.maximum(0.0, seconds - np.bincount(group, length, minlength=groups))
+    room = np.maximum(0.0, np.minimum(pause, MAX_STRETCH * (seconds / number)[group]) - length)
+    total = np.maximum(np.bincount(group, room, minlength=groups), 1e-12)
+    return length + np.minimum(room, (left / total)[group] * room)
+
+
+def _metadata_rows(start: Floats, length: Floats, rank: Ints, file: Ints, kind: int) -> CallRows:
+    count = len(start)
+    return single_calls(
+        start, start + length, rank, file, np.full(count, kind), np.full(count, UNKNOWN),
+        np.zeros(count, np.int64), inferred=True,
+    )  # fmt: skip
+
+

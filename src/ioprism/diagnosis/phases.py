@@ -1,0 +1,42 @@
+"""The I/O phases of a job, and whether its ranks wait for each other between them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ioprism.diagnosis.rows import CallRows, Floats, Ints, first_of_each, own_time
+from ioprism.records import dataclass
+from ioprism.analyses.segmentation import phase_borders
+from ioprism.settings import PhaseSettings
+from ioprism.views.time.intervals import unite
+
+MAX_PHASES = 2_000  # phases times ranks are held in memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IoPhases:
+    """Disjoint intervals of time, in order."""
+
+    start: Floats  # seconds
+    end: Floats
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def find(self, moments: Floats) -> Ints:
+        """Return the phase of each moment, or the one before it."""
+        return np.maximum(0, np.searchsorted(self.start, moments, side="right") - 1)
+
+    def merge(self) -> IoPhases:
+        """Return one phase from the first call to the last."""
+        return IoPhases(self.start[:1], self.end[-1:])
+
+
+def io_phases(start: Floats, end: Floats) -> IoPhases:
+    """Join calls to phases, as all commands do."""
+    begins, finishes = unite(start, end)
+    if not len(begins):
+        return IoPhases(begins, finishes)
+    _, (first, last) = phase_borders(begins, finishes, PhaseSettings())
+    phases = IoPhases(first, last)
+    return phases if len(phases) <= MAX_PHASES else phases.merge()

@@ -1,0 +1,142 @@
+"""Calls as arrays: one row per call, or one row per counter record and kind of call."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.records import dataclass
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+READ, WRITE, METADATA, SYNC = range(4)
+KINDS = {"read": READ, "write": WRITE, "sync": SYNC}  # every other operation is metadata
+UNKNOWN = -1  # offset or file that the log does not name
+ALL_RANKS = -1  # the rank of a counter record that sums up all ranks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallRows:
+    """Calls of the layer that reaches storage, ordered by rank and start."""
+
+    start: Floats  # seconds
+    end: Floats
+    rank: Ints  # 0, 1, 2 … among the ranks that do I/O; ALL_RANKS for a record of all of them
+    file: Ints  # row of the file table
+    kind: Ints  # READ, WRITE, METADATA, SYNC
+    offset: Ints
+    bytes: Ints  # of all calls of the row
+    count: Floats  # number of calls
+    seconds: Floats  # duration of all calls; of a record of all ranks: of its slowest rank
+    total: Floats  # the same summed over all ranks
+    longest: Floats  # seconds of the longest call; 0 unknown
+    inferred: Flags  # rows that only counters know of, placed where the trace leaves room
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def moves_data(self) -> Flags:
+        """Whether each row is a read or a write."""
+        return self.kind <= WRITE
+
+    @property
+    def mean_bytes(self) -> Floats:
+        """Bytes per call."""
+        return self.bytes / np.maximum(self.count, 1.0)
+
+    @property
+    def mean_seconds(self) -> Floats:
+        """Seconds per call."""
+        return self.total / np.maximum(self.count, 1.0)
+
+    def select(self, chosen: Flags | Ints) -> CallRows:
+        """Return some of the rows."""
+        return CallRows(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+    def sort(self) -> CallRows:
+        """Return them by rank and start."""
+        return self.select(np.lexsort((self.start, self.rank)))
+
+
+def single_calls(
+    start: Floats, end: Floats, rank: Ints, file: Ints, kind: Ints, offset: Ints, moved: Ints,
+    *, inferred: bool = False,
+) -> CallRows:  # fmt: skip
+    """Return one row per call."""
+    duration = end - start
+    return CallRows(
+        start, end, rank, file, kind, offset, moved, np.ones(len(start)), duration, duration,
+        duration, np.full(len(start), inferred),
+    )  # fmt: skip
+
+
+def no_rows() -> CallRows:
+    """Return an empty table."""
+    nothing, none = np.empty(0), np.empty(0, np.int64)
+    return single_calls(nothing, nothing, none, none, none, none, none)
+
+
+def merge_rows(*parts: CallRows) -> CallRows:
+    """Return the rows of several tables, by rank and start."""
+    names = CallRows.__slots__
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    return CallRows(*columns).sort()
+
+
+def own_time(rows: CallRows) -> Floats:
+    """Seconds by which each call prolongs its rank's I/O.
+
+    Calls of one rank may overlap (threads, asynchronous calls, a library's call inside another);
+    what an earlier call covers is not counted again.
+    """
+    if not len(rows):
+        return rows.end
+    # A running maximum that restarts at every rank: lift each rank above all earlier ones.
+    span = float(rows.end.max() - rows.start.min()) + 1.0
+    lift = rows.rank * span
+    running = np.maximum.accumulate(rows.end + lift) - lift
+    covered = np.concatenate(([-np.inf], running[:-1]))
+    covered[first_of_each(rows.rank)] = -np.inf
+    return np.maximum(0.0, rows.end - np.maximum(rows.start, covered))
+
+
+def first_of_each(keys: Ints) -> Ints:
+    """Where each run of equal keys begins."""
+    if not len(keys):
+        return np.empty(0, np.int64)
+    return np.concatenate(([0], np.flatnonzero(np.diff(keys)) + 1))
+
+
+def medians_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Return each key once, and the median of its values."""
+    order = np.lexsort((values, keys))
+    sorted_keys, sorted_values = keys[order], values[order]
+    begin = first_of_each(sorted_keys)
+    count = np.diff(np.concatenate((begin, [len(keys)])))
+    low, high = begin + (count - 1) // 2, begin + count // 2
+    return sorted_keys[begin], (sorted_values[low] + sorted_values[high]) / 2
+
+
+def departures(rows: CallRows, key: Ints) -> Floats:
+    """Seconds from the end of the call before with the same key, or the call's start, to its end.
+
+    Where calls with one key queue for one server, this is what the server spends on each.
+    """
+    order = np.lexsort((rows.end, key))
+    before = np.concatenate(([-np.inf], rows.end[order][:-1]))
+    before[first_of_each(key[order])] = -np.inf
+    alone = np.empty(len(rows))
+    alone[order] = rows.end[order] - np.maximum(rows.start[order], before)
+    return alone
+
+
+def weighted_median(values: Floats, weights: Floats) -> float:
+    """Return the value below which half of the weight lies; 0 of nothing."""
+    if not len(values) or not weights.sum() > 0:
+        return 0.0
+    order = np.argsort(values)
+    reached = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(reached, reached[-1] / 2)])

@@ -1,0 +1,164 @@
+"""Storage targets: which of them each call touches, and how long a call occupies them.
+
+A target serves one call after another. A call that arrives while its target is busy ends one
+service time after the call before it; one that arrives at an idle target takes the service time
+plus what is not exclusive (the way through the node and the network).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ioprism.diagnosis.files import Files
+from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.rows import SYNC, CallRows, Flags, Floats, Ints, first_of_each
+from ioprism.records import dataclass
+
+MAX_PIECES = 8_000_000  # rows held in memory; calls beyond that are left out of target sums
+MIN_CALLS = 12  # of one kind and size, for a median of their service times
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetPieces:
+    """One entry for every row of calls and target that it touches."""
+
+    call: Ints  # row
+    target: Ints  # place in `targets`
+    weight: Floats  # part of the row's service that this target gives
+    targets: tuple[int | str, ...]  # names
+    group: Ints  # of each row: the set of targets it touches; -1 unknown
+    first: Ints  # of each row: place of the target that holds its first byte; -1 unknown
+
+
+def target_pieces(rows: CallRows, files: Files) -> TargetPieces:
+    """Map rows to the targets of their files."""
+    nowhere = np.full(len(rows), -1, np.int64)
+    striped = files.striped
+    if not len(striped) or not len(rows):
+        none = np.empty(0, np.int64)
+        return TargetPieces(none, none, np.empty(0), (), nowhere, nowhere)
+    lists = [files.targets(int(file)) for file in striped]
+    names, places = np.unique(np.concatenate([np.asarray(one) for one in lists]), return_inverse=True)
+    counts = np.array([len(one) for one in lists], np.int64)
+    begins = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    entry_of = np.full(int(max(striped.max(), rows.file.max())) + 1, -1, np.int64)
+    entry_of[striped] = np.arange(len(striped))
+    entry = np.where(rows.file >= 0, entry_of[np.maximum(rows.file, 0)], -1)
+    moves = rows.moves_data & (rows.bytes > 0)
+    chosen = np.flatnonzero((entry >= 0) & (moves | (rows.kind == SYNC)))
+    entry = entry[chosen]
+    size, count = files.stripe_size[striped][entry], counts[entry]
+    # A sync, and a record of many calls, concern all targets of the file.
+    whole = (rows.kind[chosen] == SYNC) | (rows.offset[chosen] < 0)
+    low = np.where(whole, 0, rows.offset[chosen]) // size
+    spans = (rows.offset[chosen] + rows.bytes[chosen] - 1) // size - low + 1
+    turns = np.where(whole, count, np.minimum(spans, count))
+    within = np.cumsum(turns) <= MAX_PIECES
+    chosen, entry, low, turns, count = (x[within] for x in (chosen, entry, low, turns, count))
+    step = np.arange(int(turns.sum())) - np.repeat(np.cumsum(turns) - turns, turns)
+    place = np.repeat(begins[entry], turns) + (np.repeat(low, turns) + step) % np.repeat(count, turns)
+    group, first = nowhere.copy(), nowhere.copy()
+    first_place = places[begins[entry] + low % count]
+    layout = _layout_numbers(lists)[entry]
+    # Calls touch the same set of targets where layout, first target and number are the same.
+    keys = (layout * (len(names) + 1) + first_place) * (int(turns.max(initial=1)) + 1) + turns
+    group[chosen] = np.unique(keys, return_inverse=True)[1]
+    first[chosen] = first_place
+    call = np.repeat(chosen, turns)
+    # One call occupies each of its targets; the calls of a record share them.
+    part = np.where(rows.offset[call] < 0, 1.0 / np.repeat(turns, turns), 1.0)
+    return TargetPieces(call, places[place], part, tuple(names.tolist()), group, first)
+
+
+def _layout_numbers(lists: Sequence[Sequence[int]]) -> Ints:
+    """A number for each distinct list of targets."""
+    known: dict[tuple[int, ...], int] = {}
+    return np.array([known.setdefault(tuple(one), len(known)) for one in lists], np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServiceTimes:
+    """How long calls occupy their targets."""
+
+    observed: Floats  # seconds that each call occupies its targets; NaN unknown
+    work: Floats  # the same, summed over its targets: 0 unknown
+    idle: Flags  # calls that found all their targets idle
+    uncontended: Floats  # seconds of a call of this class that does not wait
+    occupied: Floats  # seconds that a call of this class occupies its targets
+    doubt: tuple[float, float]  # `occupied` may be this many times smaller or larger
+    classes: Ints  # calls of equal kind and size
+    measured: bool  # whether calls that wait for each other show the service times
+
+
+def size_classes(rows: CallRows) -> Ints:
+    """Number calls by kind and size, sizes within a factor of two together."""
+    mean = rows.mean_bytes
+    size = np.where(mean >= 1, np.log2(np.maximum(mean, 1)).round(), 0)
+    return rows.kind * 128 + size.astype(np.int64)
+
+
+def service_times(rows: CallRows, pieces: TargetPieces, limits: Limits) -> ServiceTimes:
+    """Read service times from the order in which calls end at each target."""
+    count = len(rows)
+    observed, idle = np.full(count, np.inf), np.ones(count, np.bool_)
+    work = np.zeros(count)
+    single = bool((rows.count[~rows.inferred] == 1).all())
+    if single and len(pieces.call):
+        order = np.lexsort((rows.end[pieces.call], pieces.target))
+        call, target = pieces.call[order], pieces.target[order]
+        before = np.concatenate(([-np.inf], rows.end[call][:-1]))
+        before[first_of_each(target)] = -np.inf
+        alone = rows.end[call] - np.maximum(rows.start[call], before)
+        np.minimum.at(observed, call, alone)
+        work += np.bincount(call, alone, minlength=count)
+        idle[call[before > rows.start[call]]] = False
+    observed[~np.isfinite(observed)] = np.nan
+    classes = size_classes(rows)
+    least, likely, most = limits.service_share
+    unknown = (least / likely, most / likely)
+    if not single:  # sums of calls: how long each waits is not known
+        return ServiceTimes(
+            observed, work, idle, rows.seconds, likely * rows.total, unknown, classes, False
+        )
+    uncontended, occupied = np.empty(count), np.empty(count)
+    measured = 0.0  # seconds in calls of classes whose service time waiting calls show
+    for name in np.unique(classes):
+        some = classes == name
+        seconds = rows.mean_seconds[some]
+        each, held, known = _class_times(seconds, observed[some], idle[some], pieces.group[some], limits)
+        uncontended[some], occupied[some] = each * rows.count[some], held * rows.count[some]
+        measured += float(rows.seconds[some].sum()) if known else 0.0
+    moved = float(rows.seconds[rows.moves_data].sum())
+    known = measured > 0 and measured >= 0.5 * moved
+    doubt = (1 - limits.service_error, 1 + limits.service_error) if known else unknown
+    return ServiceTimes(observed, work, idle, uncontended, occupied, doubt, classes, known)
+
+
+def _class_times(
+    seconds: Floats, observed: Floats, idle: Flags, group: Ints, limits: Limits
+) -> tuple[float, float, bool]:
+    """Seconds of an uncontended call, seconds that it occupies its targets, and whether known."""
+    likely = limits.service_share[1]
+    waited = ~idle & np.isfinite(observed)
+    served = mean_service(observed[waited], group[waited]) if waited.sum() >= MIN_CALLS else None
+    if idle.sum() >= MIN_CALLS:
+        # A call at an idle target takes no longer than others, or it waited elsewhere.
+        alone = float(min(np.median(seconds[idle]), np.median(seconds)))
+        return alone, likely * alone if served is None else min(alone, served), served is not None
+    if served is not None:
+        return served / likely, served, True
+    alone = float(np.quantile(seconds, 0.1))
+    return alone, likely * alone, False
+
+
+def mean_service(observed: Floats, group: Ints) -> float:
+    """Seconds that a call occupies its targets: the mean at each set of targets, their median.
+
+    The mean, because targets may serve several calls together: those end at the same time, and
+    only all seconds over all calls show what one call costs.
+    """
+    names, place, counts = np.unique(group, return_inverse=True, return_counts=True)
+    means = np.bincount(place, observed) / counts
+    return float(np.median(np.repeat(means, counts))) if len(names) > 1 else float(means[0])

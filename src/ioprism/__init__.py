@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
     from ioprism.analyses.characterise import Characteristics
     from ioprism.analyses.compare import Comparison
-    from ioprism.analyses.diagnosis.result import (
-        CallGroup,
-        Cause,
-        Contrast,
-        Diagnosis,
-        HeldUp,
-        LedgerLine,
-        Saving,
-    )
     from ioprism.analyses.periodicity.detect import period
     from ioprism.analyses.periodicity.results import Period, Rhythm
     from ioprism.analyses.phases import Phase, Phases
@@ -81,6 +72,16 @@ if TYPE_CHECKING:
     from ioprism.model.schema import EVENTS, FILES, PROCESSES
     from ioprism.model.signal import Signal, StepFunction
     from ioprism.model.trace import Completeness, Job, MemoryPartition, Mount, Partition, Trace
+    from ioprism.model.verdict import (
+        CallGroup,
+        Cause,
+        Contrast,
+        LedgerLine,
+        Possible,
+        Saving,
+        StallTime,
+        Verdict,
+    )
     from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
@@ -93,7 +94,6 @@ _HOMES = {
     "analyses.bottlenecks.result": "Bottleneck Bottlenecks",
     "analyses.characterise": "Characteristics",
     "analyses.compare": "Comparison",
-    "analyses.diagnosis.result": "CallGroup Cause Contrast Diagnosis HeldUp LedgerLine Saving",
     "analyses.periodicity.detect": "period",
     "analyses.periodicity.results": "Period Rhythm",
     "analyses.phases": "Phase Phases",
@@ -105,6 +105,7 @@ _HOMES = {
     "model.schema": "EVENTS FILES PROCESSES",
     "model.signal": "Signal StepFunction",
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
+    "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "pipeline.inspect": "FindingInspection",
     "pipeline.report": "ReportSettings",
     "reports.report": "Report",
@@ -129,13 +130,11 @@ __all__ = [
     "Completeness",
     "Contrast",
     "DaskEngine",
-    "Diagnosis",
     "EndingError",
     "Engine",
     "ExpressionError",
     "Finding",
     "FindingInspection",
-    "HeldUp",
     "Insights",
     "Inspection",
     "IoprismError",
@@ -155,6 +154,7 @@ __all__ = [
     "PhaseSettings",
     "Phases",
     "PluginError",
+    "Possible",
     "ReaderUnavailableError",
     "Recommendation",
     "Report",
@@ -169,6 +169,7 @@ __all__ = [
     "Signal",
     "SignalTooShortError",
     "SignalWarning",
+    "StallTime",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -177,6 +178,7 @@ __all__ = [
     "TraceError",
     "UnknownFormatError",
     "UsageError",
+    "Verdict",
     "View",
     "__version__",
     "analyse",

@@ -18,9 +18,9 @@ from ioprism.settings import PhaseSettings, Thresholds
 if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.inspection import Inspection
     from ioprism.analyses.compare import Comparison
-    from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
+    from ioprism.model.verdict import Verdict
     from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
     from ioprism.reports.report import Report
@@ -61,8 +61,8 @@ def convert(
 
 def diagnose(
     trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
-) -> Diagnosis:
-    """Return what holds a job up, and what removing each cause would save.
+) -> Verdict:
+    """Return the verdict on a job: what stalls it, and what each fix would save.
 
     Args:
         trace: what `read` returns.
@@ -70,11 +70,11 @@ def diagnose(
         engine: where to compute; by default here.
     """
     from ioprism.formats.layouts import read_layout
-    from ioprism.pipeline.diagnosis import DiagnosisOptions
-    from ioprism.pipeline.diagnosis import diagnose as find_causes
+    from ioprism.pipeline.verdict import DiagnosisOptions
+    from ioprism.pipeline.verdict import diagnose as judge
 
     options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
-    return find_causes(trace, options=options, engine=engine)
+    return judge(trace, options=options, engine=engine)
 
 
 def bottlenecks(
@@ -127,11 +127,11 @@ def insights(
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
     from ioprism.analyses.evidence import evidence_of_trace
     from ioprism.engine.memory import in_memory
-    from ioprism.pipeline.insights import explained_trace
+    from ioprism.pipeline.verdict import judge_job
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
-    return explained_trace(evidence, held, engine)
+    return judge_job(evidence, held, engine)
 
 
 def phases(

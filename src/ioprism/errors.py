@@ -17,6 +17,7 @@ IoprismError
 ├── ServiceError                 a running service cannot be reached, or does not know the answer
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
+    ├── CannotJudgeError         the log has no I/O, or what it had is lost
     ├── TooManyPiecesError       calls span more time buckets than can be meant
     ├── NotEnoughMemoryError     the answer needs more memory than it may use
     ├── SignalTooShortError      too few samples to speak of a period
@@ -188,6 +189,16 @@ class NotEnoughDetailError(AnalysisError):
 
     def __init__(self, *, needed: str, has: str, hint: str, source: str = "the trace") -> None:
         super().__init__(f"this needs {needed}, but {source} has {has}.\nHint: {hint}")
+
+
+class CannotJudgeError(AnalysisError):
+    """The log has no I/O, or what it had is lost: a verdict would be a guess."""
+
+    def __init__(self, why: str, *, source: Path) -> None:
+        super().__init__(
+            f"{name_of(source)}: {why}\n"
+            "Hint: record the job again, with a whole log; `ioprism record --check` shows how."
+        )
 
 
 class TooManyPiecesError(AnalysisError):

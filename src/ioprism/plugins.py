@@ -20,8 +20,8 @@ GROUPS: Mapping[str, str] = {
     "`ioprism.formats.counters.registry.CounterReader`",
     "ioprism.job_readers": "for lists of jobs: `ioprism.formats.counters.registry.JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
-    "ioprism.causes": "a function from an `ioprism.analyses.diagnosis.situation.Situation` to "
-    "an iterator of `ioprism.analyses.diagnosis.attribution.Candidate`",
+    "ioprism.causes": "a function from an `ioprism.diagnosis.observed.Observed` to "
+    "an iterator of `ioprism.diagnosis.replay.Proposal`",
     "ioprism.rules": "a sequence of `ioprism.rules.rule.Rule`",
     "ioprism.reports": "a function from an `ioprism.pipeline.document.Document` to text, under the "
     "ending of the file's name",

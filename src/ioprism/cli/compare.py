@@ -12,7 +12,7 @@ from ioprism.cli.options import PATH, option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.compare import compared
-from ioprism.pipeline.diagnosis import with_layout
+from ioprism.pipeline.verdict import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form

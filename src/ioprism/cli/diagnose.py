@@ -1,4 +1,4 @@
-"""``ioprism diagnose``: what holds the job up, and what removing it would save."""
+"""``ioprism diagnose``: what stalls the job, and what a fix would save."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import click
 
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, NumberRange, option
-from ioprism.formats.darshan.plain import counters_alone
+from ioprism.errors import CannotJudgeError
+from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import diagnose as terminal_form
+from ioprism.settings import Thresholds
 
-if TYPE_CHECKING:  # a log of counters alone is diagnosed without a table library
-    from ioprism.pipeline.diagnosis import DiagnosisOptions
+if TYPE_CHECKING:  # counters are judged without a table library
+    from ioprism.model.verdict import Verdict
+    from ioprism.pipeline.verdict import DiagnosisOptions
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -62,7 +65,7 @@ def diagnose(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Find what holds a job up, which cause costs most, and what removing it would save.
+    """Find what stalls a job, which cause costs most, and what a fix would save. Start here.
 
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
@@ -70,23 +73,32 @@ def diagnose(
     log = counters_alone(paths, format_name) if site is None else None
     source: to_json.Source
     if log is not None:
-        from ioprism.pipeline.counted_diagnosis import diagnose_log
-
-        source, diagnosis = log, diagnose_log(log)
+        source, verdict = log, _judge_counters(log)
     else:
-        from ioprism.pipeline.diagnosis import diagnose as find_causes
+        from ioprism.pipeline.verdict import diagnose as judge
 
         source = trace = options.read_job(paths, format_name)
         with output.progress("reading events", quiet=quiet) as progress:
-            diagnosis = find_causes(trace, options=site, engine=engine_options.made(progress))
+            verdict = judge(trace, options=site, engine=engine_options.made(progress))
+    if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
+        raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:
-        whole = diagnosis.to_dict()
+        whole = verdict.to_dict()
         click.echo(to_json.document(source, {**whole, "causes": whole["causes"][:top]}))
     else:
-        terminal_form.show(diagnosis, output.console(), top=top)
+        terminal_form.show(verdict, output.console(), job=source.job, paths=paths, top=top)
         output.show_warnings(source.completeness.warnings)
-    if fail_on is not None and diagnosis.share >= fail_on:
+    if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(FAILED)
+
+
+def _judge_counters(log: PlainLog) -> Verdict:
+    from ioprism.analyses.evidence import evidence_of_log
+    from ioprism.pipeline.verdict import judge_log
+
+    verdict = judge_log(evidence_of_log(log, Thresholds())).verdict
+    assert verdict is not None
+    return verdict
 
 
 def _site(
@@ -97,7 +109,7 @@ def _site(
         return None
     from ioprism.formats.ceilings import read_ceiling
     from ioprism.formats.layouts import read_layout
-    from ioprism.pipeline.diagnosis import DiagnosisOptions
+    from ioprism.pipeline.verdict import DiagnosisOptions
     from ioprism.pipeline.write_time import load_model
 
     return DiagnosisOptions(

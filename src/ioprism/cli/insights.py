@@ -133,7 +133,9 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
     from ioprism.cli import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
-    terminal_form.show(shown, judged.job, output.console(), everything=everything)
+    terminal_form.show(
+        shown, judged.job, output.console(), everything=everything, paths=judged.paths
+    )
     output.show_warnings(judged.warnings)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from ioprism.analyses.believable_times import believable_metadata
 from ioprism.diagnosis.rows import (
     METADATA,
     SYNC,
@@ -25,7 +26,6 @@ from ioprism.diagnosis.rows import (
 from ioprism.records import dataclass
 
 MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit
-CLOCKS_DIFFER = 1.01  # times the run time that a rank may spend in metadata calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ def rows_known_by_counters(
     if table is None or (rows.kind == METADATA).any() or not len(rows):
         return CountedCalls(no_rows(), nothing, nothing)
     records = _records(table, rows, numbers)
-    if not _believable(records, len(numbers), runtime):
+    if not believable_metadata(records.rank, records.meta, runtime):
         return CountedCalls(no_rows(), nothing, nothing)
     syncs, opens = (np.bincount(records.rank, n, minlength=len(numbers)) for n in (records.syncs, records.opens))
     exact, left = _exact_calls(records) if share == 1 else (no_rows(), records.meta * share)
@@ -126,17 +126,6 @@ def _expand(records: Ints, file: Ints, users: Ints, ranks: int) -> tuple[Ints, I
     step = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
     ranked = users[np.repeat(low, count) + step] % (ranks + 1)
     return np.repeat(records, count), ranked, np.repeat(count, count)
-
-
-def _believable(records: _Records, ranks: int, runtime: float | None) -> bool:
-    """Whether no rank spends more time in metadata calls than the run lasts.
-
-    Some Darshan versions count from the first open to the last.
-    """
-    if not runtime or not len(records.rank):
-        return True
-    spent = np.bincount(records.rank, records.meta, minlength=ranks)
-    return float(spent.max()) <= runtime * CLOCKS_DIFFER
 
 
 def _exact_calls(records: _Records) -> tuple[CallRows, Floats]:

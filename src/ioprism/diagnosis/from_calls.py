@@ -39,7 +39,7 @@ from ioprism.model.files import without_data
 from ioprism.model.trace import Trace
 from ioprism.model.usage import SHARED_MEMORY
 from ioprism.views.counters.usage import system_targets
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import unite
 
 STORAGE_LAYERS = ("posix", "stdio")  # that reach storage themselves
 MAX_NAMES = 100  # files that are searched for the number of the process that writes them

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ioprism.analyses.believable_times import believable_metadata
 from ioprism.analyses.evidence import Evidence
 from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
@@ -27,11 +28,10 @@ from ioprism.diagnosis.rows import (
 )
 from ioprism.model.usage import NAMELESS, Usage
 from ioprism.records import dataclass
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import unite
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts
-CLOCKS_DIFFER = 1.01  # times the run time that a rank may spend in metadata calls
 MAX_CELLS = 20_000_000  # phases times ranks that are held in memory
 
 
@@ -126,7 +126,7 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
     read, write = usage.moves["read"], usage.moves["write"]
     seconds = {kind: columns.array(move.seconds) for kind, move in ((READ, read), (WRITE, write))}
     meta = columns.array(usage.metadata_seconds)
-    if not _believable(columns.rank, meta, evidence.runtime):
+    if not believable_metadata(columns.rank, meta, evidence.runtime):
         meta = np.zeros(len(usage))
     sync = _sync_seconds(columns, seconds[WRITE], limits)
     if usage.sync_seconds is not None:
@@ -167,17 +167,6 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
     names = CallRows.__slots__
     rows = CallRows(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
     return _LayerRows(rows, np.concatenate(extents))
-
-
-def _believable(rank: Ints, seconds: Floats, runtime: float | None) -> bool:
-    """Whether no rank spends more time in metadata calls than the run lasts.
-
-    Some Darshan versions count from the first open to the last.
-    """
-    own = rank >= 0
-    if not runtime or not own.any():
-        return True
-    return float(np.bincount(rank[own], seconds[own]).max()) <= runtime * CLOCKS_DIFFER
 
 
 def _sync_seconds(columns: _Columns, writing: Floats, limits: Limits) -> Floats:

@@ -14,8 +14,8 @@ import numpy as np
 from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time
 from ioprism.diagnosis.significance import rank_test
 from ioprism.records import dataclass
-from ioprism.views.time.cover import Cover
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import Cover
+from ioprism.model.intervals import unite
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits

@@ -8,7 +8,7 @@ from ioprism.diagnosis.rows import CallRows, Floats, Ints, first_of_each, own_ti
 from ioprism.records import dataclass
 from ioprism.analyses.segmentation import phase_borders
 from ioprism.settings import PhaseSettings
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import unite
 
 MAX_PHASES = 2_000  # phases times ranks are held in memory
 

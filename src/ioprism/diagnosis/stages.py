@@ -14,7 +14,7 @@ from ioprism.model.trace import Trace
 from ioprism.model.verdict import EpochShare, Stage
 from ioprism.records import dataclass
 from ioprism.views.calls.application import ApplicationEvents
-from ioprism.views.time.cover import Cover
+from ioprism.model.intervals import Cover
 
 # Words that training frameworks and tracers use, the first that fits counts. A loop's own events
 # are `.iter`, waiting for the next item, and `.yield`, what is done with it.

@@ -15,7 +15,7 @@ from ioprism.diagnosis.stages import StageEvents, stage_events
 from ioprism.engine.base import Engine
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.records import dataclass
-from ioprism.views.time.cover import Cover
+from ioprism.model.intervals import Cover
 
 STORAGE_LAYERS = ("posix", "stdio")
 

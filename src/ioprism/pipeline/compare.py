@@ -19,10 +19,7 @@ def compared(before: Document, after: Document) -> Comparison:
 
 def _promised(before: Document) -> float | None:
     """What removing the first cause was said to save: people change one thing at a time."""
-    diagnosis = before.diagnosis
-    return (
-        None if diagnosis is None else sum(cause.saving.seconds for cause in diagnosis.causes[:1])
-    )
+    return sum(cause.saving.seconds for cause in before.verdict.causes[:1])
 
 
 def _delivered(before: Document, after: Document) -> float | None:

@@ -14,7 +14,6 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
 from ioprism.records import dataclass
-from ioprism.rules.concerns import concerned_calls
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misaligned
@@ -53,7 +52,7 @@ class Concern:
     @classmethod
     def of(cls, rule: Rule, hit: Hit, trace: Trace, limits: Thresholds) -> Concern:
         """Read it from the rule, and from all files and ranks that it found."""
-        calls = concerned_calls(rule.code, rule.direction)
+        calls = rule.call_kind
         of_ranks = trace.processes.filter(pl.col("rank").is_in(list(hit.ranks)))["process"]
         return cls(
             calls.operations,
@@ -140,7 +139,7 @@ def measured_seconds(
     }
     if not chosen:
         return {}
-    kinds = [concerned_calls(code, hits[code][0].direction) for code in chosen]
+    kinds = [hits[code][0].call_kind for code in chosen]
     ordered = any(kind.backward or kind.repeated for kind in kinds)
     (sums,) = engine.run(trace, TimeOfCalls(tuple(chosen.values()), ordered))
     found = {}
@@ -159,5 +158,5 @@ def _has_calls(rule: Rule, hit: Hit, trace: Trace) -> bool:
     layer = hit.interface or rule.interface
     if not trace.partitions or layer not in LAYERS:
         return False
-    operations = concerned_calls(rule.code, rule.direction).operations
+    operations = rule.call_kind.operations
     return not trace.counters or set(operations) <= set(DIRECTIONS)

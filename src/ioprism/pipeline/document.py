@@ -6,14 +6,13 @@ import polars as pl
 
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.diagnosis.result import Diagnosis
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.phases import Phases
 from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import NotChecked, Verdict
 from ioprism.records import dataclass
-from ioprism.rules.registry import NotChecked
 from ioprism.views.picture.timeline import Timeline
 
 
@@ -22,6 +21,7 @@ class Document:
     """A job's story; None where the trace cannot tell."""
 
     trace: Trace
+    verdict: Verdict
     characteristics: Characteristics
     findings: tuple[Finding, ...]  # of all analyses, worst first
     not_checked: tuple[NotChecked, ...]
@@ -33,9 +33,8 @@ class Document:
     by_rank: pl.DataFrame
     by_target: pl.DataFrame  # see analyses/storage_path.py
     by_host: pl.DataFrame
-    diagnosis: Diagnosis | None = None
     system_targets: int | None = None  # that the file system has, where the trace says so
-    slowest: SlowestRank | None = None  # how long I/O holds the job up, at most
+    slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
     notes: tuple[str, ...] = ()  # analyses that could not answer, and why
 
     @property

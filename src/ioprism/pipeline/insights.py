@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.errors import (
-    AnalysisError,
     BrokenTraceError,
     IoprismError,
     NoSuchTraceError,
@@ -21,23 +20,17 @@ from ioprism.errors import (
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.darshan.plain import PlainLog, counters_alone, read_plain
 from ioprism.formats.files import files_below
-from ioprism.model.trace import Job, Progress, Trace
-from ioprism.pipeline.counted_diagnosis import diagnosed_counters
+from ioprism.model.trace import Job, Progress
 from ioprism.pipeline.processes import CRASHED, mapped
-from ioprism.pipeline.ranking import explained
+from ioprism.pipeline.verdict import first_views, judge_job, judge_log
 from ioprism.records import dataclass
-from ioprism.rules.registry import Insights, judge
-from ioprism.rules.rule import Hit, Rule
+from ioprism.rules.registry import Insights
 from ioprism.settings import Thresholds
 from ioprism.storage.remote import exists
 from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
-    from ioprism.analyses.diagnosis.result import Diagnosis
-    from ioprism.engine.base import Engine
     from ioprism.formats.registry import Grouping
-
-NEARLY_ALL = 0.9  # of the calls that counters count
 
 Group = tuple[Path, ...]
 
@@ -79,70 +72,24 @@ def judge_group(
     """
     log = counters_alone(group, format_name)
     if log is not None:
-        return _judged_log(log, thresholds, servers)
+        return _judge_plain_log(log, thresholds, servers)
     from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
-    from ioprism.pipeline.diagnosis import asked_first
 
     trace = read_trace(*group, format_name=format_name)
     held = in_memory(trace, progress=progress)
-    engine = LookingAhead(LocalEngine(progress), held, asked_first(held))
-    evidence = evidence_of_trace(held, engine, thresholds)
-    known = with_background_load(evidence, servers)
-    insights = explained_trace(known, held, engine)
+    engine = LookingAhead(LocalEngine(progress), held, first_views(held))
+    evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
+    insights = judge_job(evidence, held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
 
 
-def explained_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
-    """Ask all rules, and put what they find under the causes that explain it."""
-    from ioprism.pipeline.diagnosis import diagnosed
-
-    found = judged_trace(evidence, trace, engine)
-    try:
-        diagnosis = diagnosed(trace, engine, found)
-    except AnalysisError:
-        return found
-    return _under_causes(found, diagnosis, evidence.thresholds)
-
-
-def _under_causes(found: Insights, diagnosis: Diagnosis, thresholds: Thresholds) -> Insights:
-    told = explained(found.findings, diagnosis, thresholds)
-    return replace(found, findings=told, diagnosis=diagnosis)
-
-
-def judged_trace(evidence: Evidence, trace: Trace, engine: Engine) -> Insights:
-    """Ask all rules, and add up the calls that they find."""
-    if not trace.partitions:
-        return judge(evidence)
-    from ioprism.pipeline.concerned_calls import measured_seconds
-
-    def measure(hits: Mapping[str, tuple[Rule, Hit]]) -> Mapping[str, float]:
-        seen = {
-            code: (rule, hit)
-            for code, (rule, hit) in hits.items()
-            if _has_all_calls(evidence, hit.interface or rule.interface)
-        }
-        return measured_seconds(seen, trace, engine, evidence.thresholds)
-
-    return judge(evidence, measure=measure)
-
-
-def _has_all_calls(evidence: Evidence, layer: str) -> bool:
-    """Whether the trace has nearly all calls that its counters count: tracing may run full."""
-    usage, load = evidence.usages.get(layer), evidence.loads.get(layer)
-    if usage is None or load is None or load.operations is None:
-        return True
-    seen = sum(sum(ways.values()) for ways in load.operations.values())
-    return seen >= NEARLY_ALL * sum(usage.operations)
-
-
-def _judged_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
-    """Judge a log of counters alone, without loading a table library."""
+def _judge_plain_log(log: PlainLog, thresholds: Thresholds, servers: Path | None) -> Judged:
+    """Judge a log of counters, without loading a table library."""
     evidence = with_background_load(evidence_of_log(log, thresholds), servers)
-    insights = judge(evidence)
-    insights = _under_causes(insights, diagnosed_counters(evidence, insights), thresholds)
+    insights = judge_log(evidence)
     return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 

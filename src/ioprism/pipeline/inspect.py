@@ -17,7 +17,7 @@ from ioprism.model.finding import Finding
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import Source, prepared
 from ioprism.pipeline.concerned_calls import Concern
-from ioprism.pipeline.insights import explained_trace
+from ioprism.pipeline.verdict import judge_job
 from ioprism.records import dataclass
 from ioprism.rules.bottlenecks.load import rules as load_rules
 from ioprism.rules.registry import all_rules
@@ -67,8 +67,8 @@ def inspected_finding(
             f"there is no finding {rule.code!r} in this trace.\n"
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
-    # As `insights` says it: under its cause, with no more seconds than the job is held up.
-    findings = explained_trace(evidence, trace, engine).findings
+    # As `insights` reports it: below its cause, with no more seconds than I/O stalls the job.
+    findings = judge_job(evidence, trace, engine).findings
     finding = next(finding for finding in findings if finding.code == rule.code)
     concern = Concern.of(rule, answer, trace, evidence.thresholds)
     chosen = Settings(views=("process", "file"), layer=_layer(finding))

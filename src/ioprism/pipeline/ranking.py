@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.finding import SERIOUS, Finding, Severity, Subject
+from ioprism.model.verdict import Verdict
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
-    from ioprism.analyses.diagnosis.result import Diagnosis
     from ioprism.analyses.periodicity.results import Rhythm
 
 MOST_BOTTLENECKS = 5
@@ -22,22 +22,22 @@ MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
 
 
-def explained(
-    findings: Iterable[Finding], diagnosis: Diagnosis | None, thresholds: Thresholds
+def rank_findings(
+    findings: Iterable[Finding], verdict: Verdict, thresholds: Thresholds
 ) -> tuple[Finding, ...]:
-    """Put findings under the causes that explain them, the cause that saves most first.
+    """Sort findings: those of causes first, the cause that saves most leading.
 
-    Symptoms of one cause share its time, so nothing costs more than I/O holds the job up, and
-    what then costs next to nothing is worth a note at most. What no cause explains comes after.
+    No finding costs more than I/O stalls the job, and what then costs next to nothing is worth
+    a note at most.
     """
-    if diagnosis is None or diagnosis.held_up.how == "nothing":
+    if verdict.io_stall.basis == "nothing":
         return tuple(sorted(findings, key=_importance))
-    order = {code: place for place, code in enumerate(_codes(diagnosis))}
-    told = [_bounded(_with_cause(f, diagnosis), diagnosis, thresholds) for f in findings]
+    order = {code: place for place, code in enumerate(_codes(verdict))}
+    bounded = [_bounded(_with_cause(f, verdict), verdict, thresholds) for f in findings]
     last = len(order)
     return tuple(
         sorted(
-            told,
+            bounded,
             key=lambda f: (
                 f.severity not in SERIOUS,
                 order.get(f.cause or "", last) if f.severity in SERIOUS else last,
@@ -54,16 +54,17 @@ def _importance(finding: Finding) -> tuple[int, float, int, str]:
     return (0 if finding.severity in SERIOUS else level), -about, level, finding.code
 
 
-def _codes(diagnosis: Diagnosis) -> list[str]:
-    return list(dict.fromkeys(cause.code for cause in diagnosis.causes))
+def _codes(verdict: Verdict) -> list[str]:
+    return list(dict.fromkeys(cause.code for cause in verdict.causes))
 
 
-def _with_cause(finding: Finding, diagnosis: Diagnosis) -> Finding:
-    for cause in diagnosis.causes:
-        record = finding.details[0] if finding.code.startswith("bottleneck-") else {}
-        if finding.code in cause.symptoms or _is_culprit(record, cause.culprit):
-            return replace(finding, cause=cause.code)
-    return finding
+def _with_cause(finding: Finding, verdict: Verdict) -> Finding:
+    """Put a bottleneck below the cause that names its record."""
+    if finding.cause is not None or not finding.code.startswith("bottleneck-"):
+        return finding
+    record = finding.details[0]
+    causes = (c.code for c in verdict.causes if _is_culprit(record, c.culprit))
+    return replace(finding, cause=next(causes, None))
 
 
 def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> bool:
@@ -76,11 +77,11 @@ def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> boo
     return any(f"{process} ".startswith(f"rank {rank} ") for rank in culprit.get("ranks", ()))
 
 
-def _bounded(finding: Finding, diagnosis: Diagnosis, thresholds: Thresholds) -> Finding:
+def _bounded(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Finding:
     if finding.seconds_at_stake is None:
         return finding
-    seconds = min(finding.seconds_at_stake, diagnosis.held_up.seconds)
-    floor = max(thresholds.negligible_share * diagnosis.runtime, thresholds.negligible_seconds)
+    seconds = min(finding.seconds_at_stake, verdict.io_stall.seconds)
+    floor = max(thresholds.negligible_share * verdict.runtime, thresholds.negligible_seconds)
     minor = finding.severity in SERIOUS and seconds < floor
     level = Severity.INFO if minor else finding.severity
     return replace(finding, seconds_at_stake=seconds, severity=level)

@@ -10,13 +10,13 @@ from typing import TypeVar
 from ioprism.analyses.bottlenecks.result import Bottlenecks
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.characterise import characterise
-from ioprism.analyses.diagnosis.sampling import FIRST_LOOK
 from ioprism.analyses.evidence import Evidence, evidence_of_trace
 from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.phases import Phases, phases
 from ioprism.analyses.storage_path import by_host, by_target
+from ioprism.diagnosis.sampling import FIRST_LOOK
 from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
@@ -24,10 +24,9 @@ from ioprism.engine.memory import in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.pipeline.bottlenecks import analyse as find_bottlenecks
-from ioprism.pipeline.diagnosis import diagnosed
 from ioprism.pipeline.document import Document
-from ioprism.pipeline.insights import judged_trace
-from ioprism.pipeline.ranking import COSTLY, explained, joined
+from ioprism.pipeline.ranking import COSTLY, joined, rank_findings
+from ioprism.pipeline.verdict import judge_job
 from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
@@ -67,10 +66,10 @@ def document_of(
     engine = LookingAhead(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
-    insights = judged_trace(evidence, held, engine)
+    insights = judge_job(evidence, held, engine)
+    assert insights.verdict is not None
     rhythmic = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
-    diagnosis = _attempt(lambda: diagnosed(held, engine, insights), notes)
     found = joined(
         insights.findings,
         bottlenecks,
@@ -80,7 +79,7 @@ def document_of(
     return Document(
         trace=held,
         characteristics=characterise(held, engine),
-        findings=explained(found, diagnosis, chosen.thresholds),
+        findings=rank_findings(found, insights.verdict, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
@@ -90,7 +89,7 @@ def document_of(
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
         by_target=by_target(held, engine),
-        diagnosis=diagnosis,
+        verdict=insights.verdict,
         by_host=by_host(held, engine),
         system_targets=system_targets(held),
         notes=tuple(notes),

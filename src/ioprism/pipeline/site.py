@@ -208,13 +208,13 @@ def _described(
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
-    from ioprism.pipeline.diagnosis import DiagnosisOptions, diagnosed
+    from ioprism.pipeline.verdict import diagnose
 
     digest, path = entry
     try:
         trace, engine = in_memory(read_trace(path)), LocalEngine()
-        diagnosis = diagnosed(trace, engine, options=DiagnosisOptions(symptoms=False))
-        rows = job_rows(trace, diagnosis, engine, JobFacts(digest, path, options.cores_per_node))
+        verdict = diagnose(trace, engine=engine)
+        rows = job_rows(trace, verdict, engine, JobFacts(digest, path, options.cores_per_node))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None
     except (IoprismError, OSError) as error:

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.diagnosis.result import Cause
 from ioprism.model.finding import Finding
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
-from ioprism.rules.concerns import CallKind, concerned_calls
+from ioprism.model.verdict import Cause
 from ioprism.rules.registry import all_rules
+from ioprism.rules.rule import WHOLE_JOB, CallKind
 from ioprism.views.picture.timeline import Timeline
 
 Show = dict[str, Any]
@@ -24,8 +24,8 @@ MOST_FILES = 2000  # that a cause lights
 
 
 def _kind(finding: Finding) -> CallKind:
-    directions = {rule.code: rule.direction for rule in all_rules()}
-    return concerned_calls(finding.code, directions.get(finding.code))
+    kinds = {rule.code: rule.call_kind for rule in all_rules()}
+    return kinds.get(finding.code, WHOLE_JOB if finding.code == "periodic-io" else CallKind())
 
 
 def concern(finding: Finding, shown: Timeline, files: Mapping[str, int]) -> Show | None:

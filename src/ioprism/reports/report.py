@@ -11,7 +11,6 @@ from ioprism.plugins import declared, load
 from ioprism.records import dataclass
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
-from ioprism.reports.wording import verdict
 from ioprism.storage.atomic import atomic_write_text
 
 GROUP = "ioprism.reports"  # a plug-in's name is the ending of the files that it writes
@@ -77,7 +76,7 @@ class Report:
             form.show(self.document, form.plain_console())
 
     def __repr__(self) -> str:
-        return f"<Report: {verdict(self.document).line}>"
+        return f"<Report: {self.document.verdict.line}>"
 
     def _repr_html_(self) -> str:
         return summary(self.document)

@@ -7,7 +7,7 @@ from html import escape
 
 from ioprism.pipeline.document import Document
 from ioprism.records import dataclass
-from ioprism.reports.wording import job_facts, verdict
+from ioprism.reports.wording import first_advice, job_facts
 from ioprism.units import format_seconds
 
 LARGEST = 6_000_000  # characters of a page that a notebook is asked to hold
@@ -90,7 +90,7 @@ def _framed(document: Document, title: str, height: int, page: Callable[[], str]
 
 def story(document: Document) -> str:
     """Return verdict, facts and findings as plain HTML; everything in it is escaped."""
-    headline = verdict(document)
+    advice = first_advice(document.verdict)
     facts = "".join(
         f"<tr><th>{escape(key)}</th><td>{escape(text)}</td></tr>"
         for key, text in job_facts(document)
@@ -100,9 +100,9 @@ def story(document: Document) -> str:
         f"<td>{escape(format_seconds(f.seconds_at_stake)) if f.seconds_at_stake else ''}</td></tr>"
         for f in document.findings[:MOST_FINDINGS]
     )
-    first = f"<p>{escape(headline.first)}</p>" if headline.first else ""
+    first = f"<p>{escape(advice)}</p>" if advice else ""
     return (
-        f"<h3>{escape(headline.line)}</h3>{first}<table>{facts}</table>"
+        f"<h3>{escape(document.verdict.line)}</h3>{first}<table>{facts}</table>"
         f"<table><thead><tr><th>level</th><th>finding</th><th>at stake</th></tr></thead>"
         f"<tbody>{rows}</tbody></table>"
     )

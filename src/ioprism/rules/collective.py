@@ -7,9 +7,9 @@ from functools import partial
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.rank_balance import writers
 from ioprism.model.finding import Severity
-from ioprism.model.usage import EVERYONE, Moves, Usage
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
 from ioprism.records import dataclass
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, by_file, file_details, share
+from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, both, by_file, file_details, share)
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
@@ -282,6 +282,7 @@ def _rule(direction: str, kind: str, level: Severity, aliases: tuple[str, str]) 
         thresholds,
         (f"drishti:{aliases[direction == 'write']}",),
         direction,
+        CallKind((direction,), collective={"independent": False, "collective": True}.get(kind)),
     )
 
 
@@ -290,7 +291,8 @@ RULES = (
     *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
     *both(partial(_rule, kind="blocking", level=Severity.INFO, aliases=("M06", "M07"))),
     Rule("collective-overhead", Severity.HIGH, "mpiio", collective_overhead,
-         "collective-overhead", ("collective_storage",)),
+         "collective-overhead", ("collective_storage",),
+         calls=CallKind(DIRECTIONS, collective=True)),
     Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
          ("aggregator_share", "imbalance_bytes")),
     Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",

@@ -17,7 +17,7 @@ from ioprism.analyses.rank_balance import (
 )
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, both, worst, worst_first
+from ioprism.rules.rule import (Answer, Hit, Rule, SLOWEST_RANKS, Unknown, both, worst, worst_first)
 
 NEEDS = "records of each rank in shared files: extended tracing, or Darshan without reduction"
 
@@ -148,9 +148,10 @@ def _per_file(direction: str) -> Rule:
 
 RULES = (
     Rule("shared-file-data-imbalance", Severity.HIGH, "application", shared_data,
-         "shared-file-data-imbalance", ("file_imbalance", "imbalance_bytes"), ("drishti:P18",)),
+         "shared-file-data-imbalance", ("file_imbalance", "imbalance_bytes"), ("drishti:P18",),
+         calls=SLOWEST_RANKS),
     Rule("shared-file-time-imbalance", Severity.HIGH, "application", shared_time,
          "shared-file-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"),
-         ("drishti:P19",)),
+         ("drishti:P19",), calls=SLOWEST_RANKS),
     *both(_per_file),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from functools import partial
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE
-from ioprism.rules.rule import Answer, Hit, Rule, both, by_file, file_details, share
+from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, WHOLE_JOB, both, by_file, file_details, share)
 
 NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
 PARALLEL = ("mpiio", "pnetcdf", "dfs", "daos")  # HDF5 is when it uses MPI-IO
@@ -184,10 +184,12 @@ RULES = (
          "no-parallel-interface", ("small_bytes",), ("drishti:M01",), "write"),
     *both(partial(_more, unit="calls")),
     *both(partial(_more, unit="bytes")),
-    Rule("single-process", Severity.INFO, "posix", single_process, "single-process"),
+    Rule("single-process", Severity.INFO, "posix", single_process, "single-process",
+         calls=WHOLE_JOB),
     Rule("small-total-data", Severity.WARN, "posix", small_total, "small-total-data",
-         ("small_total",)),
+         ("small_total",), calls=WHOLE_JOB),
     Rule("read-after-write", Severity.INFO, "posix", read_after_write, "read-after-write",
-         ("read_after_write",)),
-    Rule("incomplete-data", Severity.WARN, "trace", incomplete_data, "incomplete-data"),
+         ("read_after_write",), calls=CallKind(("read",))),
+    Rule("incomplete-data", Severity.WARN, "trace", incomplete_data, "incomplete-data",
+         calls=WHOLE_JOB),
 )  # fmt: skip

@@ -6,18 +6,8 @@ from functools import partial
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
-from ioprism.model.usage import Usage
-from ioprism.rules.rule import (
-    Answer,
-    Hit,
-    Rule,
-    Unknown,
-    both,
-    by_file,
-    file_details,
-    share,
-    small_portions,
-)
+from ioprism.model.usage import DIRECTIONS, Usage
+from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, both, by_file, file_details, share, small_portions)
 
 
 def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:
@@ -103,6 +93,7 @@ def _small(direction: str, layer: str) -> Rule:
         ("small_requests", "small_bytes"),
         (),
         direction,
+        CallKind((direction,), small=True),
     )
 
 
@@ -114,6 +105,7 @@ def _independent(layer: str) -> Rule:
         partial(independent_access, layer=layer),
         f"{layer}-independent-access",
         ("collective_operations",),
+        calls=CallKind(DIRECTIONS, collective=False),
     )
 
 

@@ -5,18 +5,8 @@ from __future__ import annotations
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.layers import HEIGHT, UPWARDS
-from ioprism.model.usage import EVERYONE, Usage
-from ioprism.rules.rule import (
-    Answer,
-    Hit,
-    Rule,
-    Unknown,
-    by_file,
-    file_details,
-    share,
-    worst,
-    worst_first,
-)
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Usage
+from ioprism.rules.rule import (Answer, CallKind, Hit, METADATA, Rule, Unknown, by_file, file_details, share, worst, worst_first)
 
 SEEK_SECONDS = 1.2e-6  # a seek moves a number on the node and asks no server; as measured
 MANY_SEEKS = 100  # of an entry, for its metadata time to tell what one takes at most
@@ -181,10 +171,12 @@ def sync_storm(evidence: Evidence) -> Answer:
 
 RULES = (
     Rule("metadata-heavy", Severity.HIGH, "posix", metadata_load, "metadata-heavy",
-         ("metadata_seconds", "metadata_share", "metadata_of_io"), ("drishti:P17",)),
+         ("metadata_seconds", "metadata_share", "metadata_of_io"), ("drishti:P17",),
+         calls=CallKind(METADATA)),
     Rule("tiny-files", Severity.WARN, "posix", tiny_files, "tiny-files",
-         ("tiny_files", "tiny_file_bytes")),
-    Rule("many-seeks", Severity.WARN, "posix", many_seeks, "many-seeks", ("seeks",)),
+         ("tiny_files", "tiny_file_bytes"), calls=CallKind((*METADATA, *DIRECTIONS))),
+    Rule("many-seeks", Severity.WARN, "posix", many_seeks, "many-seeks", ("seeks",),
+         calls=CallKind(("seek",))),
     Rule("sync-storm", Severity.WARN, "posix", sync_storm, "sync-storm",
-         ("syncs", "syncs_per_write")),
+         ("syncs", "syncs_per_write"), calls=CallKind(("sync",))),
 )  # fmt: skip

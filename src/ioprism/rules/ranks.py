@@ -20,7 +20,7 @@ from ioprism.analyses.rank_balance import (
 )
 from ioprism.model.finding import Severity, Subject
 from ioprism.records import dataclass
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, worst, worst_first
+from ioprism.rules.rule import (Answer, Hit, Rule, SLOWEST_RANKS, Unknown, worst, worst_first)
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"
@@ -255,13 +255,13 @@ def _named(ranks: list[int]) -> str:
 
 RULES = (
     Rule("rank-0-heavy", Severity.HIGH, "application", rank_zero, "rank-0-heavy",
-         ("rank_0_factor",), ("drishti:D01",)),
+         ("rank_0_factor",), ("drishti:D01",), calls=SLOWEST_RANKS),
     Rule("unbalanced-ranks", Severity.HIGH, "application", unbalanced, "unbalanced-ranks",
-         ("rank_data_imbalance",), ("drishti:D02",)),
+         ("rank_data_imbalance",), ("drishti:D02",), calls=SLOWEST_RANKS),
     Rule("rank-data-imbalance", Severity.HIGH, "application", data_imbalance,
-         "rank-data-imbalance", ("rank_data_imbalance", "imbalance_bytes")),
+         "rank-data-imbalance", ("rank_data_imbalance", "imbalance_bytes"), calls=SLOWEST_RANKS),
     Rule("rank-time-imbalance", Severity.HIGH, "application", time_imbalance,
-         "rank-time-imbalance", ("rank_time_imbalance", "imbalance_seconds")),
+         "rank-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"), calls=SLOWEST_RANKS),
     Rule("stragglers", Severity.HIGH, "application", stragglers, "stragglers",
-         ("straggler_factor", "imbalance_seconds")),
+         ("straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
 )  # fmt: skip

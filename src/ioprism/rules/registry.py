@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
+from ioprism.model.verdict import NotChecked
 from ioprism.plugins import declared, load
 from ioprism.records import dataclass
 from ioprism.rules import (
@@ -31,7 +32,7 @@ from ioprism.units import format_counted
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
 
-    from ioprism.analyses.diagnosis.result import Diagnosis
+    from ioprism.model.verdict import Verdict
 
 FAMILIES = (
     requests, metadata, ranks, file_balance, collective, libraries, interfaces, time, storage,
@@ -48,14 +49,6 @@ def all_rules() -> tuple[Rule, ...]:
     return (*RULES, *(rule for plugin in declared(GROUP) for rule in load(plugin)))
 
 
-@dataclass(frozen=True, slots=True)
-class NotChecked:
-    """A rule that the trace has too little detail for."""
-
-    code: str
-    needs: str
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Insights(Result):
     """What was found in a job, worst first, and what could not be checked."""
@@ -63,7 +56,8 @@ class Insights(Result):
     findings: tuple[Finding, ...]
     not_checked: tuple[NotChecked, ...] = ()
     slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
-    diagnosis: Diagnosis | None = None  # what holds the job up, where it was asked for
+    verdict: Verdict | None = None  # what stalls the job, where it was asked for
+    hits: Mapping[str, tuple[Rule, Hit]] = field(default_factory=dict)  # by code
 
     def at_least(self, level: Severity) -> tuple[Finding, ...]:
         """The findings of this level and worse ones."""
@@ -78,7 +72,7 @@ class Insights(Result):
             "slowest_rank": None
             if self.slowest is None
             else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
-            **({} if self.diagnosis is None else _causes(self.diagnosis)),
+            **({} if self.verdict is None else _judgement(self.verdict)),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -110,9 +104,9 @@ class Insights(Result):
         )
 
 
-def _causes(found: Diagnosis) -> dict[str, Any]:
-    told = found.to_dict()
-    return {"held_up": told["held_up"], "causes": told["causes"]}
+def _judgement(verdict: Verdict) -> dict[str, Any]:
+    whole = verdict.to_dict()
+    return {key: whole[key] for key in ("verdict", "io_stall", "causes", "possible", "ledger")}
 
 
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
@@ -141,7 +135,7 @@ def judge(
         finding_of(rule, hit, evidence, measured.get(code)) for code, (rule, hit) in hits.items()
     ]
     findings.sort(key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0), f.code))
-    return Insights(tuple(findings), tuple(unchecked), slowest_rank(evidence))
+    return Insights(tuple(findings), tuple(unchecked), slowest_rank(evidence), hits=hits)
 
 
 def finding_of(rule: Rule, hit: Hit, evidence: Evidence, measured: float | None = None) -> Finding:

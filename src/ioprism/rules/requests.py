@@ -9,17 +9,7 @@ from operator import le
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
-from ioprism.rules.rule import (
-    Answer,
-    Hit,
-    Rule,
-    Unknown,
-    by_file,
-    file_details,
-    portions,
-    share,
-    small_portions,
-)
+from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, by_file, file_details, portions, share, small_portions)
 
 OFFSETS = "offsets of single calls, or POSIX counters"
 USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known
@@ -304,6 +294,7 @@ def _each_way(
     advice: str,
     thresholds: tuple[str, ...],
     drishti: tuple[str, str],
+    **calls: bool,
 ) -> Iterator[Rule]:
     """Yield a rule for reads and its twin for writes."""
     for direction, alias in zip(DIRECTIONS, drishti, strict=True):
@@ -316,6 +307,7 @@ def _each_way(
             thresholds,
             (f"drishti:{alias}",),
             direction,
+            CallKind((direction,), **calls),
         )
 
 
@@ -329,6 +321,7 @@ RULES = (
         "small-requests",
         _SMALL,
         ("P05", "P06"),
+        small=True,
     ),
     *_each_way(
         "small-{}s-shared",
@@ -337,6 +330,7 @@ RULES = (
         "small-requests-shared",
         _SMALL,
         ("P15", "P16"),
+        small=True,
     ),
     *_each_way(
         "random-{}s",
@@ -345,6 +339,7 @@ RULES = (
         "random-requests",
         ("random_operations",),
         ("P11", "P13"),
+        backward=True,
     ),
     *_each_way(
         "sequential-{}s",
@@ -354,13 +349,27 @@ RULES = (
         ("sequential_operations",),
         ("P12", "P14"),
     ),
-    *_each_way(
-        "redundant-{}s",
+    Rule(
+        "redundant-reads",
         Severity.WARN,
-        redundant_traffic,
+        "posix",
+        partial(redundant_traffic, direction="read"),
         "redundant-traffic",
         ("redundant_bytes",),
-        ("P09", "P10"),
+        ("drishti:P09",),
+        "read",
+        CallKind(("read",), repeated=True),
+    ),
+    # Of bytes that are written twice, the first writes were in vain: no single call shows it.
+    Rule(
+        "redundant-writes",
+        Severity.WARN,
+        "posix",
+        partial(redundant_traffic, direction="write"),
+        "redundant-traffic",
+        ("redundant_bytes",),
+        ("drishti:P10",),
+        "write",
     ),
     Rule(
         "data-sieving",
@@ -380,6 +389,7 @@ RULES = (
         "misaligned-file",
         ("misaligned_requests",),
         ("drishti:P08",),
+        calls=CallKind(DIRECTIONS, misaligned=True),
     ),
     Rule(
         "misaligned-memory",
@@ -389,5 +399,6 @@ RULES = (
         "misaligned-memory",
         ("misaligned_requests",),
         ("drishti:P07",),
+        calls=CallKind(DIRECTIONS),
     ),
 )

@@ -7,12 +7,34 @@ from dataclasses import field
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
+from ioprism.model.schema import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
 from ioprism.records import dataclass
 
 WORST = 10  # files or ranks that a finding names; it may concern many more
 
 JOB = Subject("job")
+
+
+METADATA = ("open", "close", "seek", "stat", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class CallKind:
+    """The calls that a rule is about, of the files and ranks that it finds."""
+
+    operations: tuple[str, ...] = OPERATIONS
+    small: bool = False  # only those below the limit `small_bytes`
+    misaligned: bool = False  # only those that do not begin at a multiple of `alignment`
+    backward: bool = False  # only those that begin before the end of the one before
+    repeated: bool = False  # only those that begin where an earlier one began
+    collective: bool | None = None  # only those that are, or are not, where the trace shows it
+    slowest: bool = False  # only those of the ranks that take longest
+    whole_job: bool = False  # the finding is about the job as such: no call stands out
+
+
+WHOLE_JOB = CallKind(whole_job=True)
+SLOWEST_RANKS = CallKind(slowest=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +51,8 @@ class Hit:
     files: Sequence[int] = ()
     ranks: Sequence[int] = ()  # all that are concerned; empty: it is not about single ranks
     words: Mapping[str, str] = field(default_factory=dict)  # for the title
-    # `seconds` are those of all calls concerned (see `concerns.py`): single calls tell them
-    # exactly, counters share them out by numbers of calls.
+    # `seconds` are those of all calls of the rule's kind: per-call traces have them exactly,
+    # counters share them out by numbers of calls.
     of_calls: bool = False
     part: float = 1.0  # of the time of the calls concerned that is at stake
 
@@ -58,6 +80,12 @@ class Rule:
     thresholds: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     direction: str | None = None
+    calls: CallKind | None = None  # that it is about; None: all of its direction
+
+    @property
+    def call_kind(self) -> CallKind:
+        """The calls that the rule is about."""
+        return self.calls or (CallKind((self.direction,)) if self.direction else CallKind())
 
 
 def both(make: Callable[[str], Rule]) -> list[Rule]:

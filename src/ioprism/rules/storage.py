@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.storage_targets import TargetUse, slow_target, target_use
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, share, worst
+from ioprism.rules.rule import Answer, Hit, Rule, Unknown, WHOLE_JOB, share, worst
 
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"
@@ -155,5 +155,5 @@ RULES = (
     Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",
          ("target_ranks",)),
     Rule("file-system-weather", Severity.WARN, "posix", background_load, "file-system-weather",
-         ("others_load",)),
+         ("others_load",), calls=WHOLE_JOB),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, share
+from ioprism.rules.rule import Answer, Hit, Rule, SLOWEST_RANKS, Unknown, WHOLE_JOB, share
 
 if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.analyses.phases import LayerPhases, Phase
@@ -107,9 +107,10 @@ def hideable(evidence: Evidence) -> Answer:
 
 
 RULES = (
-    Rule("many-phases", Severity.WARN, "application", many_phases, "many-phases", ("phases",)),
+    Rule("many-phases", Severity.WARN, "application", many_phases, "many-phases", ("phases",),
+         calls=WHOLE_JOB),
     Rule("phase-stragglers", Severity.WARN, "application", phase_stragglers, "phase-stragglers",
-         ("phase_stragglers", "straggler_factor", "imbalance_seconds")),
+         ("phase_stragglers", "straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
     Rule("hideable-io", Severity.INFO, "application", hideable, "hideable-io",
          ("hideable_share",)),
 )  # fmt: skip

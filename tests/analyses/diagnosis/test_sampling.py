@@ -22,7 +22,7 @@ from ioprism import (
     read,
 )
 from ioprism.analyses.diagnosis import sampling
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import unite
 from tests.call_tables import calls, trace_of
 from tests.counted_passes import Counted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.views.time.cover import Cover
+from ioprism.model.intervals import Cover
 
 
 def cover(*pairs: tuple[float, float]) -> Cover:

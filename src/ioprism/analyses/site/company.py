@@ -23,11 +23,11 @@ def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     the neighbour differs.
     """
     known = jobs.drop_nulls(["start", "application"]).filter(
-        (pl.col("runtime") > 0) & (pl.col("held_up") > 0)
+        (pl.col("runtime") > 0) & (pl.col("io_stall") > 0)
     )
     if known.height < 4 * FEWEST:
         return
-    share = pl.col("held_up") / pl.col("runtime")
+    share = pl.col("io_stall") / pl.col("runtime")
     usual = share.median().over("application")
     known = known.with_columns(slower=share / usual).sort("start")
     start, end = known["start"].to_numpy(), (known["start"] + known["runtime"]).to_numpy()
@@ -59,8 +59,8 @@ def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     place = pl.col("others_rate").rank("ordinal").over(alike) / pl.len().over(alike)
     known = (
         jobs.drop_nulls(["start", "application", "others_rate"])
-        .filter(pl.col("held_up") > 0)
-        .with_columns(slower=pl.col("held_up") / pl.col("held_up").median().over(alike))
+        .filter(pl.col("io_stall") > 0)
+        .with_columns(slower=pl.col("io_stall") / pl.col("io_stall").median().over(alike))
         .with_columns(place=place, many=pl.len().over(alike))
         .filter(pl.col("many") >= FEWEST)
     )
@@ -114,7 +114,7 @@ def _suffering(
         float(times.max()),
         {"factor": factor, "jobs_beside": int(beside.sum()), "jobs_apart": int(apart.sum())},
         probability,
-        float(jobs["held_up_node_hours"].to_numpy()[beside].sum()) * (1 - 1 / factor),
+        float(jobs["io_stall_node_hours"].to_numpy()[beside].sum()) * (1 - 1 / factor),
     )
 
 

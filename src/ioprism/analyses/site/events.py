@@ -30,7 +30,7 @@ HABITS = (
     ("request_bytes", False), ("collective", True), ("metadata", False), ("operations", False),
     ("stripe_count", False), ("files", False),
 )  # fmt: skip
-COSTS = ("held_up_share", "rate")
+COSTS = ("io_stall_share", "rate")
 
 
 def site_events(
@@ -95,7 +95,7 @@ def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataF
 def _changed_applications(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     known = jobs.drop_nulls(["start", "application"]).with_columns(
         bytes=pl.col("bytes_read") + pl.col("bytes_written"),
-        held_up_share=pl.col("held_up") / pl.col("runtime"),
+        io_stall_share=pl.col("io_stall") / pl.col("runtime"),
     )
     groups = known.partition_by("application", as_dict=True, include_key=False)
     for (name,), rows in groups.items():
@@ -142,7 +142,7 @@ def _changed(
     for column in (*columns, *COSTS):
         before, after = _medians(rows[column].cast(pl.Float64).to_numpy(), place)
         evidence[column] = {"before": before, "after": after}
-    old, new = (evidence["held_up_share"][key] or 0.0 for key in ("before", "after"))
+    old, new = (evidence["io_stall_share"][key] or 0.0 for key in ("before", "after"))
     hours = float(rows["node_hours"][place:].sum())
     times = rows["start"].to_numpy()
     return SiteEvent(

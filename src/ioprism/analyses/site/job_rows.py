@@ -12,11 +12,11 @@ import polars as pl
 
 from ioprism.analyses.breakdown import by_file
 from ioprism.analyses.characterise import Characteristics, characterise
-from ioprism.analyses.diagnosis.result import Cause, Diagnosis
 from ioprism.analyses.storage_path import by_host, by_target
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import Cause, Verdict
 from ioprism.records import dataclass
 
 HOUR = 3600.0
@@ -34,12 +34,12 @@ class JobFacts:
     cores_per_node: int = 1  # to estimate nodes where the log does not name them
 
 
-def job_rows(trace: Trace, diagnosis: Diagnosis, engine: Engine, facts: JobFacts) -> Rows:
+def job_rows(trace: Trace, verdict: Verdict, engine: Engine, facts: JobFacts) -> Rows:
     """Return the rows of every table."""
     characteristics = characterise(trace, engine)
     ranks = trace.population.ranks or 1
     nodes = characteristics.hosts or -(-ranks // facts.cores_per_node)
-    runtime = trace.job.runtime or diagnosis.runtime
+    runtime = trace.job.runtime or verdict.runtime
     hours = nodes * runtime / HOUR
     per_second = nodes / HOUR
     return {
@@ -52,11 +52,11 @@ def job_rows(trace: Trace, diagnosis: Diagnosis, engine: Engine, facts: JobFacts
                 "ranks": ranks,
                 "nodes": nodes,
                 "node_hours": hours,
-                "held_up": diagnosis.held_up.seconds,
-                "held_up_node_hours": diagnosis.held_up.seconds * per_second,
-                "first_cause": diagnosis.causes[0].code if diagnosis.causes else None,
-                "saving": _saving(diagnosis),
-                "saving_node_hours": _saving(diagnosis) * per_second,
+                "io_stall": verdict.io_stall.seconds,
+                "io_stall_node_hours": verdict.io_stall.seconds * per_second,
+                "first_cause": verdict.first,
+                "saving": _saving(verdict),
+                "saving_node_hours": _saving(verdict) * per_second,
                 **_amounts(characteristics),
                 "collective": _collective(trace),
                 "layers": "+".join(characteristics.by_layer),
@@ -65,7 +65,7 @@ def job_rows(trace: Trace, diagnosis: Diagnosis, engine: Engine, facts: JobFacts
                 "warnings": len(trace.completeness.warnings),
             }
         ],
-        "causes": [_cause(facts.digest, cause, per_second) for cause in diagnosis.causes],
+        "causes": [_cause(facts.digest, cause, per_second) for cause in verdict.causes],
         "targets": _parts(by_target(trace, engine), "target", trace, facts.digest),
         "hosts": _parts(by_host(trace, engine), "host", trace, facts.digest),
         "files": _patterns(trace, engine, facts.digest),
@@ -83,8 +83,8 @@ def _program(trace: Trace) -> dict[str, Any]:
     }
 
 
-def _saving(diagnosis: Diagnosis) -> float:
-    return min(diagnosis.held_up.seconds, sum(c.saving.seconds for c in diagnosis.causes))
+def _saving(verdict: Verdict) -> float:
+    return min(verdict.io_stall.seconds, sum(c.saving.seconds for c in verdict.causes))
 
 
 def _amounts(characteristics: Characteristics) -> dict[str, Any]:

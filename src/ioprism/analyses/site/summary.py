@@ -125,7 +125,7 @@ def _grouped(tables: SiteTables, key: str) -> list[dict[str, Any]]:
     savings = _savings(tables, key)
     sums = tables.jobs.group_by(key).agg(
         pl.len().alias("jobs"),
-        pl.col("node_hours", "held_up_node_hours", "saving_node_hours").sum(),
+        pl.col("node_hours", "io_stall_node_hours", "saving_node_hours").sum(),
         pl.col("bytes_read", "bytes_written").sum(),
         pl.col("user").n_unique().alias("users"),
         pl.col("application").n_unique().alias("applications"),
@@ -232,7 +232,7 @@ class SiteStory(Result):
 
 def site_story(tables: SiteTables) -> SiteStory:
     """Answer everything at once."""
-    hours = ("node_hours", "held_up_node_hours", "saving_node_hours")
+    hours = ("node_hours", "io_stall_node_hours", "saving_node_hours")
     jobs = tables.jobs
     totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in hours}
     totals |= {"jobs": jobs.height, "from": jobs["start"].min(), "to": jobs["start"].max()}

@@ -15,7 +15,7 @@ from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
 from ioprism.diagnosis.training import Training
 from ioprism.model.verdict import Decision
-from ioprism.views.time.intervals import unite
+from ioprism.model.intervals import unite
 
 IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
 MIN_LOADS = 6  # of a process

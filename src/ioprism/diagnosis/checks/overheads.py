@@ -26,7 +26,7 @@ from ioprism.diagnosis.rows import (
     medians_by,
 )
 from ioprism.model.verdict import Decision
-from ioprism.views.time.cover import Cover
+from ioprism.model.intervals import Cover
 
 MAX_NEEDED = 0.5  # of the syncs: where more are needed, the program syncs as advised
 MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs

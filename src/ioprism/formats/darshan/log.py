@@ -24,6 +24,7 @@ from ioprism.records import dataclass
 MAGIC = 6567223
 VERSION = re.compile(rb"(\d)\.(\d\d)")
 NEW_HEADER = (3, 41)
+MAX_PADDING = 65_536  # bytes of an empty module table that are skipped
 COMPRESSIONS = ("zlib", "bzip2", "none")
 
 # Streams are fed in windows: handing a decompressor the whole region makes every stream copy
@@ -79,6 +80,7 @@ def read_log(path: Path) -> Log:
         size = file.seek(0, 2)
         file.seek(0)
         head = file.read(1328)
+        padding = _zeros(file.read(MAX_PADDING))
     byte_order = byte_order_of(head)
     version_match = VERSION.match(head)
     if byte_order is None or version_match is None:
@@ -103,6 +105,8 @@ def read_log(path: Path) -> Log:
             source=path,
         )
     names, modules = _maps(head, byte_order, version)
+    # Builds with a larger table of modules leave the rest of it empty: the job follows behind.
+    header_size += padding if modern and padding < MAX_PADDING else 0
     return Log(
         path,
         version,
@@ -112,6 +116,11 @@ def read_log(path: Path) -> Log:
         names,
         {name: r for name, r in modules.items() if r.length or r.partial},
     )
+
+
+def _zeros(data: bytes) -> int:
+    """How many bytes are zero before the first one that is not."""
+    return len(data) - len(data.lstrip(b"\0"))
 
 
 def is_log(source: Path) -> bool:

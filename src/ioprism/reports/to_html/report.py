@@ -24,8 +24,7 @@ from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
-from ioprism.reports.to_terminal.diagnose import answer as diagnosis_answer
-from ioprism.reports.wording import job_facts, verdict
+from ioprism.reports.wording import first_advice, job_facts
 from ioprism.text import printable
 from ioprism.units import format_counted, format_seconds
 from ioprism.views.picture.packed import pack
@@ -37,7 +36,6 @@ PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "re
          "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
          "report-phases", "report-parts", "report-findings", "report-diagnosis",
          "report-tables", "report-export", "report-tiles")  # fmt: skip
-NO_CAUSE = "No single cause stands out; what was found is listed below, the costliest first."
 SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
 STYLES = ("plots.css", "report.css")
 
@@ -62,11 +60,10 @@ def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what the page shows; with `explore`, marks are asked for instead of embedded."""
     trace, shown = document.trace, document.timeline
-    headline = verdict(document)
     return {
         "source": [printable(path.name) for path in trace.paths],
         "warnings": [printable(text) for text in document.warnings],
-        "verdict": {"line": headline.line, "first": headline.first},
+        "verdict": {"line": document.verdict.line, "first": first_advice(document.verdict)},
         "facts": [list(fact) for fact in job_facts(document)],
         "ranks": rank_count(trace, shown),
         "layers": list(LAYERS),
@@ -189,11 +186,11 @@ def _details(finding: Finding) -> dict[str, Any]:
 
 
 def _diagnosis(document: Document) -> dict[str, Any] | None:
-    diagnosis = document.diagnosis
-    if diagnosis is None:
+    verdict = document.verdict
+    if verdict.io_stall.basis == "nothing":
         return None
-    plain = diagnosis.to_dict()
-    for number, (cause, entry) in enumerate(zip(diagnosis.causes, plain["causes"], strict=True)):
+    plain = verdict.to_dict()
+    for number, (cause, entry) in enumerate(zip(verdict.causes, plain["causes"], strict=True)):
         entry["id"] = f"cause-{number + 1}-{cause.code}"
         entry["title"] = printable(cause.title)
         entry["show"] = cause_concern(cause, document.timeline, document.trace)
@@ -201,12 +198,13 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         entry["contrast"]["what"] = None
         entry["culprit"] = {key: printable(str(value)) for key, value in cause.culprit.items()}
     hidden = [
-        f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden behind "
-        "computing."
-        for chance in diagnosis.opportunities
+        f"Up to {format_seconds(one.seconds)} of healthy I/O could overlap with computation."
+        for one in verdict.opportunities
     ]
-    calm = NO_CAUSE if document.serious else diagnosis_answer(diagnosis)
-    return {**plain, "opportunities": hidden, "calm": calm}
+    for entry in plain["possible"]:
+        entry["title"] = printable(entry["title"])
+        entry["culprit"] = {key: printable(str(value)) for key, value in entry["culprit"].items()}
+    return {**plain, "opportunities": hidden, "calm": verdict.line}
 
 
 def _targets(document: Document) -> dict[str, Any]:

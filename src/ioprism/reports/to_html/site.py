@@ -15,7 +15,7 @@ from ioprism.units import format_counted
 Row = Mapping[str, Any]
 SCRIPTS = ("charts.js", "plots.js", "report-frame.js", "report-export.js", "report-tables.js",
            "site-treemap.js", "site.js")  # fmt: skip
-_HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
+_HOURS = (("node-hours", "node_hours"), ("stalled", "io_stall_node_hours"),
           ("could save", "saving_node_hours"))  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
             ["jobs", f"{totals['jobs']:,}"],
             ["applications", f"{totals['applications']:,}"],
             ["users", f"{totals['users']:,}"],
-            ["held up by I/O", f"{_hours(totals['held_up_node_hours'])} node-hours"],
+            ["stalled by I/O", f"{_hours(totals['io_stall_node_hours'])} node-hours"],
         ],
         "savings": [
             {"name": _name(row["application"]), "parts": row["savings"]}

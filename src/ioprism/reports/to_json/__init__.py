@@ -12,7 +12,7 @@ from ioprism.model.trace import Completeness
 from ioprism.text import name_of
 from ioprism.version import __version__
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Source(Protocol):

@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.pipeline.document import Document
-from ioprism.reports.wording import io_share, verdict
+from ioprism.reports.wording import io_share
 
 
 def body(document: Document) -> dict[str, Any]:
     """Return what every analysis says, each under its own name."""
-    headline = verdict(document)
+    judged = document.verdict.to_dict()
     shown = document.timeline
     return {
-        "verdict": {
-            "line": headline.line,
-            "first": headline.first,
-            "io_share": io_share(document.characteristics),
-        },
+        "verdict": {**judged["verdict"], "io_share": io_share(document.characteristics)},
         **document.characteristics.to_dict(),
-        "diagnosis": None if document.diagnosis is None else document.diagnosis.to_dict(),
+        "diagnosis": judged,
         "findings": [finding.to_dict() for finding in document.findings],
         "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
         "phases": None if document.phases is None else document.phases.to_dict(),

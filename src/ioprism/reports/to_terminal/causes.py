@@ -1,4 +1,4 @@
-"""The causes of a diagnosis with the findings that they explain folded below them."""
+"""The causes of a verdict, with the findings on their calls folded below them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ioprism.text import printable
 from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # it loads table libraries
-    from ioprism.analyses.diagnosis.result import Cause, Diagnosis
+    from ioprism.model.verdict import Cause, Verdict
 
 STYLES = {
     Severity.HIGH: "bold red",
@@ -46,7 +46,7 @@ def headline(finding: Finding) -> Text:
 
 
 def show_causes(
-    diagnosis: Diagnosis | None,
+    verdict: Verdict | None,
     findings: Iterable[Finding],
     console: Console,
     *,
@@ -55,13 +55,13 @@ def show_causes(
     """Print each cause, what it explains and what to do; return the findings that are left.
 
     Args:
-        diagnosis: the diagnosis, if there is one.
+        verdict: the verdict, if there is one.
         findings: all of them; each names its cause.
         console: where to print.
         details: prints more of a finding that is folded below its cause.
     """
     left = list(findings)
-    for number, cause in enumerate(diagnosis.causes if diagnosis is not None else (), start=1):
+    for number, cause in enumerate(verdict.causes if verdict is not None else (), start=1):
         symptoms = [finding for finding in left if finding.cause == cause.code]
         left = [finding for finding in left if finding.cause != cause.code]
         _show_cause(cause, number, symptoms, console, details)

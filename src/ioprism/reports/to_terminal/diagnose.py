@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,126 +15,100 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
 if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
-    from ioprism.analyses.diagnosis.result import CallGroup, Cause, Diagnosis
+    from ioprism.model.trace import Job
+    from ioprism.model.verdict import CallGroup, Cause, Verdict
 
-LITTLE = 0.01  # of the run time
-MOSTLY = 0.5  # of the held-up time
-MOST_EPOCHS = 8  # shown
-HOW = {
-    "phases": "as the time during which any rank is in a call, in phases that ranks leave together",
-    "ranks": "on the rank with most I/O: nothing shows that ranks wait for each other",
-    "alone": "as the time that the only rank spends in calls",
-    "counters": "from the counters of the slowest rank",
-    "heatmap": "from the counters of the slowest rank and the phases of the heat map",
-    "uncovered": "as the I/O that does not overlap with computing",
-    "nothing": "not at all: no I/O is recorded",
+MAX_EPOCHS = 8  # shown
+BASIS = {
+    "phases": "wall time with at least one rank in I/O, per synchronised phase",
+    "ranks": "I/O time of the busiest rank: ranks do not wait for each other",
+    "alone": "I/O time of the only rank",
+    "counters": "I/O time of the slowest rank, from counters",
+    "heatmap": "I/O time of the slowest rank, from counters and the heat map",
+    "exposed": "I/O that does not overlap with computation",
+    "nothing": "no I/O was recorded",
 }
 LEDGER = {
     "transfer": "transfer at the rate the trace itself reaches",
-    "library": "inside MPI-IO and libraries, with nothing at storage",
+    "library": "inside MPI-IO and libraries, nothing at storage",
     "programs": "loading programs and their libraries",
-    "first-reads": "data read for the first time, slower than the same again",
+    "first-reads": "cold-cache reads, slower than reading the same bytes again",
     "unexplained": "unexplained",
     "untraced": "further calls, known from counters only",
 }
 
 
-def show(diagnosis: Diagnosis, console: Console, *, top: int | None = None) -> None:
-    """Print the answer in one line, then each cause, the ledger, and what was not checked."""
-    console.print(Text(answer(diagnosis), style="bold"))
-    console.print(
-        Text(f"Measured {HOW.get(diagnosis.held_up.how, diagnosis.held_up.how)}.", style="dim")
-    )
-    for number, cause in enumerate(diagnosis.causes[:top], start=1):
+def show(
+    verdict: Verdict, console: Console, *, job: Job, paths: Iterable[Path] = (), top: int | None = None
+) -> None:
+    """Print the job, the verdict, each cause, what may be one, the ledger, what was not checked."""
+    console.print(Text(job_line(job, paths), style="dim"))
+    console.print(Text(verdict.line, style="bold"))
+    basis = BASIS.get(verdict.io_stall.basis, verdict.io_stall.basis)
+    console.print(Text(f"Stall time = {basis}.{_core_hours(verdict)}", style="dim"))
+    for number, cause in enumerate(verdict.causes[:top], start=1):
         _show_cause(cause, number, console)
-    _show_stages(diagnosis, console)
-    _show_ledger(diagnosis, console)
-    for chance in diagnosis.opportunities:
+    _show_possible(verdict, console)
+    _show_stages(verdict, console)
+    _show_ledger(verdict, console)
+    for one in verdict.opportunities:
         console.print(
-            f"Up to {format_seconds(chance.seconds)} of I/O without problems could be hidden "
-            "behind computing: asynchronous writes, or staging on the node."
+            f"Up to {format_seconds(one.seconds)} of healthy I/O could overlap with computation: "
+            "asynchronous writes, or staging on the node."
         )
-    if diagnosis.not_checked:
+    if verdict.not_checked:
         heading(console, "Not checked")
-        for needs in dict.fromkeys(missing.needs for missing in diagnosis.not_checked):
-            codes = [missing.code for missing in diagnosis.not_checked if missing.needs == needs]
+        for needs in dict.fromkeys(missing.needs for missing in verdict.not_checked):
+            codes = [missing.code for missing in verdict.not_checked if missing.needs == needs]
             line = f"{', '.join(codes)}: needs {needs}"
             console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
-def _show_stages(diagnosis: Diagnosis, console: Console) -> None:
-    """What the application says it did, and how much of it no computing covers."""
-    if not diagnosis.stages:
+def job_line(job: Job, paths: Iterable[Path] = ()) -> str:
+    """Return what ran, with how many ranks and for how long."""
+    words = (job.executable or "").split()
+    facts = [
+        ", ".join(printable(path.name) for path in paths),
+        printable(words[0].rpartition("/")[2]) if words else "",
+        f"{format_count(job.ranks)} rank{'s' if job.ranks != 1 else ''}" if job.ranks else "",
+        format_seconds(job.runtime) if job.runtime else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _core_hours(verdict: Verdict) -> str:
+    hours = verdict.io_stall.core_hours
+    return f" It costs {format_count(hours)} core-hours." if hours and hours >= 1 else ""
+
+
+def _show_possible(verdict: Verdict, console: Console) -> None:
+    if not verdict.possible:
         return
-    heading(console, "What the program did")
+    heading(console, "Possible causes: the log cannot tell")
+    for one in verdict.possible:
+        line = f"{printable(one.title)}: at most {format_seconds(one.upper)}; {one.decide.text}"
+        console.print(Padding(Text.assemble(line, (f"  [{one.code}]", "dim")), (0, 0, 0, 2)))
+        if one.decide.command:
+            console.print(Padding(Text(one.decide.command, style="cyan"), (0, 0, 0, 6)))
+
+
+def _show_stages(verdict: Verdict, console: Console) -> None:
+    """What the application recorded, and how much of it does not overlap with computing."""
+    if not verdict.stages:
+        return
+    heading(console, "Stages of the program")
     rows = [
         (
             stage.name,
             format_seconds(stage.seconds),
             format_seconds(stage.unoverlapped),
             f"{stage.share:.0%}",
-            " ".join(f"{epoch.share:.0%}" for epoch in stage.epochs[:MOST_EPOCHS]),
+            " ".join(f"{epoch.share:.0%}" for epoch in stage.epochs[:MAX_EPOCHS]),
         )
-        for stage in diagnosis.stages
+        for stage in verdict.stages
     ]
-    columns = ("stage", "time", "without computing", "of the run", "of each epoch")
+    columns = ("stage", "time", "not overlapped", "of the run", "of each epoch")
     table(console, columns, rows)
-
-
-def answer(diagnosis: Diagnosis, *, spent: str = "") -> str:
-    """Return the diagnosis in one or two sentences.
-
-    Args:
-        diagnosis: of the job.
-        spent: what most of the time in calls is spent on; said where no cause is found.
-    """
-    first = held_up_line(diagnosis)
-    if not diagnosis.causes or not diagnosis.causes[0].saving.seconds:
-        return f"{first} {_without_cause(diagnosis, spent)}"
-    cause = diagnosis.causes[0]
-    subject = printable(str(cause.facts.get("subject", cause.code)))
-    return f"{first} {subject} causes {format_seconds(cause.saving.seconds)} of it ({span(cause)})."
-
-
-def _without_cause(diagnosis: Diagnosis, spent: str) -> str:
-    """Say that there is nothing to change, and where the time is spent if not at storage."""
-    if diagnosis.held_up.share < LITTLE:
-        return "Nothing is worth changing."
-    parts = {line.what: line.seconds for line in diagnosis.ledger}
-    if is_mostly(diagnosis, "programs"):
-        return (
-            f"For {format_seconds(parts['programs'])} of it programs load their files: "
-            "modules of Python, shared libraries, settings."
-        )
-    if is_mostly(diagnosis, "first-reads"):
-        return (
-            f"For {format_seconds(parts['first-reads'])} of it data is read for the first time, "
-            "from storage: reading the same again is far faster."
-        )
-    if is_mostly(diagnosis, "untraced"):
-        return (
-            f"For {format_seconds(parts['untraced'])} of it ranks are in opens, closes and other "
-            "calls that only counters show; no cause was found."
-        )
-    inside = parts.get("library", 0.0)
-    if not is_mostly(diagnosis, "library"):
-        return f"No cause was found; {spent}." if spent else "No cause was found."
-    return (
-        f"For {format_seconds(inside)} of it ranks are inside MPI-IO or a library and nothing "
-        "reaches storage: they copy or exchange data, or wait for each other or for locks."
-    )
-
-
-def is_mostly(diagnosis: Diagnosis, what: str) -> bool:
-    """Whether one line of the ledger, which is no cause, is most of the held-up time."""
-    seconds = sum(line.seconds for line in diagnosis.ledger if line.what == what)
-    return seconds >= MOSTLY * diagnosis.held_up.seconds > 0
-
-
-def held_up_line(diagnosis: Diagnosis) -> str:
-    """Return how long I/O holds the job up."""
-    of_run = f" of {format_seconds(diagnosis.runtime)}" if diagnosis.runtime > 0 else ""
-    return f"I/O holds the job up for {format_seconds(diagnosis.held_up.seconds)}{of_run}."
 
 
 def span(cause: Cause) -> str:
@@ -143,17 +119,19 @@ def span(cause: Cause) -> str:
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
     heading(console, f"{number}. {printable(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
-    gain = f"{saving}, {cause.saving.share:.0%} of the run"
+    hours = cause.core_hours
+    waste = f", {format_count(hours)} core-hours" if hours and hours >= 1 else ""
+    gain = f"{saving}, {cause.saving.share:.0%} of the run{waste}"
     line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
     line += f"confidence {cause.confidence:.0%}; {cause.code}"
     console.print(Padding(Text(line), (0, 0, 0, 2)))
-    names = cause.facts.get("groups", ("calls concerned", "peers"))
+    names = cause.facts.get("groups", ("affected calls", "peers"))
     groups = [(names[0], cause.contrast.slow)]
     if cause.contrast.peers is not None:
         groups.append((names[1], cause.contrast.peers))
     table(console, ("", "calls", "bytes", "median", "rate"), [_row(*group) for group in groups])
     if cause.symptoms:
-        console.print(Padding(Text(f"explains: {', '.join(cause.symptoms)}", style="dim"),
+        console.print(Padding(Text(f"symptoms: {', '.join(cause.symptoms)}", style="dim"),
                               (0, 0, 0, 2)))  # fmt: skip
     for item in cause.advice:
         console.print(Padding(Text(f"→ {printable(item.text)}"), (0, 0, 0, 2)))
@@ -171,15 +149,15 @@ def _row(name: str, group: CallGroup) -> tuple[str, ...]:
     )
 
 
-def _show_ledger(diagnosis: Diagnosis, console: Console) -> None:
-    if not diagnosis.ledger or not diagnosis.held_up.seconds:
+def _show_ledger(verdict: Verdict, console: Console) -> None:
+    if not verdict.ledger or not verdict.io_stall.seconds:
         return
-    heading(console, "Where the held-up time goes")
+    heading(console, "Where the stall time goes")
     table(
         console,
         ("", "time"),
         [
             (LEDGER.get(line.what, line.what), format_seconds(line.seconds))
-            for line in diagnosis.ledger
+            for line in verdict.ledger
         ],
     )

@@ -12,26 +12,28 @@ from rich.text import Text
 from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
+from ioprism.model.verdict import NotChecked
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
-from ioprism.reports.wording import held_up, opening_line
-from ioprism.rules.registry import Insights, NotChecked
+from ioprism.reports.to_terminal.diagnose import job_line
+from ioprism.rules.registry import Insights
 from ioprism.units import format_count, format_counted, format_seconds
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
 
 
-def show(insights: Insights, job: Job, console: Console, *, everything: bool) -> None:
-    """Print what holds the job up, the causes with what they explain, then everything else."""
-    if (opening := _opening(insights, job)) is not None:
-        console.print(Text(opening, "bold"))
-    heading(console, "Job")
-    facts(console, _job_facts(job))
+def show(
+    insights: Insights, job: Job, console: Console, *, everything: bool, paths: Sequence[Path] = ()
+) -> None:
+    """Print the verdict, the causes with their findings, then everything else."""
+    console.print(Text(job_line(job, paths), "dim"))
+    if insights.verdict is not None:
+        console.print(Text(insights.verdict.line, "bold"))
 
     def details(finding: Finding) -> None:
         _show_details(finding, console, everything=everything, advice=everything)
 
-    left = show_causes(insights.diagnosis, insights.findings, console, details=details)
+    left = show_causes(insights.verdict, insights.findings, console, details=details)
     serious = [f for f in left if f.severity in SERIOUS]
     others = [f for f in left if f.severity not in SERIOUS]
     explained = len(left) < len(insights.findings)
@@ -45,33 +47,17 @@ def show(insights: Insights, job: Job, console: Console, *, everything: bool) ->
     _show_unchecked(insights.not_checked, console, everything=everything)
 
 
-def _opening(insights: Insights, job: Job) -> str | None:
-    """How long I/O holds the job up, and the first cause; the slowest rank where none is known."""
-    if insights.diagnosis is not None and insights.diagnosis.held_up.how != "nothing":
-        return opening_line(insights.diagnosis, insights.at_least(Severity.WARN))
-    line = held_up(insights.slowest, job.runtime)
-    return None if line is None else f"{line}."
-
-
 def _show_serious(
     serious: Sequence[Finding], console: Console, *, explained: bool, everything: bool
 ) -> None:
     if not serious and explained:
         return
-    title = "Findings that no cause above explains" if explained else "Findings"
+    title = "Other findings" if explained else "Findings"
     heading(console, title if serious else "No findings")
     for finding in serious:
         console.print()
         console.print(Padding(headline(finding), (0, 0, 0, 2)))
         _show_details(finding, console, everything=everything, advice=True)
-
-
-def _job_facts(job: Job) -> list[tuple[str, str | Text]]:
-    return [
-        ("program", name(job.executable)),
-        ("ran for", format_seconds(job.runtime)),
-        ("ranks", format_count(job.ranks)),
-    ]
 
 
 def _show_details(finding: Finding, console: Console, *, everything: bool, advice: bool) -> None:
@@ -127,7 +113,7 @@ def show_jobs(
     ]
     table(console, columns, rows)
     heading(console, "Job by job")
-    columns = ("log", "ranks", "ran for", "held up", "first cause", "saves", "high")
+    columns = ("log", "ranks", "ran for", "I/O stall", "main cause", "saves", "high")
     table(console, columns, _job_rows(listed, everything))
 
 
@@ -137,15 +123,15 @@ def _job_rows(
     """Jobs with a cause or a grave finding; all of them where everything is asked for."""
     for paths, job, insights in jobs:
         high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
-        diagnosis = insights.diagnosis
-        causes = () if diagnosis is None else diagnosis.causes
+        verdict = insights.verdict
+        causes = () if verdict is None else verdict.causes
         if not (high or causes or everything):
             continue
         yield (
             name(paths[0].name if paths else None),
             format_count(job.ranks),
             format_seconds(job.runtime),
-            format_seconds(diagnosis.held_up.seconds) if diagnosis else "",
+            format_seconds(verdict.io_stall.seconds) if verdict else "",
             Text(causes[0].code if causes else ""),
             format_seconds(causes[0].saving.seconds) if causes else "",
             Text(" ".join(high)),

@@ -14,7 +14,7 @@ from ioprism.pipeline.document import Document
 from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.plot import bars
-from ioprism.reports.wording import job_facts, verdict
+from ioprism.reports.wording import first_advice, job_facts
 from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.picture.timeline import Timeline
 
@@ -30,10 +30,10 @@ def plain_console() -> Console:
 
 def show(document: Document, console: Console) -> None:
     """Print the verdict, the findings, when it happened, and where it went."""
-    headline = verdict(document)
-    heading(console, headline.line)
-    if headline.first and not (document.diagnosis and document.diagnosis.causes):
-        console.print(Text.assemble(("Do first: ", "bold"), headline.first))
+    heading(console, document.verdict.line)
+    advice = first_advice(document.verdict)
+    if advice and not document.verdict.causes:
+        console.print(Text.assemble(("Do first: ", "bold"), advice))
     heading(console, "Job")
     facts(console, [(key, name(text)) for key, text in job_facts(document)])
     _findings(document, console)
@@ -44,12 +44,12 @@ def show(document: Document, console: Console) -> None:
 def _findings(document: Document, console: Console) -> None:
     if not document.findings:
         return
-    left = show_causes(document.diagnosis, document.findings, console)
+    left = show_causes(document.verdict, document.findings, console)
     explained = len(document.findings) - len(left)
     serious = [finding for finding in left if finding.severity in SERIOUS]
     if serious:
-        heading(console, "Findings that no cause above explains" if explained else "Findings")
-    elif not (document.diagnosis and document.diagnosis.causes):
+        heading(console, "Other findings" if explained else "Findings")
+    elif not document.verdict.causes:
         heading(console, "Nothing costs noticeable time")
     for finding in serious[:MOST_FINDINGS]:
         _finding(finding, console)

@@ -15,7 +15,7 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_rate
 
 # Subject -> columns: title, key, how it is written.
-_HOURS = (("node-hours", "node_hours"), ("held up", "held_up_node_hours"),
+_HOURS = (("node-hours", "node_hours"), ("stalled", "io_stall_node_hours"),
           ("could save", "saving_node_hours"))  # fmt: skip
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "jobs": (("application", "application"), ("user", "user"), ("started", "start"),
@@ -33,7 +33,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 CHANGED = {"request_bytes": "request size", "collective": "collective calls",
            "metadata": "metadata calls", "operations": "reads and writes",
-           "held_up_share": "time held up by I/O"}  # fmt: skip
+           "io_stall_share": "I/O stall time"}  # fmt: skip
 
 
 def show(site_table: SiteTable, console: Console) -> None:
@@ -94,7 +94,7 @@ def _number(key: str, value: float | None) -> str:
         return format_bytes(value)
     if key == "rate":
         return format_rate(value)
-    return f"{value:.0%}" if key in ("collective", "held_up_share") else f"{value:,.3g}"
+    return f"{value:.0%}" if key in ("collective", "io_stall_share") else f"{value:,.3g}"
 
 
 def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - cells are of any kind

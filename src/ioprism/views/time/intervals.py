@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from ioprism.model.intervals import Floats, unite
 from ioprism.model.schema import Layer
 from ioprism.records import dataclass
-
-Floats = npt.NDArray[np.float64]
 
 _INTERVALS = pl.Schema({"layer": Layer, "start": pl.Float64(), "end": pl.Float64()})
 
@@ -44,21 +42,6 @@ def united_layers(frame: pl.DataFrame) -> pl.DataFrame:
             )
         )
     return pl.concat(tables)
-
-
-def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
-    """Return the disjoint intervals that these cover; those that touch are joined.
-
-    When the n-th start comes after the n-1 first ends, nobody is busy in between: so two
-    sorts, each on its own, suffice. Traces are mostly in order, which a stable sort makes use of.
-    """
-    if not len(start):
-        return start, end
-    begins, finishes = np.sort(start, kind="stable"), np.sort(end, kind="stable")
-    breaks = np.flatnonzero(begins[1:] > finishes[:-1])
-    first = np.concatenate(([0], breaks + 1))
-    last = np.concatenate((breaks, [len(start) - 1]))
-    return begins[first], finishes[last]
 
 
 @dataclass(frozen=True, slots=True)

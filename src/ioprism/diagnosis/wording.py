@@ -1,0 +1,291 @@
+"""Words for a verdict: titles and advice from the TOML of each check, and the verdict's sentence."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from posixpath import dirname
+from typing import Any
+
+from ioprism.diagnosis.files import LOCAL, common_directory
+from ioprism.model.finding import Recommendation
+from ioprism.model.quantities import kind_of, quantity
+from ioprism.model.trace import Job
+from ioprism.model.usage import FileFacts
+from ioprism.model.verdict import COUNTS, Cause, Possible, Verdict
+from ioprism.records import dataclass
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+
+FOLDER = Path(__file__).parent / "checks"
+MAX_NAMES = 8  # ranks or files that a title lists
+BLOCK = 2**20  # bytes: what small requests are joined to
+TINY = 4096  # bytes: libraries keep their metadata in such pieces
+REOPENED = 4  # metadata calls per file: open, close, and once more
+MOSTLY = 0.5  # of the stall time
+HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
+DATABASES = (".db", ".sqlite", ".sqlite3", "-journal", "-wal")
+MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
+_MODULES = {
+    "hdf5": ("H5F", "H5D", "HDF5"), "pnetcdf": ("PNETCDF_FILE", "PNETCDF_VAR", "PNETCDF"),
+    "mpiio": ("MPI-IO",), "stdio": ("STDIO",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobContext:
+    """What advice depends on beside the cause."""
+
+    job: Job
+    files: FileFacts
+    modules: frozenset[str]  # of counters that the log holds
+    nodes: int = 1
+    mostly_collective: bool = False
+
+
+@cache
+def texts(code: str) -> Mapping[str, Any]:
+    """Return the words of a check; those of plug-ins come with their facts."""
+    file = FOLDER / f"{code}.toml"
+    if not file.is_file():
+        return {"title": code, "noun": code, "groups": [code, "peers"]}
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def word_verdict(verdict: Verdict, context: JobContext) -> Verdict:
+    """Return the verdict with titles, advice and its sentence."""
+    worded = replace(
+        verdict,
+        causes=tuple(_word_cause(cause, context) for cause in verdict.causes),
+        possible=tuple(_word_possible(one, context) for one in verdict.possible),
+    )
+    return replace(worded, line=verdict_line(worded))
+
+
+def _word_cause(cause: Cause, context: JobContext) -> Cause:
+    words, filled = texts(cause.code), values(cause, context)
+    advice = tuple(_advice(words, conditions(cause, context), filled))
+    advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
+    facts = {**cause.facts, "groups": tuple(map(str, words["groups"]))}
+    title = str(cause.facts.get("title") or _title(cause, words, filled))
+    return replace(cause, title=title, advice=advice, facts=facts)
+
+
+def _advice(
+    words: Mapping[str, Any], present: set[str], filled: Mapping[str, str]
+) -> Iterable[Recommendation]:
+    for entry in words.get("recommendation", ()):
+        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ())):
+            code = fill(entry["code"], filled) if "code" in entry else None
+            yield Recommendation(fill(entry["text"], filled), code)
+
+
+def _title(cause: Cause, words: Mapping[str, Any], filled: Mapping[str, str]) -> str:
+    one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
+    return fill(words.get(f"title{one}", words["title"]), filled)
+
+
+def _word_possible(one: Possible, context: JobContext) -> Possible:
+    culprit = dict(one.culprit)
+    facts = culprit.pop("facts", {})
+    words = texts(one.code)
+    return replace(one, title=str(facts.get("title") or words["noun"]), culprit=culprit)
+
+
+def fill(text: str, filled: Mapping[str, str]) -> str:
+    """Put values in the place of their names."""
+    for key, value in filled.items():
+        text = text.replace("{" + key + "}", value)
+    return text
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return the verdict in one or two sentences, the same in every command."""
+    if verdict.status == "cannot-judge":
+        return _cannot_judge(verdict)
+    of_run = f" of its {format_seconds(verdict.runtime)} run" if verdict.runtime > 0 else ""
+    first = f"I/O stalls the job for {format_seconds(verdict.io_stall.seconds)}{of_run}."
+    main = next((cause for cause in verdict.causes if cause.saving.seconds > 0), None)
+    if main is not None:
+        saving = main.saving
+        span = f"{format_seconds(saving.low)} to {format_seconds(saving.high)}"
+        gain = f"a fix saves {format_seconds(saving.seconds)} ({span})"
+        return f"{first} Main cause: {lower_first(printable(main.title))}; {gain}."
+    if verdict.possible:
+        return f"{first} {_undecided(verdict.possible)}"
+    return f"{first} {_without_cause(verdict)}"
+
+
+def _cannot_judge(verdict: Verdict) -> str:
+    if verdict.missing:
+        return f"The job cannot be judged: {verdict.missing[0]}"
+    return "No I/O was recorded, so the job cannot be judged."
+
+
+def _undecided(possible: Sequence[Possible]) -> str:
+    names = list(dict.fromkeys(printable(one.title) for one in possible))
+    upper = format_seconds(max(one.upper for one in possible))
+    decide = possible[0].decide.text
+    if len(names) == 1:
+        return f"Cannot tell whether {names[0]} cost time (at most {upper}); {decide}."
+    which = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"Cannot tell which of {which} limits the run (at most {upper}); {decide}."
+
+
+def _without_cause(verdict: Verdict) -> str:
+    """Say that no change would help, and where the time goes if not to storage."""
+    stall = verdict.io_stall.seconds
+    parts = {line.what: line.seconds for line in verdict.ledger}
+    sentences = {
+        "programs": "programs load their files: Python modules, shared libraries, settings",
+        "first-reads": "these are cold-cache reads, slower than reading the same bytes again",
+        "untraced": "ranks are in opens, closes and other calls that only counters show",
+        "library": "ranks are inside MPI-IO or a library while nothing reaches storage: they "
+        "exchange data or wait for each other or for locks",
+    }
+    for what, sentence in sentences.items():
+        if parts.get(what, 0.0) >= MOSTLY * stall > 0:
+            return f"For {format_seconds(parts[what])} of it {sentence}. No cause was found."
+    if parts.get("unexplained", 0.0) >= MOSTLY * stall > 0:
+        return f"No cause was found; {format_seconds(parts['unexplained'])} of it is unexplained."
+    return "No change would save noticeable time."
+
+
+def lower_first(title: str) -> str:
+    """Return a title in the middle of a sentence; names and acronyms keep their capital."""
+    return title[:1].lower() + title[1:] if title[1:2].islower() or title[1:2] == " " else title
+
+
+def conditions(cause: Cause, context: JobContext) -> set[str]:
+    """Name libraries, MPI, file system and language, as far as the log shows them."""
+    job, facts = context.job, cause.facts
+    present = {name for name, mods in _MODULES.items() if not context.modules.isdisjoint(mods)}
+    present.add("parallel" if (job.ranks or 1) > 1 else "serial")
+    path = str(cause.culprit.get("file", ""))
+    present |= {"hdf5"} if path.endswith(HDF5_NAMES) else set()
+    present |= {"database"} if path.endswith(DATABASES) else set()
+    present |= {"lustre"} if "LUSTRE" in context.modules or _filesystem(path, job) == "lustre" else set()
+    present |= {"local"} if _filesystem(path, job) in LOCAL else set()
+    present |= {"layout"} if context.files.striping else set()
+    program = (job.executable or "").lower()
+    if "python" in program or ".py" in program:
+        present.add("python")
+    said = " ".join([program, *job.metadata.values()]).lower()
+    present |= {name for name, words in MPI_LIBRARIES.items() if any(w in said for w in words)}
+    present |= {"mostly-collective"} if context.mostly_collective else set()
+    flags = {
+        "reopened": float(facts.get("calls_per_file", 0)) > REOPENED,
+        "again": bool(facts.get("again")),
+        "tiny": 0 < float(facts.get("bytes_per_request", 0)) <= TINY,
+        "many-files": "directory" in cause.culprit,
+        "own-directory": "directory" in cause.culprit and cause.code == "slow-rank",
+        "known-targets": bool(_other_targets(cause, context.files)),
+        "no-framework": "torch" not in said and "stage" not in cause.culprit,
+        f"{facts.get('direction')}s": bool(facts.get("direction")),
+    }
+    return present | {name for name, holds in flags.items() if holds}
+
+
+def _filesystem(path: str, job: Job) -> str | None:
+    under = [m for m in job.mounts if path.startswith(m.path.rstrip("/") + "/")]
+    return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+
+
+def values(cause: Cause, context: JobContext) -> dict[str, str]:
+    """Return every value that the words of a cause may name, as text."""
+    known: dict[str, Any] = {
+        "ranks": context.job.ranks or 1, "nodes": context.nodes, **cause.facts, **cause.culprit,
+    }  # fmt: skip
+    stripe, count = _striping(context.files, str(known.get("file", "")))
+    stripe = int(known.get("stripe_size") or stripe)
+    where, size = known.get("directory"), float(known.get("bytes_per_request", BLOCK) or BLOCK)
+    shown = {key: _shown(key, value) for key, value in known.items()}
+    plural = {f"plural_{key}": "" if value == 1 else "s" for key, value in known.items() if _is_number(value)}
+    directory = str(where or dirname(str(known.get("file", ""))) or _striped_directory(context.files))
+    return {
+        "file": "a file", "stripe_count": str(count or 1), **shown, **plural,
+        "directory": shlex.quote(printable(directory)) if directory else "OUTPUT_DIRECTORY",
+        "in_directory": f", in {printable(str(where))}" if where else "",
+        "other_targets": _other_targets(cause, context.files),
+        "ratio": _ratio(cause),
+        "by_ranks": _whose(cause),
+        "calls_of": f"{known['direction']}s" if known.get("direction") else "requests",
+        "stripe": format_bytes(stripe),
+        "stripe_bytes": str(stripe),
+        "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
+        "where": _where(cause),
+        "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
+    }  # fmt: skip
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shown(key: str, value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        named = ", ".join(printable(str(item)) for item in value[:MAX_NAMES])
+        return named + (f" and {len(value) - MAX_NAMES} more" if len(value) > MAX_NAMES else "")
+    if key.endswith("_seconds") and isinstance(value, int | float):
+        return format_seconds(value)
+    if key == "read" and isinstance(value, int | float):
+        return format_bytes(value)  # findings count calls under this name
+    if key in (*COUNTS, "files") and isinstance(value, int | float):
+        return format_count(value)
+    if kind_of(key) in ("bytes", "seconds"):
+        return quantity(key, value)
+    if isinstance(value, float):
+        return format_count(value) if value >= 10 or value.is_integer() else f"{value:.1f}"
+    return printable(str(value))
+
+
+def _where(cause: Cause) -> str:
+    culprit = cause.culprit
+    directory = culprit.get("directory") or cause.facts.get("directory")
+    if directory:
+        return f" in {printable(str(directory))}"
+    return f" on {printable(str(culprit['file']))}" if culprit.get("file") else ""
+
+
+def _whose(cause: Cause) -> str:
+    """Whose calls they are: of an application of a workflow, or of a few ranks."""
+    if cause.culprit.get("application"):
+        return f" by {printable(str(cause.culprit['application']))}"
+    ranks = cause.culprit.get("ranks", ())
+    several = "s" if len(ranks) > 1 else ""
+    return f" by rank{several} {_shown('ranks', ranks)}" if ranks else ""
+
+
+def _ratio(cause: Cause) -> str:
+    slow, peers = cause.contrast.slow, cause.contrast.peers
+    if peers is None or not slow.median_seconds or not peers.median_seconds:
+        return "several"
+    return f"{slow.median_seconds / peers.median_seconds:.1f}"
+
+
+def _striping(files: FileFacts, path: str) -> tuple[int, int]:
+    """Stripe size and count of a file, or of the files whose layout is known."""
+    layouts = [one for file, one in files.striping.items() if files.paths.get(file) == path]
+    layouts = layouts or list(files.striping.values())
+    sizes = [one.size for one in layouts if one.size > 0]
+    counts = sorted(len(one.targets) for one in layouts)
+    return (sizes[0] if sizes else BLOCK), (counts[len(counts) // 2] if counts else 0)
+
+
+def _striped_directory(files: FileFacts) -> str:
+    """Where the files are whose layout is known."""
+    paths = [files.paths[file] for file, one in files.striping.items() if one.targets]
+    return common_directory(paths)
+
+
+def _other_targets(cause: Cause, files: FileFacts) -> str:
+    """Targets that the job used and that are not slow, as many as one of its files has."""
+    slow = set(cause.culprit.get("targets", [cause.culprit.get("target")]))
+    used = sorted({name for striping in files.striping.values() for name in striping.targets})
+    healthy = [name for name in used if name not in slow]
+    _, count = _striping(files, "")
+    return ",".join(str(name) for name in healthy[: max(1, count)]) if healthy else ""

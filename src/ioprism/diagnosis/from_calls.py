@@ -348,6 +348,7 @@ def _files(table: pl.DataFrame) -> Files:
         lambda row: systems[row],
         dict(zip(striped["row"].to_list(), striped["targets"].to_list(), strict=True)),
         size if len(size) else np.zeros(1, np.int64),
+        table["file"].cast(pl.Int64).to_numpy(),
     )
 
 

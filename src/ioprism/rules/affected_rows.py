@@ -42,7 +42,7 @@ def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: floa
     kinds = {KINDS.get(name, METADATA) for name in kind.operations}
     chosen = np.isin(rows.kind, list(kinds))
     if hit.files:
-        chosen &= np.isin(rows.file, np.asarray(list(hit.files), np.int64))
+        chosen &= np.isin(rows.file, observed.files.rows(hit.files))
     if hit.ranks:
         named = np.isin(observed.rank_numbers, np.asarray(list(hit.ranks), np.int64))
         chosen &= (rows.rank < 0) | named[np.maximum(rows.rank, 0)]

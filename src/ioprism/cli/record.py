@@ -1,0 +1,182 @@
+"""``ioprism record``: run a program under a tracer, and report on its I/O."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import webbrowser
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
+from ioprism.errors import IoprismError
+from ioprism.recording.choice import TRACERS
+
+if TYPE_CHECKING:
+    from ioprism.storage.recordings import RecordedRun, Recording
+
+PAGE = "report.html"
+FAILED = 3  # exit code when --fail-on was met
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@option("--output", "-o", "folder", metavar="DIR", type=PATH,
+        help="Folder for traces and report; by default record-PROGRAM-1, -2, …")
+@option("--tracer", type=click.Choice(["auto", *TRACERS]), default="auto",
+        help="What records: `auto` takes what is installed and fits the program.")
+@option("--repeat", metavar="N", type=click.IntRange(1, 1000), default=1,
+        help="Run N times, to know the noise; stops at the first run that fails.")
+@option("--against", "baselines", metavar="TRACE", type=PATH, multiple=True,
+        help="Compare with an earlier recording or trace; may be given for several runs.")
+@option("--fail-on", metavar="SHARE", type=options.Share(),
+        help="Exit with 3 if the run time grew by this share beyond noise (with --against).")
+@option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@option("--keep", type=click.Choice(["yes", "no"]), default="yes",
+        help="Whether to keep the traces after the report.")
+@option("--untraced", is_flag=True,
+        help="Run once more without the tracer, to measure what it costs.")
+@option("--force", is_flag=True, help="Replace an earlier recording in DIR.")
+@option("--check", "check_only", is_flag=True,
+        help="List what can record here, and how to get what is missing.")
+@options.as_json
+@options.quiet
+def record(
+    command: tuple[str, ...],
+    *,
+    folder: Path | None,
+    tracer: str,
+    repeat: int,
+    baselines: tuple[Path, ...],
+    fail_on: float | None,
+    show: bool,
+    keep: str,
+    untraced: bool,
+    force: bool,
+    check_only: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run a program under a tracer, and report what its I/O costs.
+
+    The program's output, exit code and signals pass through unchanged; what ioprism says goes to
+    standard error. With --json the document goes to standard output, and the program's output to
+    standard error.
+
+    Examples: ioprism record -- ./simulate input.nml
+
+    ioprism record -o after --against before -- mpirun -n 4 ./simulate input.nml
+    """
+    if check_only:
+        _check(folder or Path(), as_json=as_json)
+        return
+    if not command:
+        raise click.UsageError("no command was given.\nHint: ioprism record -- PROGRAM ARGUMENTS")
+    if fail_on is not None and not baselines:
+        raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
+    from ioprism.pipeline.record import delete_traces, plan_recording, record_runs
+    from ioprism.reports.to_terminal import record as form
+
+    console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+    plan = plan_recording(command, folder=folder, tracer=tracer, overwrite=force)
+    if not quiet:
+        form.show_plan(plan, console)
+    recording = record_runs(
+        plan,
+        repeat=repeat,
+        untraced=untraced,
+        stdout=sys.stderr.fileno() if as_json else None,
+        stderr=sys.stderr.fileno(),
+    )
+    try:
+        worse = _report(
+            recording, console, baselines, fail_on=fail_on, as_json=as_json, quiet=quiet
+        )
+        code = FAILED if worse else 0
+        if show:
+            webbrowser.open((recording.folder / PAGE).as_uri())
+    except IoprismError as error:
+        code = 1
+        output.say(f"Error: there is no report: {error}")
+    finally:
+        if keep == "no":
+            delete_traces(recording)
+    _leave_as(recording.runs[-1], otherwise=code)
+
+
+def _check(folder: Path, *, as_json: bool) -> None:
+    from ioprism.recording.doctor import check_machine
+    from ioprism.reports import to_json
+    from ioprism.reports.to_terminal import record as form
+
+    checks = check_machine(folder.resolve())
+    if as_json:
+        click.echo(to_json.plain_document({"checks": [asdict(check) for check in checks]}))
+    else:
+        form.show_checks(checks, output.console())
+
+
+def _report(
+    recording: Recording,
+    console: Console,
+    baselines: tuple[Path, ...],
+    *,
+    fail_on: float | None,
+    as_json: bool,
+    quiet: bool,
+) -> bool:
+    """Report on the last run, compare if asked, and return whether it is a regression."""
+    from ioprism.api import analyse
+    from ioprism.pipeline.compare import compare_sides, read_side
+    from ioprism.pipeline.record import estimate_overhead, read_run
+    from ioprism.reports import to_json
+    from ioprism.reports.to_json import report as json_form
+    from ioprism.reports.to_terminal import compare as compare_form
+    from ioprism.reports.to_terminal import record as form
+    from ioprism.reports.to_terminal import report as report_form
+
+    run = recording.runs[-1]
+    with output.progress("reading events", quiet=quiet):
+        trace = read_run(recording, run)
+        report = analyse(trace)
+    overhead = estimate_overhead(recording, run, trace)
+    report.write(recording.folder / PAGE)
+    comparison = None
+    if baselines:
+        comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
+    if as_json:
+        body = {
+            "recording": {
+                **recording.to_dict(),
+                "overhead": None if overhead is None else asdict(overhead),
+                "comparison": None if comparison is None else comparison.to_dict(),
+            },
+            **json_form.body(report.document),
+        }
+        click.echo(to_json.document(trace, body))
+    elif not quiet:
+        form.show_end(recording, run, overhead, console)
+        report_form.show(report.document, console)
+        if comparison is not None:
+            compare_form.show(comparison, console)
+        output.show_warnings(trace)
+    output.say_written(recording.folder / PAGE, quiet=quiet)
+    return comparison is not None and fail_on is not None and comparison.is_regression(fail_on)
+
+
+def _leave_as(run: RecordedRun, *, otherwise: int) -> None:
+    """End as the program ended: with its exit code, or by the signal that ended it."""
+    if run.signal is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
+        signal.signal(run.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), run.signal)
+    click.get_current_context().exit(run.exit_code or otherwise)

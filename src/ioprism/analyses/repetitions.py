@@ -69,9 +69,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
     return Difference(old, new, old - new, old - new - reach, old - new + reach, chance, noise)
 
 
-def _standard_error(
-    before: Sequence[float], after: Sequence[float]
-) -> tuple[float, float] | None:
+def _standard_error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
     """Return the standard error of the difference, and its degrees of freedom."""
     repeated = [side for side in (before, after) if len(side) > 1]
     if not repeated:

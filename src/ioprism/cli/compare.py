@@ -8,7 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
+from ioprism.cli.options import option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
 from ioprism.pipeline.compare import compare_sides, read_side, run_folders

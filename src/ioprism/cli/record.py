@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 import webbrowser
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +17,11 @@ from rich.console import Console
 
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, option
-from ioprism.errors import IoprismError
+from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
 from ioprism.recording.choice import TRACERS
 
 if TYPE_CHECKING:
+    from ioprism.pipeline.record import Plan
     from ioprism.storage.recordings import RecordedRun, Recording
 
 PAGE = "report.html"
@@ -28,24 +30,58 @@ FAILED = 3  # exit code when --fail-on was met
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
-@option("--output", "-o", "folder", metavar="DIR", type=PATH,
-        help="Folder for traces and report; by default record-PROGRAM-1, -2, …")
-@option("--tracer", type=click.Choice(["auto", *TRACERS]), default="auto",
-        help="What records: `auto` takes what is installed and fits the program.")
-@option("--repeat", metavar="N", type=click.IntRange(1, 1000), default=1,
-        help="Run N times, to know the noise; stops at the first run that fails.")
-@option("--against", "baselines", metavar="TRACE", type=PATH, multiple=True,
-        help="Compare with an earlier recording or trace; may be given for several runs.")
-@option("--fail-on", metavar="SHARE", type=options.Share(),
-        help="Exit with 3 if the run time grew by this share beyond noise (with --against).")
+@option(
+    "--output",
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=PATH,
+    help="Folder for traces and report; by default record-PROGRAM-1, -2, …",
+)
+@option(
+    "--tracer",
+    type=click.Choice(["auto", *TRACERS]),
+    default="auto",
+    help="What records: `auto` takes what is installed and fits the program.",
+)
+@option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="Run N times, to know the noise; stops at the first run that fails.",
+)
+@option(
+    "--against",
+    "baselines",
+    metavar="TRACE",
+    type=PATH,
+    multiple=True,
+    help="Compare with an earlier recording or trace; may be given for several runs.",
+)
+@option(
+    "--fail-on",
+    metavar="SHARE",
+    type=options.Share(),
+    help="Exit with 3 if the run time grew by this share beyond noise (with --against).",
+)
 @option("--open", "show", is_flag=True, help="Open the page in a browser.")
-@option("--keep", type=click.Choice(["yes", "no"]), default="yes",
-        help="Whether to keep the traces after the report.")
-@option("--untraced", is_flag=True,
-        help="Run once more without the tracer, to measure what it costs.")
+@option(
+    "--keep",
+    type=click.Choice(["yes", "no"]),
+    default="yes",
+    help="Whether to keep the traces after the report.",
+)
+@option(
+    "--untraced", is_flag=True, help="Run once more without the tracer, to measure what it costs."
+)
 @option("--force", is_flag=True, help="Replace an earlier recording in DIR.")
-@option("--check", "check_only", is_flag=True,
-        help="List what can record here, and how to get what is missing.")
+@option(
+    "--check",
+    "check_only",
+    is_flag=True,
+    help="List what can record here, and how to get what is missing.",
+)
 @options.as_json
 @options.quiet
 def record(
@@ -102,6 +138,9 @@ def record(
         code = FAILED if worse else 0
         if show:
             webbrowser.open((recording.folder / PAGE).as_uri())
+    except (UnknownFormatError, BrokenTraceError):  # the tracer had nothing to write
+        code = 0
+        _say_nothing(plan, recording, as_json=as_json)
     except IoprismError as error:
         code = 1
         output.say(f"Error: there is no report: {error}")
@@ -171,12 +210,25 @@ def _report(
     return comparison is not None and fail_on is not None and comparison.is_regression(fail_on)
 
 
+def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
+    from ioprism.reports import to_json
+
+    if as_json:
+        body = {**recording.to_dict(), "overhead": None, "comparison": None}
+        click.echo(to_json.plain_document({"recording": body}))
+    output.say(
+        f"No I/O was recorded. {plan.choice.tracer.version} cannot see: "
+        f"{'; '.join(plan.blind_spots)}.\nHint: try another --tracer if the program does I/O."
+    )
+
+
 def _leave_as(run: RecordedRun, *, otherwise: int) -> None:
     """End as the program ended: with its exit code, or by the signal that ended it."""
     if run.signal is not None:
         sys.stdout.flush()
         sys.stderr.flush()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
-        signal.signal(run.signal, signal.SIG_DFL)
+        with suppress(OSError):  # SIGKILL cannot be changed, and need not be
+            signal.signal(run.signal, signal.SIG_DFL)
         os.kill(os.getpid(), run.signal)
     click.get_current_context().exit(run.exit_code or otherwise)

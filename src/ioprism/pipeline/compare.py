@@ -74,7 +74,8 @@ def compare_sides(before: Side, after: Side) -> Comparison:
 
 
 def _runs(side: Side, seconds: Sequence[float] | None) -> list[Run]:
-    lengths = seconds or [document.trace.job.runtime for document in side.documents]
+    own = [document.trace.job.runtime for document in side.documents]
+    lengths: Sequence[float | None] = own if seconds is None else seconds
     return [
         Run(
             characteristics=document.characteristics,

@@ -68,7 +68,11 @@ def _hint(name: str) -> str:
 def _preferred(command: Command) -> tuple[str, ...]:
     if command.program.static:
         return ("strace",)
-    return ("darshan", "dftracer", "strace") if command.program.mpi else ("dftracer", "darshan", "strace")
+    return (
+        ("darshan", "dftracer", "strace")
+        if command.program.mpi
+        else ("dftracer", "darshan", "strace")
+    )
 
 
 def _reason(name: str, command: Command) -> str:

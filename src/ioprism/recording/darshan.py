@@ -12,7 +12,7 @@ from pathlib import Path
 from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
 from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.recording.tracer import Start, hidden_stat, preload_obstacle, preloaded
+from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
 from ioprism.records import dataclass
 
 LIBRARY = "libdarshan.so"
@@ -65,13 +65,14 @@ class Darshan:
         processes = (
             "programs that are killed (the log is written when MPI_Finalize is called)"
             if command.program.mpi
-            else "processes that are killed, or that fork and never call exec"
+            else "processes that are killed, such as the workers of Python's multiprocessing"
         )
         return (
             processes,
             "when single files are opened and closed (only how often and how long)",
             *hidden_stat(),
             "unlink, mkdir and readdir",
+            INHERITED,
             "accesses to mapped files (mmap)",
             f"files below {EXCLUDED}",
         )
@@ -133,9 +134,13 @@ def _folders() -> Iterator[Path]:
     yield from (Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path)
     yield from map(Path, SYSTEM)
     if shutil.which("spack"):
-        yield from _libraries_below(Path(ask(["spack", "location", "-i", "darshan-runtime"]).strip()))
+        yield from _libraries_below(
+            Path(ask(["spack", "location", "-i", "darshan-runtime"]).strip())
+        )
     if module_hint():
-        shown = ask(["bash", "-lc", f"module show {module_hint()!s} 2>&1".replace("module load ", "")])
+        shown = ask(
+            ["bash", "-lc", f"module show {module_hint()!s} 2>&1".replace("module load ", "")]
+        )
         for path in dict.fromkeys(re.findall(r"(/[^\s:\"']+)/(?:bin|lib|lib64)\b", shown)):
             yield from _libraries_below(Path(path))
 

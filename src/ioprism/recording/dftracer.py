@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
-from ioprism.recording.tracer import Start, hidden_stat, preload_obstacle, preloaded
+from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
 from ioprism.records import dataclass
 
 LIBRARY = "lib64/libdftracer_preload.so"
-# Bytes of events that are kept in memory: what a killed process loses, about 80 calls. A hundred
-# times as many (its default) lost the whole trace of short programs, and saved no measurable time.
-KEPT_IN_MEMORY = 16384
+# Bytes of events that are kept in memory: what a killed process loses, about 20 calls. Its default
+# is 1 MiB, which loses short programs altogether and saved no measurable time per call.
+KEPT_IN_MEMORY = 4096
 ASK = (
     "from importlib.util import find_spec; from importlib.metadata import version; "
     "print(find_spec('dftracer').submodule_search_locations[0]); print(version('dftracer'))"
@@ -49,9 +49,11 @@ class DFTracer:
         return (
             *mpi,
             *hidden_stat(),
-            "formatted output (fprintf, fputs) until the C library flushes it",
+            "bytes of buffered streams (fprintf, fputs, putc; fwrite and fread are seen)",
+            INHERITED,
             "accesses to mapped files (mmap)",
             "statically linked child processes",
+            "the last 20 calls or so of a process that is killed",
         )
 
     def start(self, command: Command, folder: Path) -> Start:

@@ -41,8 +41,10 @@ def read_linkage(path: Path) -> Linkage | None:
 def _linkage(content: mmap.mmap) -> Linkage:
     """Follow the program headers to the interpreter and to the list of libraries."""
     wide, order = content[4] == 2, "<" if content[5] == 1 else ">"
-    (table,) = struct.unpack_from(f"{order}Q", content, 32) if wide else struct.unpack_from(
-        f"{order}I", content, 28
+    (table,) = (
+        struct.unpack_from(f"{order}Q", content, 32)
+        if wide
+        else struct.unpack_from(f"{order}I", content, 28)
     )
     size, count = struct.unpack_from(f"{order}HH", content, 54 if wide else 42)
     segments = [_segment(content, table + n * size, order, wide=wide) for n in range(count)]
@@ -51,7 +53,9 @@ def _linkage(content: mmap.mmap) -> Linkage:
     for kind, offset, _, length in segments:
         if kind == DYNAMIC:
             form = struct.Struct(order + ("qQ" if wide else "iI"))
-            entries = [*form.iter_unpack(content[offset : offset + length // form.size * form.size])]
+            entries = [
+                *form.iter_unpack(content[offset : offset + length // form.size * form.size])
+            ]
     by_tag = dict(reversed(entries))
     strings = next(
         (

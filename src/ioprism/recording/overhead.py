@@ -62,7 +62,15 @@ def measure_cost(tracer: Tracer, folder: Path) -> TracerCost | None:
 
 def _run(tracer: Tracer | None, place: Path) -> tuple[float, float]:
     """Return the seconds in the probe's calls, and those around them."""
-    words = (sys.executable, "-I", "-S", "-c", PROBE, str(place / "data"), str(CALLS))
+    words: tuple[str, ...] = (
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        PROBE,
+        str(place / "data"),
+        str(CALLS),
+    )
     environment: dict[str, str] = {}
     if tracer is not None:
         traces = place / "traces"

@@ -45,7 +45,11 @@ class Strace:
 
     def blind_spots(self, command: Command) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
-        hidden = ["accesses to mapped files (mmap)", "requests submitted through io_uring"]
+        hidden = [
+            "accesses to mapped files (mmap)",
+            "bytes copied within the kernel (copy_file_range, splice)",
+            "requests submitted through io_uring",
+        ]
         if command.program.mpi:
             hidden.insert(0, "MPI-IO and HDF5 calls (only the system calls below them)")
         return tuple(hidden)

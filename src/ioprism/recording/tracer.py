@@ -12,6 +12,7 @@ from ioprism.recording.command import Command
 from ioprism.records import dataclass
 
 PRELOAD = "LD_PRELOAD"
+INHERITED = "files that another program opened, such as the shell for `PROGRAM > FILE`"
 STAT_IS_A_SYMBOL = (2, 33)  # glibc from which stat is no longer a wrapper of __xstat
 
 

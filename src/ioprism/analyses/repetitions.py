@@ -17,7 +17,8 @@ LEVEL = 0.95  # of the interval of a difference: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
 MAX_FALSE_ALARM = 0.01
 MOST_RUNS = 100  # that anybody would repeat
-STEPS = 200  # of a continued fraction that converges in a few dozen, and of a bisection
+TERMS = 200  # of a continued fraction that converges in a few dozen
+HALVINGS = 60  # of an interval: to the last digit of a float
 TINY = 1e-300
 
 
@@ -104,7 +105,8 @@ def runs_needed(noise: float, share: float) -> int | None:
     for runs in range(2, MOST_RUNS + 1):
         freedom = 2 * (runs - 1)
         wanted = student_quantile(1 - MAX_FALSE_ALARM, freedom) + student_quantile(0.95, freedom)
-        if share >= wanted * noise * math.sqrt(2 / runs):
+        error = noise * math.sqrt((1 + (1 + share) ** 2) / runs)  # noise grows with the run time
+        if share >= wanted * error:
             return runs
     return None
 
@@ -120,7 +122,7 @@ def student_quantile(probability: float, freedom: float) -> float:
     low, high = 0.0, 1.0
     while student_cdf(high, freedom) < probability and high < 1e12:
         high *= 2
-    for _ in range(STEPS):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
     return high
@@ -141,7 +143,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     numerator, denominator = 1.0, 1 - (a + b) * x / (a + 1)
     denominator = 1 / (denominator or TINY)
     fraction = denominator
-    for m in range(1, STEPS):
+    for m in range(1, TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):

@@ -7,10 +7,11 @@ import resource
 import signal
 import sys
 import webbrowser
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -82,6 +83,12 @@ FAILED = 3  # exit code when --fail-on was met
     is_flag=True,
     help="List what can record here, and how to get what is missing.",
 )
+@option(
+    "--script",
+    "scheduler",
+    type=click.Choice(["slurm", "pbs", "lsf", "flux"]),
+    help="Print a job script that records the command, and do not run it.",
+)
 @options.as_json
 @options.quiet
 def record(
@@ -97,24 +104,28 @@ def record(
     untraced: bool,
     force: bool,
     check_only: bool,
+    scheduler: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Run a program under a tracer, and report what its I/O costs.
 
-    The program's output, exit code and signals pass through unchanged; what ioprism says goes to
-    standard error. With --json the document goes to standard output, and the program's output to
-    standard error.
+    The program's output, exit code and signals pass through unchanged; the report goes to standard
+    error, and as a page into DIR. With --json the document goes to standard output, and the
+    program's output to standard error.
 
-    Examples: ioprism record -- ./simulate input.nml
+    Example: ioprism record -- ./simulate input.nml
 
-    ioprism record -o after --against before -- mpirun -n 4 ./simulate input.nml
+    Example: ioprism record -o after --against before -- mpirun -n 4 ./simulate input.nml
     """
     if check_only:
         _check(folder or Path(), as_json=as_json)
         return
     if not command:
         raise click.UsageError("no command was given.\nHint: ioprism record -- PROGRAM ARGUMENTS")
+    if scheduler is not None:
+        _print_script(scheduler, command, tracer, repeat)
+        return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
     from ioprism.pipeline.record import delete_traces, plan_recording, record_runs
@@ -150,6 +161,15 @@ def record(
     _leave_as(recording.runs[-1], otherwise=code)
 
 
+def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
+    from ioprism.recording.batch import job_script
+    from ioprism.recording.choice import choose_tracer
+    from ioprism.recording.command import parse_command
+
+    choice = choose_tracer(parse_command(command), tracer)
+    click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
+
+
 def _check(folder: Path, *, as_json: bool) -> None:
     from ioprism.recording.doctor import check_machine
     from ioprism.reports import to_json
@@ -175,7 +195,6 @@ def _report(
     from ioprism.api import analyse
     from ioprism.pipeline.compare import compare_sides, read_side
     from ioprism.pipeline.record import estimate_overhead, read_run
-    from ioprism.reports import to_json
     from ioprism.reports.to_json import report as json_form
     from ioprism.reports.to_terminal import compare as compare_form
     from ioprism.reports.to_terminal import record as form
@@ -191,15 +210,13 @@ def _report(
     if baselines:
         comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
     if as_json:
-        body = {
-            "recording": {
-                **recording.to_dict(),
-                "overhead": None if overhead is None else asdict(overhead),
-                "comparison": None if comparison is None else comparison.to_dict(),
-            },
-            **json_form.body(report.document),
-        }
-        click.echo(to_json.document(trace, body))
+        _print_document(
+            recording,
+            json_form.body(report.document),
+            trace.completeness.warnings,
+            overhead=None if overhead is None else asdict(overhead),
+            comparison=None if comparison is None else comparison.to_dict(),
+        )
     elif not quiet:
         form.show_end(recording, run, overhead, console)
         report_form.show(report.document, console)
@@ -211,15 +228,26 @@ def _report(
 
 
 def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
-    from ioprism.reports import to_json
-
     if as_json:
-        body = {**recording.to_dict(), "overhead": None, "comparison": None}
-        click.echo(to_json.plain_document({"recording": body}))
+        _print_document(recording, None, ("no I/O was recorded",), overhead=None, comparison=None)
     output.say(
         f"No I/O was recorded. {plan.choice.tracer.version} cannot see: "
         f"{'; '.join(plan.blind_spots)}.\nHint: try another --tracer if the program does I/O."
     )
+
+
+def _print_document(
+    recording: Recording,
+    report: Mapping[str, Any] | None,
+    warnings: Sequence[str],
+    **more: Mapping[str, Any] | None,
+) -> None:
+    from ioprism.reports import to_json
+
+    body = {"recording": {**recording.to_dict(), **more}, "report": report}
+    folders = [recording.traces(run) for run in recording.runs]
+    kind = recording.tracer.partition(" ")[0].lower()
+    click.echo(to_json.document_of(body, paths=folders, format_name=kind, warnings=warnings))
 
 
 def _leave_as(run: RecordedRun, *, otherwise: int) -> None:

@@ -100,10 +100,10 @@ def diagnosed_stall(document: Document) -> tuple[float | None, tuple[RunCause, .
             code=cause.code,
             title=cause.title,
             culprit=cause.culprit,
-            seconds=cause.saving.seconds,
-            low=cause.saving.low,
-            high=cause.saving.high,
+            seconds=float(cause.saving.seconds),
+            low=float(cause.saving.low),
+            high=float(cause.saving.high),
         )
         for cause in diagnosis.causes
     )
-    return diagnosis.held_up.seconds, tuple(causes)
+    return float(diagnosis.held_up.seconds), tuple(causes)

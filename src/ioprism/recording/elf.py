@@ -34,7 +34,7 @@ def read_linkage(path: Path) -> Linkage | None:
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         ):
             return _linkage(content) if content[:4] == b"\x7fELF" else None
-    except (OSError, ValueError, struct.error):  # no file, empty, or damaged
+    except (OSError, ValueError, IndexError, struct.error):  # no file, empty, or damaged
         return None
 
 

@@ -11,7 +11,7 @@ from ioprism.model.trace import Trace
 from ioprism.pipeline.document import Document
 from ioprism.pipeline.report import document_of
 from ioprism.records import dataclass
-from ioprism.storage.recordings import read_recording, recorded_seconds
+from ioprism.storage.recordings import recorded_runs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,16 +33,8 @@ Analyse = Callable[[Trace], Document]
 
 
 def run_folders(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the runs that paths stand for: a recording stands for those that ended well."""
-    folders: list[Path] = []
-    for path in paths:
-        recording = read_recording(path)
-        if recording is None:
-            folders.append(path)
-        else:
-            runs = [run for run in recording.runs if run.ended] or recording.runs
-            folders += [recording.traces(run) for run in runs]
-    return tuple(folders)
+    """Return the runs that paths stand for: a recording stands for all that succeeded."""
+    return tuple(folder for path in paths for folder in recorded_runs(path) or (path,))
 
 
 def read_side(
@@ -55,15 +47,13 @@ def read_side(
 ) -> Side:
     """Read and analyse the runs of one side."""
     folders = run_folders(paths)
-    known = recorded_seconds(folders)
-    documents = []
-    for folder in folders:
-        # All processes of a recorded run are one job, whatever their names.
-        kind: Grouping = "one" if folder in known else grouping
-        trace = read_trace(folder, format_name=format_name, grouping=kind)
-        documents.append(analyse(prepare(trace)))
-    seconds = tuple(known[folder] for folder in folders) if len(known) == len(folders) else None
-    return Side(tuple(documents), seconds)
+    documents = tuple(
+        analyse(prepare(read_trace(folder, format_name=format_name, grouping=grouping)))
+        for folder in folders
+    )
+    runs = [run for folder in folders for run in recorded_runs(folder).values()]
+    measured = len(runs) == len(folders)
+    return Side(documents, tuple(run.seconds for run in runs) if measured else None)
 
 
 def compare_sides(before: Side, after: Side) -> Comparison:

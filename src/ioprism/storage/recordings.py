@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.records import dataclass
-from ioprism.storage.atomic import atomic_write_text
 from ioprism.version import __version__
 
 MARKER = "record.json"
@@ -62,6 +61,8 @@ class Recording:
 
 def write_recording(recording: Recording) -> None:
     """Write the marker of a recording; an earlier one is replaced."""
+    from ioprism.storage.atomic import atomic_write_text  # whoever only reads does not load it
+
     content = {"ioprism": __version__, "recording": FORM, **recording.to_dict()}
     text = json.dumps(content, indent=2) + "\n"
     atomic_write_text(recording.folder / MARKER, text, replace=True)
@@ -98,12 +99,19 @@ def _is_below(folder: Path, name: str) -> bool:
     return (folder / name).resolve().is_relative_to(folder.resolve())
 
 
-def recorded_seconds(folders: Sequence[Path]) -> dict[Path, float]:
-    """Return how long runs took, by the folder of their traces, where a recording says so."""
-    seconds: dict[Path, float] = {}
-    for folder in folders:
-        recording = read_recording(folder.parent)
-        for run in recording.runs if recording else ():
-            if recording is not None and recording.traces(run).resolve() == folder.resolve():
-                seconds[folder] = run.seconds
-    return seconds
+def recorded_runs(source: Path) -> dict[Path, RecordedRun]:
+    """Return the runs that a path stands for, by the folder of their traces.
+
+    A recording stands for its runs, and the folder of a run for that run; any other path for none.
+    Runs that failed count only where no run succeeded, and those without traces never.
+
+    Raises:
+        BrokenTraceError: the list of runs is damaged.
+    """
+    whole, part = read_recording(source), read_recording(source.parent)
+    if whole is not None:
+        runs = {whole.traces(run): run for run in whole.runs if whole.traces(run).is_dir()}
+        return {path: run for path, run in runs.items() if run.ended} or runs
+    if part is not None:
+        return {path: run for run in part.runs if (path := part.traces(run)) == source}
+    return {}

@@ -214,12 +214,12 @@ KEPT = joined(FINDING, keys({
     "seconds_before": maybe(NUMBER), "level_before": LEVEL, "seconds_saved": maybe(NUMBER),
 }))  # fmt: skip
 DIFFERENCE = keys({
-    "before": said(NUMBER, "mean over the runs, in seconds"), "after": NUMBER,
-    "saved": said(NUMBER, "before less after"),
+    "before": said(NUMBER, "seconds of a typical run"), "after": NUMBER,
+    "saved": said(NUMBER, "seconds; its interval belongs to the same test"),
     "interval": said(maybe(keys({"low": NUMBER, "high": NUMBER, "level": NUMBER})),
                      "of saved; null: no side was repeated"),
-    "change": said(maybe(NUMBER), "after over before, less one"),
-    "noise": said(maybe(NUMBER), "standard deviation of one run over the mean"),
+    "change": said(maybe(NUMBER), "growth over before"),
+    "noise": said(maybe(NUMBER), "standard deviation of one run, outliers apart, over before"),
     "beyond_noise": said(maybe(FLAG), "whether the interval excludes zero"),
 })  # fmt: skip
 COMPARE = keys({
@@ -259,6 +259,13 @@ RECORDING = keys({
     "overhead": said(maybe(keys({"seconds": NUMBER, "calls": WHOLE, "processes": WHOLE})),
                      "what the tracer added to the last run, summed over processes"),
     "comparison": said(maybe(named(ANY)), "with --against: what `compare` prints"),
+    "trials": said(each(keys({
+        "name": TEXT, "hints": named(TEXT), "variables": named(TEXT),
+        "status": said(TEXT, "gain, no gain, ignored, failed, or undecided"),
+        "seconds": each(NUMBER),
+        "requests": said(maybe(each(WHOLE)), "reads and writes without and with it"),
+        "run_time": maybe(named(ANY)), "script": said(each(TEXT), "lines for a job script"),
+    })), "with --try: what each change brought"),
 })  # fmt: skip
 RECORD = keys({
     "recording": RECORDING, "report": said(maybe(REPORT), "null: no I/O was recorded"),

@@ -1,4 +1,4 @@
-"""Noise is told from change as often as promised, and Student's t is that of the tables."""
+"""Noise is told from change as often as promised; distributions are those of the tables."""
 
 from __future__ import annotations
 
@@ -83,6 +83,46 @@ def test_one_repeated_side_lends_its_noise_to_the_other() -> None:
 def test_runs_without_any_noise_are_compared_exactly() -> None:
     assert difference([1.0, 1.0], [2.0, 2.0]).is_regression(0.5)
     assert difference([1.0, 1.0], [1.0, 1.0]).beyond_noise is False
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "chance"),
+    [
+        ((1, 2, 3, 4, 5), (6, 7, 8, 9, 10), 1 / 252),
+        ((6, 7, 8, 9, 10), (1, 2, 3, 4, 5), 1.0),
+        ((1, 2, 3, 5, 6), (4, 7, 8, 9, 10), 4 / 252),  # 1, 1 and 2 orders are as extreme
+        ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5), 0.5),
+    ],
+)
+def test_ranks_are_compared_exactly(
+    before: tuple[int, ...], after: tuple[int, ...], chance: float
+) -> None:
+    found = difference([*map(float, before)], [*map(float, after)])
+
+    assert found.slower_by_chance == pytest.approx(chance, abs=0.05 if chance == 0.5 else 1e-12)
+
+
+def test_outliers_on_both_sides_do_not_hide_a_regression() -> None:
+    rng = np.random.default_rng(seed=8)
+
+    def runs(mean: float) -> list[float]:  # one in six is disturbed, as measured on a busy machine
+        return [x + 10.0 * float(rng.random() < 1 / 6) for x in samples(rng, mean, 20)]
+
+    found = [difference(runs(10.0), runs(11.0)) for _ in range(200)]
+    same = [difference(runs(10.0), runs(10.0)) for _ in range(200)]
+    assert sum(one.is_regression(0.05) for one in found) >= 160
+    assert sum(one.is_regression(0.05) for one in same) <= 5
+    assert np.median([one.noise or 0.0 for one in found]) == pytest.approx(NOISE, abs=0.02)
+
+
+def test_many_runs_are_compared_by_the_normal_law_and_few_exactly() -> None:
+    rng = np.random.default_rng(seed=9)
+    before, after = samples(rng, 10.0, 31), samples(rng, 10.3, 30)
+    exact = difference(before[:30], after).slower_by_chance
+    near = difference(before, after).slower_by_chance
+
+    assert exact is not None
+    assert near == pytest.approx(exact, rel=0.5)
 
 
 def test_noise_beyond_reach_needs_more_runs_than_anybody_makes() -> None:

@@ -1,21 +1,28 @@
 """Did a change do anything? Times of repeated runs on both sides, and what noise alone explains.
 
-Welch's t-test (1947) on the run times: runs differ by more than their bytes explain, and a change
-of the I/O often changes how much they vary, so that each side has a variance of its own. Where one
-side ran only once, its variance is taken to be that of the other side.
+Run times have outliers: another job on the file system adds a second to one run in six. Where there
+are enough runs, five on each side, their ranks are compared (Mann and Whitney 1947), and the saving
+is the median of all differences between the sides, with the interval that belongs to that test
+(Hodges and Lehmann 1963). Ranks of fewer runs can prove nothing, so that those are compared by
+Welch's t-test (1947), which lets each side vary in its own way. Where one side ran only once, its
+variance is taken to be that of the other side.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean, variance
+from itertools import accumulate
+from statistics import NormalDist, fmean, median, variance
 
 from ioprism.records import dataclass
 
 LEVEL = 0.95  # of the interval of a difference: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
 MAX_FALSE_ALARM = 0.01
+MIN_BULK = 5  # runs of a side from which outliers can be told
+MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
+NORMAL_MAD = 1.4826  # standard deviation over median absolute deviation, of normal noise
 MOST_RUNS = 100  # that anybody would repeat
 TERMS = 200  # of a continued fraction that converges in a few dozen
 HALVINGS = 60  # of an interval: to the last digit of a float
@@ -26,18 +33,18 @@ TINY = 1e-300
 class Difference:
     """Seconds saved by a change: before less after."""
 
-    before: float  # mean over the runs
+    before: float  # of a typical run: the median, or the mean of a few
     after: float
     saved: float
     low: float | None  # of the 95 % interval; None where no side ran twice
     high: float | None
     slower_by_chance: float | None  # how often noise alone makes it this much slower
-    noise: float | None  # standard deviation of one run over the mean
+    noise: float | None  # standard deviation of one run, outliers apart, over a typical run
 
     @property
     def change(self) -> float | None:
-        """After over before, less one; None where there was nothing before."""
-        return self.after / self.before - 1 if self.before else None
+        """Growth over before; None where there was nothing before."""
+        return -self.saved / self.before if self.before else None
 
     @property
     def beyond_noise(self) -> bool | None:
@@ -54,8 +61,19 @@ class Difference:
         return change >= share and chance <= MAX_FALSE_ALARM
 
 
-def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
-    """Compare the times of runs before and after a change; there is at least one on each side."""
+def difference(
+    before: Sequence[float], after: Sequence[float], *, false_alarm: float = MAX_FALSE_ALARM
+) -> Difference:
+    """Compare the times of runs before and after a change.
+
+    Args:
+        before: seconds of at least one run.
+        after: the same after the change.
+        false_alarm: the chance that will count as proof; it decides whether ranks can be used.
+    """
+    # The most extreme order of five and five runs is one of 252.
+    if math.comb(len(before) + len(after), len(before)) * false_alarm > 1:
+        return _difference_of_ranks(before, after)
     old, new = fmean(before), fmean(after)
     spread = _standard_error(before, after)
     if spread is None:
@@ -68,6 +86,37 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
     reach = student_quantile((1 + LEVEL) / 2, freedom) * error
     chance = 1 - student_cdf((new - old) / error, freedom)
     return Difference(old, new, old - new, old - new - reach, old - new + reach, chance, noise)
+
+
+def _difference_of_ranks(before: Sequence[float], after: Sequence[float]) -> Difference:
+    """Compare every run before with every run after: how often is the one after longer?"""
+    pairs = sorted(old - new for old in before for new in after)
+    longer = sum((pair < 0) + 0.5 * (pair == 0) for pair in pairs)
+    below = _below(len(before), len(after))
+    # By symmetry, so many pairs or more are longer as often as so many fewer or less.
+    chance = below[min(math.floor(len(pairs) - longer), len(pairs))]
+    outside = (1 - LEVEL) / 2
+    cut = sum(probability <= outside for probability in below)  # pairs beyond each end
+    low, high = pairs[max(cut - 1, 0)], pairs[min(len(pairs) - cut, len(pairs) - 1)]
+    typical = median(before), median(after)
+    return Difference(*typical, median(pairs), low, high, chance, _noise(before, after))
+
+
+def _below(first: int, second: int) -> list[float]:
+    """Return the chance that at most 0, 1, 2, … pairs are in one order, if nothing differs."""
+    pairs = first * second
+    if max(first, second) > MOST_EXACT:
+        law = NormalDist(pairs / 2, math.sqrt(pairs * (first + second + 1) / 12))
+        return [law.cdf(count + 0.5) for count in range(pairs + 1)]
+    # Counts of orders: the coefficients of a Gaussian binomial, factor by factor.
+    ways = [1] + [0] * pairs
+    for number in range(1, first + 1):
+        for count in range(pairs, second + number - 1, -1):
+            ways[count] -= ways[count - second - number]
+        for count in range(number, pairs + 1):
+            ways[count] += ways[count - number]
+    total = math.comb(first + second, first)
+    return [sum_of_ways / total for sum_of_ways in accumulate(ways)]
 
 
 def _standard_error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
@@ -90,10 +139,18 @@ def _noise(before: Sequence[float], after: Sequence[float]) -> float | None:
     """The relative standard deviation of one run, pooled over the sides that were repeated."""
     squares, freedom = 0.0, 0
     for side in (before, after):
-        if len(side) > 1 and (mean := fmean(side)) > 0:
-            squares += (len(side) - 1) * variance(side) / mean**2
+        if len(side) > 1 and (typical := median(side)) > 0:
+            squares += (len(side) - 1) * (_deviation(side) / typical) ** 2
             freedom += len(side) - 1
     return math.sqrt(squares / freedom) if freedom else None
+
+
+def _deviation(side: Sequence[float]) -> float:
+    """The standard deviation; that of the bulk where there are enough runs to tell outliers."""
+    if len(side) < MIN_BULK:
+        return math.sqrt(variance(side))
+    middle = median(side)
+    return NORMAL_MAD * median(abs(seconds - middle) for seconds in side)
 
 
 def runs_needed(noise: float, share: float) -> int | None:

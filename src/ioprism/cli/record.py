@@ -22,7 +22,9 @@ from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
 from ioprism.recording.choice import TRACERS
 
 if TYPE_CHECKING:
+    from ioprism.pipeline.document import Document
     from ioprism.pipeline.record import Plan
+    from ioprism.pipeline.trials import Trial
     from ioprism.storage.recordings import RecordedRun, Recording
 
 PAGE = "report.html"
@@ -76,6 +78,19 @@ FAILED = 3  # exit code when --fail-on was met
 @option(
     "--untraced", is_flag=True, help="Run once more without the tracer, to measure what it costs."
 )
+@option(
+    "--try",
+    "try_changes",
+    is_flag=True,
+    help="Try MPI-IO hints that fit the diagnosis, and prove their gain by runs in turn.",
+)
+@option(
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(3, 100),
+    default=8,
+    help="Runs of each change that --try makes at most.",
+)
 @option("--force", is_flag=True, help="Replace an earlier recording in DIR.")
 @option(
     "--check",
@@ -102,6 +117,8 @@ def record(
     show: bool,
     keep: str,
     untraced: bool,
+    try_changes: bool,
+    rounds: int,
     force: bool,
     check_only: bool,
     scheduler: str | None,
@@ -144,7 +161,14 @@ def record(
     )
     try:
         worse = _report(
-            recording, console, baselines, fail_on=fail_on, as_json=as_json, quiet=quiet
+            plan,
+            recording,
+            console,
+            baselines,
+            fail_on=fail_on,
+            rounds=rounds if try_changes else 0,
+            as_json=as_json,
+            quiet=quiet,
         )
         code = FAILED if worse else 0
         if show:
@@ -183,15 +207,17 @@ def _check(folder: Path, *, as_json: bool) -> None:
 
 
 def _report(
+    plan: Plan,
     recording: Recording,
     console: Console,
     baselines: tuple[Path, ...],
     *,
     fail_on: float | None,
+    rounds: int,
     as_json: bool,
     quiet: bool,
 ) -> bool:
-    """Report on the last run, compare if asked, and return whether it is a regression."""
+    """Report on the last run, compare and try if asked, and return whether it is a regression."""
     from ioprism.api import analyse
     from ioprism.pipeline.compare import compare_sides, read_side
     from ioprism.pipeline.record import estimate_overhead, read_run
@@ -206,6 +232,7 @@ def _report(
         report = analyse(trace)
     overhead = estimate_overhead(recording, run, trace)
     report.write(recording.folder / PAGE)
+    trials = _try(plan, recording, report.document, rounds=rounds, as_json=as_json)
     comparison = None
     if baselines:
         comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
@@ -216,20 +243,44 @@ def _report(
             trace.completeness.warnings,
             overhead=None if overhead is None else asdict(overhead),
             comparison=None if comparison is None else comparison.to_dict(),
+            trials=[trial.to_dict() for trial in trials],
         )
     elif not quiet:
         form.show_end(recording, run, overhead, console)
         report_form.show(report.document, console)
         if comparison is not None:
             compare_form.show(comparison, console)
+        if rounds:
+            form.show_trials(trials, console)
         output.show_warnings(trace)
     output.say_written(recording.folder / PAGE, quiet=quiet)
     return comparison is not None and fail_on is not None and comparison.is_regression(fail_on)
 
 
+def _try(
+    plan: Plan, recording: Recording, document: Document, *, rounds: int, as_json: bool
+) -> list[Trial]:
+    """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
+    from ioprism.pipeline.compare import diagnosed_stall
+    from ioprism.pipeline.trials import try_hints
+    from ioprism.recording.hints import fitting_hints
+
+    if not rounds or not recording.runs[-1].ended:
+        return []
+    codes = {cause.code for cause in diagnosed_stall(document)[1]}
+    codes |= {finding.code for finding in document.findings}
+    hints = fitting_hints(plan.command, codes, document.trace.job.ranks or 1)
+    if not hints:
+        return []
+    stdout = sys.stderr.fileno() if as_json else None
+    return try_hints(plan, hints, rounds=rounds, stdout=stdout, stderr=sys.stderr.fileno())
+
+
 def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
     if as_json:
-        _print_document(recording, None, ("no I/O was recorded",), overhead=None, comparison=None)
+        _print_document(
+            recording, None, ("no I/O was recorded",), overhead=None, comparison=None, trials=[]
+        )
     output.say(
         f"No I/O was recorded. {plan.choice.tracer.version} cannot see: "
         f"{'; '.join(plan.blind_spots)}.\nHint: try another --tracer if the program does I/O."
@@ -240,7 +291,7 @@ def _print_document(
     recording: Recording,
     report: Mapping[str, Any] | None,
     warnings: Sequence[str],
-    **more: Mapping[str, Any] | None,
+    **more: object,
 ) -> None:
     from ioprism.reports import to_json
 

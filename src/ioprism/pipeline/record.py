@@ -23,6 +23,7 @@ from ioprism.storage.recordings import MARKER, RecordedRun, Recording, write_rec
 from ioprism.text import printable
 
 TEXT_TRACES = (".strace", ".pfw")  # one line for each call
+TRIALS = "try"  # the folder of what --try runs
 LONGEST_NAME = 40  # characters of a program's name in the name of a folder
 
 
@@ -118,10 +119,7 @@ def record_runs(
     write_recording(recording)
     for number in range(1, repeat + 1):
         traces = plan.folder / f"run-{number}"
-        traces.mkdir()
-        start = plan.choice.tracer.start(plan.command, traces)
-        outcome = _run(start.words, start.environment, stdout, stderr)
-        _remove_empty(traces)
+        outcome = run_once(plan, traces, stdout=stdout, stderr=stderr)
         run = RecordedRun(
             folder=traces.name,
             seconds=outcome.seconds,
@@ -139,6 +137,33 @@ def record_runs(
         recording = replace(recording, untraced_seconds=outcome.seconds)
         write_recording(recording)
     return recording
+
+
+def run_once(
+    plan: Plan,
+    traces: Path,
+    *,
+    variables: Mapping[str, str] | None = None,
+    stdout: int | None = None,
+    stderr: int | None = None,
+) -> Outcome:
+    """Run the command once under the tracer.
+
+    Args:
+        plan: what to run.
+        traces: a folder to make for its traces.
+        variables: for the environment of the program, besides those of the tracer.
+        stdout: the file descriptor for the program's output; None: ours.
+        stderr: the same for its messages.
+
+    Raises:
+        UsageError: the program cannot be started.
+    """
+    traces.mkdir()
+    start = plan.choice.tracer.start(plan.command.exporting(variables or {}), traces)
+    outcome = _run(start.words, {**start.environment, **(variables or {})}, stdout, stderr)
+    _remove_empty(traces)
+    return outcome
 
 
 def _run(
@@ -209,3 +234,4 @@ def delete_traces(recording: Recording) -> None:
     """Delete the traces of all runs; the report and the list of runs stay."""
     for run in recording.runs:
         shutil.rmtree(recording.traces(run), ignore_errors=True)
+    shutil.rmtree(recording.folder / TRIALS, ignore_errors=True)

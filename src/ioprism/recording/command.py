@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ioprism.campaign.process import ask
@@ -68,6 +69,13 @@ class Command:
         if insert is None:
             return self.with_prefix(["env", *(f"{k}={v}" for k, v in variables.items())])
         return insert(self.words, variables)
+
+    def exporting(self, variables: Mapping[str, str]) -> Command:
+        """Return the command whose launcher passes these variables on; without one, itself."""
+        if self.launcher is None or not variables:
+            return self
+        words = self.with_environment(variables)
+        return replace(self, words=tuple(words), starts=_starts(words, Path(words[0]).name))
 
     def with_prefix(self, prefix: Sequence[str]) -> list[str]:
         """Return the command with words before every program."""

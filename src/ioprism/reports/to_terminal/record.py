@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.pipeline.record import Overhead, Plan
+from ioprism.pipeline.trials import Trial
 from ioprism.recording.doctor import Check
 from ioprism.recording.overhead import TracerCost
 from ioprism.reports.to_terminal import facts, heading
@@ -92,6 +95,40 @@ def end_text(run: RecordedRun) -> str:
             name = f"signal {run.signal}"
         return f"ended by {name}; the report is about what was recorded until then"
     return "exit code 0" if run.exit_code == 0 else f"exit code {run.exit_code}"
+
+
+def show_trials(trials: Sequence[Trial], console: Console) -> None:
+    """Say what each change brought, and the lines for the job script of those that helped."""
+    heading(console, "Changes tried from outside")
+    if not trials:
+        console.print("  None of the causes can be removed from outside the program.")
+        return
+    for trial in trials:
+        settings = {**trial.hint.hints, **trial.hint.variables}
+        named = ", ".join(f"{key}={value}" for key, value in settings.items())
+        console.print(
+            Padding(Text(f"{trial.hint.name} ({named}): {trial_text(trial)}"), (0, 0, 0, 2))
+        )
+        if trial.status == "gain":
+            for line in trial.hint.script_lines():
+                console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 6)))
+
+
+def trial_text(trial: Trial) -> str:
+    """Say what came of a change."""
+    found = trial.found
+    if trial.status == "ignored":
+        return "ignored: the trace shows the same requests as without it"
+    if trial.status == "failed" or found is None or found.low is None or found.high is None:
+        return "the program failed with it" if trial.status == "failed" else "not run to the end"
+    times = f"{format_seconds(found.before)} without, {format_seconds(found.after)} with it"
+    runs = format_counted(len(trial.seconds), "run")
+    if trial.status == "no gain":
+        return f"no gain: {times} ({runs} each)"
+    if trial.status == "undecided":
+        return f"not proven over the noise of {found.noise or 0:.0%}: {times} ({runs} each)"
+    low, high = (format_seconds(max(number, 0.0)) for number in (found.low, found.high))
+    return f"saves {format_seconds(found.saved)} ({low} to {high}): {times} ({runs} each)"
 
 
 def show_checks(checks: tuple[Check, ...], console: Console) -> None:

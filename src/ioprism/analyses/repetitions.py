@@ -20,10 +20,10 @@ from ioprism.records import dataclass
 LEVEL = 0.95  # of the interval of a difference: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
 MAX_FALSE_ALARM = 0.01
-MIN_BULK = 5  # runs of a side from which outliers can be told
+MIN_BULK = 5  # runs of a side needed to recognise outliers
 MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
 NORMAL_MAD = 1.4826  # standard deviation over median absolute deviation, of normal noise
-MOST_RUNS = 100  # that anybody would repeat
+MOST_RUNS = 100  # on each side: more repetitions are not practical
 TERMS = 200  # of a continued fraction that converges in a few dozen
 HALVINGS = 60  # of an interval: to the last digit of a float
 TINY = 1e-300
@@ -93,7 +93,7 @@ def _difference_of_ranks(before: Sequence[float], after: Sequence[float]) -> Dif
     pairs = sorted(old - new for old in before for new in after)
     longer = sum((pair < 0) + 0.5 * (pair == 0) for pair in pairs)
     below = _below(len(before), len(after))
-    # By symmetry, so many pairs or more are longer as often as so many fewer or less.
+    # The distribution is symmetric: its upper tail is read from the lower one.
     chance = below[min(math.floor(len(pairs) - longer), len(pairs))]
     outside = (1 - LEVEL) / 2
     cut = sum(probability <= outside for probability in below)  # pairs beyond each end
@@ -169,7 +169,7 @@ def runs_needed(noise: float, share: float) -> int | None:
 
 
 def student_cdf(value: float, freedom: float) -> float:
-    """Return how often Student's t with so many degrees of freedom is below a value."""
+    """Return how often Student's t with these degrees of freedom is below a value."""
     tail = 0.5 * _incomplete_beta(freedom / (freedom + value * value), freedom / 2, 0.5)
     return 1 - tail if value > 0 else tail
 

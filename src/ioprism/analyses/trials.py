@@ -1,8 +1,8 @@
 """Is a change that was tried a gain? Looked at after every round, without fooling oneself.
 
-Whoever looks several times at several changes finds a gain by chance sooner or later. The chance of
-a false gain is therefore divided among the changes and the looks (Bonferroni), most of it to the
-last look, so that one search in a hundred finds a gain where there is none, however it ends.
+Looking several times at several changes finds a gain by chance sooner or later. The chance of a
+false gain is therefore divided among the changes and the looks (Bonferroni), most of it to the last
+look, so that at most one search in a hundred reports a gain where there is none.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Command:
     """A command line: programs, and the launcher before them if there is one."""
 
     words: tuple[str, ...]
-    launcher: str | None  # open-mpi, hydra, srun, jsrun, flux, or a name without options of its own
+    launcher: str | None  # open-mpi, hydra, srun, jsrun, flux, or the name of any other
     starts: tuple[int, ...]  # where the programs begin; several for `mpirun a : b`
     program: Program  # the first of them
 

@@ -1,8 +1,8 @@
 """Changes that can be made from outside a program: MPI-IO hints through a file or variables.
 
 ROMIO (MPICH, Intel MPI, Cray) reads the file that ROMIO_HINTS names. Open MPI's own OMPIO reads MCA
-parameters from variables. Both ignore silently what they do not know, so that whoever tries a
-hint has to look in the trace whether it had an effect.
+parameters from variables. Both silently ignore unknown settings, so the trace has to show whether
+a hint had an effect.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class TracerCost:
     per_process: float  # to start and end a process
 
     def seconds(self, *, calls: float, processes: float) -> float:
-        """Return what it adds to so many calls and processes."""
+        """Return what it adds to a number of calls and processes."""
         return self.per_call * calls + self.per_process * processes
 
 

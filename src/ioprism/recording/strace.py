@@ -14,7 +14,7 @@ from ioprism.records import dataclass
 
 BASE = ("-f", "-ttt", "-T", "-yy", "-s", "32", "-e", "trace=%file,%desc,%process")
 SECCOMP_SINCE = (5, 3)  # --seccomp-bpf: calls that are not traced cost nothing
-# Started by a launcher, each rank writes a file of its own; exec keeps the number of the process.
+# Started by a launcher, each rank writes its own file; exec keeps the number of the process.
 PER_RANK = 'folder=$0; exec {strace} -o "$folder/$(hostname).$$.strace" -- "$@"'
 
 

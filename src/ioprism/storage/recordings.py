@@ -61,7 +61,7 @@ class Recording:
 
 def write_recording(recording: Recording) -> None:
     """Write the marker of a recording; an earlier one is replaced."""
-    from ioprism.storage.atomic import atomic_write_text  # whoever only reads does not load it
+    from ioprism.storage.atomic import atomic_write_text  # not needed for reading
 
     content = {"ioprism": __version__, "recording": FORM, **recording.to_dict()}
     text = json.dumps(content, indent=2) + "\n"

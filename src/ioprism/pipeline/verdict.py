@@ -55,8 +55,13 @@ def diagnose(
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
     ahead = LookingAhead(engine or LocalEngine(), held, first_views(held))
-    evidence = evidence_of_trace(held, ahead, Thresholds())
-    return judge_job(evidence, held, ahead, options=chosen).verdict
+    judgement = _judge_causes(held, ahead, chosen)
+    if judgement.verdict.causes:  # findings on their calls are their symptoms
+        evidence = evidence_of_trace(held, ahead, Thresholds())
+        answers = judge(evidence, measure=_measure(evidence, held, ahead))
+    else:
+        evidence, answers = evidence_of_counters(held), RuleAnswers((), (), None, {})
+    return _finish(answers, judgement, evidence, nodes=_nodes(held)).verdict
 
 
 def first_views(trace: Trace) -> tuple[View, ...]:
@@ -71,15 +76,22 @@ def judge_job(
 ) -> Insights:
     """Judge a trace: causes, findings, and which findings show the calls of a cause."""
     answers = judge(evidence, measure=_measure(evidence, trace, engine))
+    judgement = _judge_causes(trace, engine, options or DiagnosisOptions())
+    return _finish(answers, judgement, evidence, nodes=_nodes(trace))
+
+
+def _nodes(trace: Trace) -> int:
+    return max(1, trace.processes["host"].drop_nulls().n_unique())
+
+
+def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Judgement:
+    """Put a trace to the checks, and use what counters and the site know beyond it."""
     judgement = judge_trace(trace, engine, more=plugin_checks())
     verdict = judgement.verdict
     if trace.counters:
-        counted = evidence if not trace.partitions else evidence_of_counters(trace)
-        verdict = _with_untraced(verdict, slowest_rank(counted))
-    if options is not None:
-        verdict = _use_site_knowledge(verdict, trace, engine, options)
-    nodes = trace.processes["host"].drop_nulls().n_unique()
-    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=max(1, nodes))
+        verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
+    verdict = _use_site_knowledge(verdict, trace, engine, options)
+    return replace(judgement, verdict=verdict)
 
 
 def judge_log(evidence: Evidence) -> Insights:

@@ -23,8 +23,8 @@ from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
-from ioprism.analyses.diagnosis.sampling import MOST_CALLS
-from ioprism.analyses.diagnosis.stages import KINDS, kind_of
+from ioprism.diagnosis.sampling import MOST_CALLS
+from ioprism.diagnosis.stages import KINDS, kind_of
 from ioprism.cli import COMMANDS, main
 from ioprism.pipeline.site import AT_ONCE
 from ioprism.plugins import GROUPS

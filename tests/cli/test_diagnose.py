@@ -29,7 +29,7 @@ def run(*arguments: str | Path) -> Result:
 def test_the_json_has_every_key_of_the_contract(slow_target: Path) -> None:
     answer = json.loads(run(slow_target, "--json").output)
 
-    assert set(answer["held_up"]) == {"seconds", "share", "how"}
+    assert set(answer["io_stall"]) == {"seconds", "share", "how"}
     cause = answer["causes"][0]
     assert {"code", "title", "culprit", "saving", "confidence", "contrast", "symptoms",
             "advice"} <= set(cause)  # fmt: skip
@@ -37,7 +37,7 @@ def test_the_json_has_every_key_of_the_contract(slow_target: Path) -> None:
     assert set(cause["contrast"]["slow"]) == {"count", "bytes", "median_seconds", "rate"}
     assert cause["code"] == "slow-target"
     assert sum(line["seconds"] for line in answer["ledger"]) == pytest.approx(
-        answer["held_up"]["seconds"]
+        answer["io_stall"]["seconds"]
     )
 
 
@@ -77,7 +77,7 @@ def test_top_shortens_the_list_but_not_the_ledger(slow_target: Path) -> None:
 
     assert len(answer["causes"]) == 1
     assert sum(line["seconds"] for line in answer["ledger"]) == pytest.approx(
-        answer["held_up"]["seconds"]
+        answer["io_stall"]["seconds"]
     )
 
 

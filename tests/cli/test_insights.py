@@ -219,7 +219,7 @@ def test_a_job_among_several_gets_the_answer_that_it_gets_alone(place: int) -> N
     assert {key: among[key] for key in among if key in alone} == {
         key: alone[key] for key in alone if key in among
     }
-    assert {"causes", "findings", "held_up"} <= among.keys() & alone.keys()
+    assert {"causes", "findings", "io_stall"} <= among.keys() & alone.keys()
 
 
 def test_a_folder_is_judged_in_parallel_and_damage_is_told(tmp_path: Path) -> None:

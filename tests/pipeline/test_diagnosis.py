@@ -29,8 +29,8 @@ from ioprism import (
     read,
     servers,
 )
-from ioprism.analyses.diagnosis.attribution import Candidate
-from ioprism.analyses.diagnosis.situation import Situation
+from ioprism.diagnosis.attribution import Candidate
+from ioprism.diagnosis.situation import Situation
 from ioprism.cli import main
 from ioprism.formats.darshan.from_trace import log_content
 from ioprism.formats.darshan.plain import counters_alone
@@ -88,8 +88,8 @@ def test_a_plug_in_adds_a_cause_with_its_own_title(monkeypatch: pytest.MonkeyPat
 
     (cause,) = found.causes
     assert (cause.code, cause.title) == ("full-moon", "The moon is full")
-    assert cause.saving.seconds == pytest.approx(found.held_up.seconds / 2)
-    assert sum(line.seconds for line in found.ledger) == pytest.approx(found.held_up.seconds)
+    assert cause.saving.seconds == pytest.approx(found.io_stall.seconds / 2)
+    assert sum(line.seconds for line in found.ledger) == pytest.approx(found.io_stall.seconds)
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_a_benchmark_of_the_system_limits_what_can_be_saved(log: Path, tmp_path: Path) -> None:
     alone = answer(log)
-    slow = alone["held_up"]["seconds"] - saved(alone) / 2
+    slow = alone["io_stall"]["seconds"] - saved(alone) / 2
     result, rate = tmp_path / "ior.txt", _bytes_moved(log) / slow / MIB
     result.write_text(
         f"tasks : 8\nMax Write: {rate:.4f} MiB/sec (1 MB/sec)\n"
@@ -112,7 +112,7 @@ def test_a_benchmark_of_the_system_limits_what_can_be_saved(log: Path, tmp_path:
 
     assert saved(limited) == pytest.approx(saved(alone) / 2, rel=0.02)
     assert sum(line["seconds"] for line in limited["ledger"]) == pytest.approx(
-        limited["held_up"]["seconds"]
+        limited["io_stall"]["seconds"]
     )
 
 
@@ -126,7 +126,7 @@ def test_a_write_time_model_limits_what_can_be_saved(log: Path) -> None:
     alone, limited = answer(log), answer(log, "--model", "cetus")
 
     assert saved(limited) < saved(alone)
-    assert limited["held_up"] == alone["held_up"]
+    assert limited["io_stall"] == alone["io_stall"]
 
 
 @pytest.mark.parametrize(("factor", "kept"), [(8.0, True), (0.1, False)])
@@ -225,10 +225,10 @@ def test_counters_of_mpi_io_alone_say_how_long_and_what_is_missing(tmp_path: Pat
 
     found = answer(path)
 
-    assert found["held_up"]["how"] == "counters"
+    assert found["io_stall"]["basis"] == "counters"
     calls = made.trace.events().filter(pl.col("layer") == "mpiio")
     spent = calls.group_by("rank").agg((pl.col("end") - pl.col("start")).sum())
-    assert found["held_up"]["seconds"] == pytest.approx(spent["end"].max(), rel=0.01)
+    assert found["io_stall"]["seconds"] == pytest.approx(spent["end"].max(), rel=0.01)
     assert found["causes"] == []
     (needs,) = {n["needs"] for n in found["not_checked"] if n["code"] == "small-requests"}
     assert "POSIX" in needs

@@ -11,9 +11,9 @@ from ioprism import (
     CallGroup,
     Cause,
     Contrast,
-    Diagnosis,
+    Verdict,
     Finding,
-    HeldUp,
+    StallTime,
     Saving,
     Severity,
     Subject,
@@ -29,8 +29,8 @@ def finding(code: str, seconds: float | None, level: Severity = Severity.HIGH) -
     return Finding(code, level, Subject("job"), seconds_at_stake=seconds)
 
 
-def diagnosis(*causes: Cause, held_up: float = 10.0) -> Diagnosis:
-    return Diagnosis(20.0, HeldUp(held_up, held_up / 20.0, "phases"), causes)
+def diagnosis(*causes: Cause, io_stall: float = 10.0) -> Verdict:
+    return Verdict(20.0, StallTime(io_stall, io_stall / 20.0, "phases"), causes)
 
 
 def cause(code: str, saving: float, *symptoms: str, **culprit: object) -> Cause:
@@ -55,7 +55,7 @@ def test_nothing_costs_more_than_i_o_holds_the_job_up() -> None:
 
 
 def test_what_costs_next_to_nothing_is_a_note() -> None:
-    (told,) = explained([finding("rank-0-heavy", 15.0)], diagnosis(held_up=0.1), Thresholds())
+    (told,) = explained([finding("rank-0-heavy", 15.0)], diagnosis(io_stall=0.1), Thresholds())
 
     assert told.severity is Severity.INFO
 
@@ -79,7 +79,7 @@ def test_no_finding_of_a_log_is_above_its_held_up_time(name: str) -> None:
 
     assert insights.diagnosis is not None
     assert all(
-        (one.seconds_at_stake or 0.0) <= insights.diagnosis.held_up.seconds
+        (one.seconds_at_stake or 0.0) <= insights.diagnosis.io_stall.seconds
         for one in insights.findings
     )
 
@@ -99,9 +99,9 @@ def test_calls_that_only_counters_show_hold_the_job_up_too() -> None:
     insights = ioprism.insights(ioprism.read(DATA / "c_rank0_all_io.darshan"))
 
     assert insights.diagnosis is not None
-    assert insights.diagnosis.held_up.seconds == pytest.approx(0.2138, rel=0.01)
+    assert insights.diagnosis.io_stall.seconds == pytest.approx(0.2138, rel=0.01)
     ledger = sum(line.seconds for line in insights.diagnosis.ledger)
-    assert ledger == pytest.approx(insights.diagnosis.held_up.seconds)
+    assert ledger == pytest.approx(insights.diagnosis.io_stall.seconds)
 
 
 def record(name: str, seconds: float) -> Finding:

@@ -17,7 +17,7 @@ import pytest
 
 from ioprism import NoSuchTraceError, UsageError, characterise, read
 from ioprism.model.site import SITE_TABLES
-from ioprism.pipeline.diagnosis import diagnose
+from ioprism.pipeline.verdict import diagnose
 from ioprism.pipeline.site import (
     SiteOptions,
     add_logs,
@@ -62,7 +62,7 @@ def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> Non
         assert row["bytes_read"] == said.by_operation["read"].bytes
         assert row["bytes_written"] == said.by_operation["write"].bytes
         assert row["files"] == said.files
-        assert row["held_up"] == pytest.approx(found.held_up.seconds)
+        assert row["io_stall"] == pytest.approx(found.io_stall.seconds)
         codes = causes.filter(job=row["job"])["code"].to_list()
         assert codes == [cause.code for cause in found.causes]
 

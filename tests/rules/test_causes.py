@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ioprism import CallGroup, Cause, Contrast, Diagnosis, HeldUp, Saving, read
-from ioprism.pipeline.diagnosis import surroundings
+from ioprism import CallGroup, Cause, Contrast, Verdict, StallTime, Saving, read
+from ioprism.pipeline.verdict import surroundings
 from ioprism.rules.causes.symptoms import SYMPTOMS
-from ioprism.rules.causes.wording import FOLDER, texts, worded
+from ioprism.diagnosis.wording import FOLDER, texts, worded
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan" / "e_mpiio_collective.darshan"
 
 
-def cause(code: str, **culprit: object) -> Diagnosis:
+def cause(code: str, **culprit: object) -> Verdict:
     saving = Saving(1.0, 0.9, 1.1, 0.1)
     found = Cause(code, culprit, saving, 0.9, Contrast(code, CallGroup(1)))
-    return Diagnosis(10.0, HeldUp(2.0, 0.2, "phases"), (found,))
+    return Verdict(10.0, StallTime(2.0, 0.2, "phases"), (found,))
 
 
 @pytest.mark.parametrize("code", sorted(path.stem for path in FOLDER.glob("*.toml")))
@@ -47,7 +47,7 @@ def test_hints_are_given_by_the_names_of_the_mpi_that_was_used() -> None:
 def test_a_finding_is_told_below_one_cause_only() -> None:
     trace = read(LOG)
     two = cause("slow-node", host="n1")
-    both = Diagnosis(10.0, two.held_up, (*two.causes, *cause("slow-rank", ranks=[1]).causes))
+    both = Verdict(10.0, two.io_stall, (*two.causes, *cause("slow-rank", ranks=[1]).causes))
 
     found = worded(both, surroundings(trace), ["stragglers"])
 

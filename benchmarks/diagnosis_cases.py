@@ -25,7 +25,7 @@ from benchmarks.simulated_storage.cases import (
     write_case,
     write_workflow,
 )
-from ioprism.analyses.diagnosis.diagnose import diagnose
+from ioprism.diagnosis.judge import judge_trace
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 
@@ -55,7 +55,7 @@ def main() -> None:
             name = path.name.removesuffix(".truth.json")
             truth = json.loads(path.read_text())
             trace = read_trace(_trace_path(place, name))
-            answer = diagnose(trace, LocalEngine()).to_dict()
+            answer = judge_trace(trace, LocalEngine()).verdict.to_dict()
             marks, line = _judge(truth, answer)
             for group in ("all", _group(name)):
                 for what, value in marks.items():

@@ -6,6 +6,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 
 from docs.api_page import field_table
 from ioprism import errors
@@ -15,17 +16,17 @@ from ioprism.analyses.periodicity.detect import Options
 from ioprism.analyses.periodicity.live.online import Settings as LiveSettings
 from ioprism.analyses.write_time.preparation import TrainingSettings
 from ioprism.analyses.write_time.sampling import PlanSettings
+from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.wording import FOLDER
 from ioprism.engine.cluster import ClusterSettings
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.formats.darshan.records import FIXED
-from ioprism.pipeline.diagnosis import DiagnosisOptions
 from ioprism.pipeline.period import RhythmSettings
 from ioprism.pipeline.report import ReportSettings
 from ioprism.pipeline.servers import Question
 from ioprism.pipeline.site import SiteOptions
+from ioprism.pipeline.verdict import DiagnosisOptions
 from ioprism.plugins import GROUPS
-from ioprism.rules.causes.symptoms import SYMPTOMS
-from ioprism.rules.causes.wording import FOLDER
 from ioprism.service.metrics import Counts, Latency, exposition
 from ioprism.service.watch import WatchSettings
 from ioprism.settings import PhaseSettings
@@ -56,15 +57,18 @@ def cause_page() -> Iterator[str]:
         yield f"## `{file.stem}`\n"
         yield f"{_in_italics(words['title'])}.\n"
         yield f"- **Compared**: {' with '.join(words['groups'])}"
-        symptoms = SYMPTOMS.get(file.stem, ())
-        if symptoms:
-            links = (f"[`{code}`](rules.md#{code})" for code in symptoms)
-            yield f"- **Explains the findings**: {', '.join(links)}"
         advice = [entry["text"].partition("\n")[0] for entry in words.get("recommendation", ())]
         if advice:
             yield "- **Advice**, as far as it fits the job:"
             yield from (f"    - {_in_italics(text)}" for text in dict.fromkeys(advice))
         yield ""
+    yield "## Numbers that decide\n"
+    yield "What checks compare with; `python -m benchmarks.sensitivity` moves each of them.\n"
+    yield from ("| name | value | unit | meaning | source |", "|---|---|---|---|---|")
+    for one in fields(Limits):
+        about = (str(one.metadata[key]) for key in ("unit", "meaning", "source"))
+        yield f"| `{one.name}` | {one.default} | {' | '.join(about)} |"
+    yield ""
 
 
 def _in_italics(template: str) -> str:

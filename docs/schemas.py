@@ -26,17 +26,16 @@ from docs.schema_words import (
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
 from ioprism.analyses.bottlenecks.result import Bottleneck, ViewSummary
-from ioprism.analyses.characterise import Amount
-from ioprism.analyses.diagnosis import result as diagnosis
+from ioprism.analyses.characterise import Amount, Amplification
 from ioprism.analyses.periodicity import results
 from ioprism.analyses.periodicity.live import online
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.analyses.phases import LayerPhases, Phase
 from ioprism.analyses.slowest_rank import SlowestRank
+from ioprism.model import verdict
 from ioprism.model.finding import Finding, Severity
 from ioprism.reports.to_json import SCHEMA
-from ioprism.rules.registry import NotChecked
 
 FOLDER = Path(ioprism.__file__).parent / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -85,6 +84,7 @@ CHARACTERISE = keys(
         "by_operation": keys(KINDS, other=AMOUNT),
         "by_layer": said(named(joined(AMOUNT, keys({}, **KINDS, other=AMOUNT))), "by interface"),
         "request_sizes": keys({"read": SIZES, "write": SIZES}),
+        "amplification": said(each(of(Amplification)), "between layers, from the program down"),
     },
     ceilings=CEILINGS,
 )  # fmt: skip
@@ -99,17 +99,30 @@ FINDING = of(
     threshold=said(named(ANY), "what they were compared with"),
     details=each(named(ANY)),
 )
-NOT_CHECKED = each(of(NotChecked))
+NOT_CHECKED = each(of(verdict.NotChecked))
 FINDINGS = keys({"findings": each(FINDING), "not_checked": NOT_CHECKED})
 
 CAUSE = of(
-    diagnosis.Cause,
+    verdict.Cause,
     without=("facts",),
     culprit=said(named(ANY), "a file, rank, node, storage target … by its name"),
 )
+POSSIBLE = of(verdict.Possible, culprit=said(named(ANY), "as far as the log shows it"))
+VERDICT = keys({
+    "status": said({"enum": ["cause", "possible", "none", "cannot-judge"]}, "of the judgement"),
+    "line": said(TEXT, "the verdict in one or two sentences, the same in every command"),
+    "first": said(maybe(TEXT), "the code of the main cause"),
+})  # fmt: skip
+STALL = said(of(verdict.StallTime), "wall time during which I/O stalls the job")
 DIAGNOSE = joined(
-    of(diagnosis.Diagnosis, without=("stages",), causes=said(each(CAUSE), "largest saving first")),
-    keys({}, stages=of(diagnosis.Diagnosis)["properties"]["stages"]),
+    keys({"verdict": VERDICT, "io_stall": STALL}),
+    of(
+        verdict.Verdict,
+        without=("status", "line", "io_stall", "stages", "findings", "missing"),
+        causes=said(each(CAUSE), "largest saving first"),
+        possible=said(each(POSSIBLE), "what the log does not exclude"),
+    ),
+    keys({}, stages=of(verdict.Verdict)["properties"]["stages"]),
 )
 JUDGED = joined(
     keys({
@@ -120,9 +133,12 @@ JUDGED = joined(
         "levels": said(named(WHOLE), "how many findings of each level"),
     }),
     FINDINGS,
-    keys({"slowest_rank": maybe(of(SlowestRank))},
-         held_up=said(of(diagnosis.HeldUp), "of one job: how long I/O holds it up"),
-         causes=said(each(CAUSE), "of one job: as `diagnose` has them")),
+    keys({
+        "slowest_rank": maybe(of(SlowestRank)), "verdict": VERDICT, "io_stall": STALL,
+        "causes": said(each(CAUSE), "as `diagnose` has them"),
+        "possible": said(each(POSSIBLE), "as `diagnose` has them"),
+        "ledger": said(each(of(verdict.LedgerLine)), "sums to the stall time"),
+    }),
 )  # fmt: skip
 MANY_JUDGED = keys({
     "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
@@ -194,14 +210,13 @@ WATCH = keys({
 })  # fmt: skip
 
 REPORT = joined(
-    keys({"verdict": keys({
-        "line": said(TEXT, "one sentence"), "first": said(maybe(TEXT), "what to do first"),
+    keys({"verdict": joined(VERDICT, keys({
         "io_share": said(maybe(NUMBER), "of the time of all ranks, in I/O calls"),
-    })}),
+    }))}),
     CHARACTERISE,
     FINDINGS,
     keys({
-        "diagnosis": maybe(DIAGNOSE), "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
+        "diagnosis": DIAGNOSE, "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
         "period": maybe(RHYTHM),
         "timeline": keys({
             "start": NUMBER, "end": NUMBER, "calls": WHOLE,

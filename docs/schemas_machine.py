@@ -235,7 +235,7 @@ SITE_JOB = keys(
     others_rate=said(maybe(NUMBER), "bytes per second that servers moved for others; --servers"),
 )
 GROUP = joined(keys(HOURS), keys(
-    {"jobs": WHOLE, "held_up_node_hours": NUMBER, "bytes_read": WHOLE, "bytes_written": WHOLE,
+    {"jobs": WHOLE, "io_stall_node_hours": NUMBER, "bytes_read": WHOLE, "bytes_written": WHOLE,
      "users": WHOLE, "applications": WHOLE, "savings": SAVINGS},
     application=maybe(TEXT), user=maybe(one_of(TEXT, WHOLE)),
 ))  # fmt: skip
@@ -256,7 +256,7 @@ SITE = {
     **{name: keys({name: each(row), "events": EVENTS}) for name, row in ROWS.items()},
     "report": keys({
         "totals": joined(keys(HOURS), keys({
-            "jobs": WHOLE, "held_up_node_hours": NUMBER, "from": maybe(NUMBER),
+            "jobs": WHOLE, "io_stall_node_hours": NUMBER, "from": maybe(NUMBER),
             "to": maybe(NUMBER), "applications": WHOLE, "users": WHOLE,
         })),
         "applications": each(GROUP), "users": each(GROUP), "causes": each(CAUSE),

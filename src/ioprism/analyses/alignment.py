@@ -1,8 +1,8 @@
-"""Whether requests cross the stripes of their file, as far as counters tell.
+"""Whether requests split pages or cross the stripes of their file, as far as counters show.
 
-Darshan counts requests that begin off the block size that the file system told it. Where the
-layout of a file is known, what costs is to cross from one stripe to the next, which a request
-inside a stripe never does.
+Darshan counts requests that begin off the block size that the file system reports. Where the
+layout of a file is known, what can cost is to split a page or to cross from one stripe to the
+next, which an aligned request inside a stripe never does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ioprism.model.usage import Striping, Usage
+
+PAGE = 4096  # bytes, of Linux on most processors
 
 
 def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
@@ -27,10 +29,11 @@ def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
 
 
 def _crossing(usage: Usage, place: int, whole: tuple[int, int], stripe: int) -> int:
-    """Estimate how many requests of an entry cross a border of stripes.
+    """Estimate how many requests of an entry split a page or cross a border of stripes.
 
     Requests that fill stripes, or that stripes hold a whole number of, cross none unless they
-    begin off the block. Others cross as often as they reach the next border.
+    begin off the block. Others cross as often as they reach the next border. Requests that are
+    not whole pages begin or end inside one.
 
     Args:
         usage: all entries.
@@ -49,7 +52,9 @@ def _crossing(usage: Usage, place: int, whole: tuple[int, int], stripe: int) -> 
         if size <= 0:
             continue
         requests, moved = requests - count, moved - count * size
-        if size % stripe == 0 or stripe % size == 0:
+        if size % PAGE:
+            crossing += count if off else 0  # begins or ends inside a page
+        elif size % stripe == 0 or stripe % size == 0:
             fitting += count
         else:
             crossing += count * min(1.0, size / stripe)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 
 from ioprism.engine.base import Engine
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import HEIGHT, LAYERS, UPWARDS
 from ioprism.model.result import Result
 from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
@@ -35,6 +36,19 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
+class Amplification:
+    """What a layer makes of the requests of the layer above, on the files of that layer."""
+
+    upper: str
+    lower: str
+    bytes_above: int
+    bytes_below: int
+    requests_above: int
+    requests_below: int
+    extra_read_bytes: int  # read below beyond what was asked for above
+
+
+@dataclass(frozen=True, slots=True)
 class SizeCount:
     """How many requests have a size in this bin."""
 
@@ -55,6 +69,7 @@ class Characteristics(Result):
     by_operation: Mapping[str, Amount]  # read, write, metadata: at the deepest layer only
     by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata, [other]
     request_sizes: Mapping[str, tuple[SizeCount, ...]]  # read, write: at the deepest layer only
+    amplification: tuple[Amplification, ...] = ()  # from the program down to storage
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism characterise --json` says."""
@@ -93,6 +108,7 @@ class Characteristics(Result):
                 ]
                 for direction, sizes in self.request_sizes.items()
             },
+            "amplification": [asdict(one) for one in self.amplification],
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -147,7 +163,37 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
         by_operation=by_operation,
         by_layer=_by_layer(totals),
         request_sizes=_request_sizes(at_deepest(sizes, deepest)),
+        amplification=tuple(_amplification(done, trace)),
     )
+
+
+def _amplification(totals: pl.DataFrame, trace: Trace) -> Iterator[Amplification]:
+    """Compare each layer with the next one below it, on the files that pass both."""
+    data = totals.filter(_CALL.is_in(["read", "write"]) & (pl.col("operations") > 0))
+    parents = trace.files.select("file", "parent")
+    rooted = data.join(parents, on="file", how="left").with_columns(
+        root=pl.coalesce("parent", "file"), layer=pl.col("layer").cast(pl.String)
+    )
+    present = [name for name in UPWARDS if (rooted["layer"] == name).any()]
+    for upper in (name for name in reversed(present) if name not in NOT_INTERFACES):
+        above = rooted.filter(pl.col("layer") == upper)
+        shared = rooted.filter(pl.col("root").is_in(above["root"].implode()))
+        lowers = [name for name in shared["layer"].unique() if HEIGHT[name] < HEIGHT[upper]]
+        if not lowers:
+            continue
+        sums = dict(shared.group_by("layer").agg(pl.col("bytes").sum()).iter_rows())
+        lower = max(lowers, key=lambda name: (HEIGHT[name], sums[name], name))
+        below = shared.filter(pl.col("layer") == lower)
+        reads = [int(part.filter(_CALL == "read")["bytes"].sum()) for part in (above, below)]
+        yield Amplification(
+            upper,
+            lower,
+            bytes_above=int(above["bytes"].sum()),
+            bytes_below=int(below["bytes"].sum()),
+            requests_above=int(above["operations"].sum()),
+            requests_below=int(below["operations"].sum()),
+            extra_read_bytes=max(0, reads[1] - reads[0]),
+        )
 
 
 def _totals_and_sizes(trace: Trace, engine: Engine) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -16,7 +16,7 @@ DEBUG = "--debug"
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
     "compare": "What a change did: metrics, findings gone, new and kept.",
-    "diagnose": "What holds the job up, and what removing each cause would save.",
+    "diagnose": "What stalls the job, and what each fix would save. Start here.",
     "explore": "The report's page for a trace of any size, from a local server.",
     "report": "Everything about a job: a summary here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",

@@ -96,9 +96,7 @@ def _judge_counters(log: PlainLog) -> Verdict:
     from ioprism.analyses.evidence import evidence_of_log
     from ioprism.pipeline.verdict import judge_log
 
-    verdict = judge_log(evidence_of_log(log, Thresholds())).verdict
-    assert verdict is not None
-    return verdict
+    return judge_log(evidence_of_log(log, Thresholds())).verdict
 
 
 def _site(

@@ -73,11 +73,15 @@ def rows_known_by_counters(
     records = _records(table, rows, numbers)
     if not believable_metadata(records.rank, records.meta, runtime):
         return CountedCalls(no_rows(), nothing, nothing)
-    syncs, opens = (np.bincount(records.rank, n, minlength=len(numbers)) for n in (records.syncs, records.opens))
+    syncs, opens = (
+        np.asarray(np.bincount(records.rank, made, minlength=len(numbers)), np.float64)
+        for made in (records.syncs, records.opens)
+    )
     exact, left = _exact_calls(records) if share == 1 else (no_rows(), records.meta * share)
     placed = merge_rows(rows, exact)
-    sync = _place(placed, records, _sync_seconds(rows, records, share), records.syncs * share,
-                  SYNC, runtime)  # fmt: skip
+    sync = _place(
+        placed, records, _sync_seconds(rows, records, share), records.syncs * share, SYNC, runtime
+    )
     placed = merge_rows(placed, sync)
     meta = _place(placed, records, left, np.maximum(1.0, records.opens * share), METADATA, runtime)
     return CountedCalls(merge_rows(exact, sync, meta), syncs * share, opens * share)
@@ -86,9 +90,16 @@ def rows_known_by_counters(
 def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints) -> _Records:
     """One record per rank and file; of records of all ranks, an equal part for each."""
     known = table.filter(pl.col("file").is_not_null())
-    names = ("F_META_TIME", "OPENS", "F_WRITE_TIME", "F_OPEN_START_TIMESTAMP",
-             "F_OPEN_END_TIMESTAMP", "F_CLOSE_START_TIMESTAMP", "F_CLOSE_END_TIMESTAMP",
-             "F_WRITE_END_TIMESTAMP")  # fmt: skip
+    names = (
+        "F_META_TIME",
+        "OPENS",
+        "F_WRITE_TIME",
+        "F_OPEN_START_TIMESTAMP",
+        "F_OPEN_END_TIMESTAMP",
+        "F_CLOSE_START_TIMESTAMP",
+        "F_CLOSE_END_TIMESTAMP",
+        "F_WRITE_END_TIMESTAMP",
+    )
     meta, opens, writing, *times = (_column(known, name) for name in names)
     syncs = _column(known, "FSYNCS") + _column(known, "FDSYNCS")
     file = known["file"].cast(pl.Int64).to_numpy()
@@ -107,15 +118,18 @@ def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints) -> _Records:
     # Times of a record of all ranks are of the first and last one: not those of each rank.
     exact = np.concatenate((np.ones(len(own)), np.zeros(len(shared))))
     opened, ready, closing, closed, written = (x[entry] * exact for x in times)
-    sums = (x[entry] * part for x in (meta, opens, syncs, writing))
-    return _Records(rank, file[entry], *sums, opened, ready, closing, closed, written)
+    meta, opens, syncs, writing = (x[entry] * part for x in (meta, opens, syncs, writing))
+    return _Records(
+        rank, file[entry], meta, opens, syncs, writing, opened, ready, closing, closed, written
+    )
 
 
 def _column(table: pl.DataFrame, name: str) -> Floats:
     whole = f"POSIX_{name}"
     if whole not in table.columns:
         return np.zeros(table.height)
-    return np.maximum(0.0, table[whole].cast(pl.Float64).fill_null(0).fill_nan(0).to_numpy())
+    values = table[whole].cast(pl.Float64).fill_null(0).fill_nan(0).to_numpy()
+    return np.asarray(np.maximum(0.0, values), np.float64)
 
 
 def _expand(records: Ints, file: Ints, users: Ints, ranks: int) -> tuple[Ints, Ints, Ints]:
@@ -134,12 +148,17 @@ def _exact_calls(records: _Records) -> tuple[CallRows, Floats]:
     opening = np.where(once, np.minimum(records.ready - records.opened, records.meta), 0.0)
     closing = np.where(
         once & (records.closed > records.closing),
-        np.minimum(records.closed - records.closing, records.meta - opening), 0.0,
-    )  # fmt: skip
+        np.minimum(records.closed - records.closing, records.meta - opening),
+        0.0,
+    )
     parts = []
     for begin, length in ((records.opened, opening), (records.closed - closing, closing)):
         some = length > 0
-        parts.append(_metadata_rows(begin[some], length[some], records.rank[some], records.file[some], METADATA))
+        parts.append(
+            _metadata_rows(
+                begin[some], length[some], records.rank[some], records.file[some], METADATA
+            )
+        )
     return merge_rows(*parts), np.maximum(0.0, records.meta - opening - closing)
 
 
@@ -157,9 +176,13 @@ def _sync_seconds(rows: CallRows, records: _Records, share: float) -> Floats:
 
 
 def _place(
-    rows: CallRows, records: _Records, seconds: Floats, counts: Floats, kind: int,
+    rows: CallRows,
+    records: _Records,
+    seconds: Floats,
+    counts: Floats,
+    kind: int,
     runtime: float | None,
-) -> CallRows:  # fmt: skip
+) -> CallRows:
     """Put seconds of each record into the longest pauses beside its requests.
 
     Syncs follow a write, metadata calls come before a request. There are as many as `counts`.
@@ -189,9 +212,19 @@ def _place(
     at = begin[mine] if kind == SYNC else end[mine] - lengths
     placed = _metadata_rows(at, lengths, rows.rank[mine], rows.file[mine], kind)
     return CallRows(
-        placed.start, placed.end, placed.rank, placed.file, placed.kind, placed.offset,
-        placed.bytes, np.maximum(made, 1e-9), placed.seconds, placed.total, placed.longest, placed.inferred,
-    ).select(lengths > 0)  # fmt: skip
+        placed.start,
+        placed.end,
+        placed.rank,
+        placed.file,
+        placed.kind,
+        placed.offset,
+        placed.bytes,
+        np.maximum(made, 1e-9),
+        placed.seconds,
+        placed.total,
+        placed.longest,
+        placed.inferred,
+    ).select(lengths > 0)
 
 
 def _pauses(
@@ -203,9 +236,11 @@ def _pauses(
     if behind:
         end = np.append(rows.start[1:], 0.0)
         done = np.zeros(int(rows.rank.max()) + 1)
-        np.maximum.at(done, records.rank[wanted], np.maximum(records.written, records.closed)[wanted])
+        np.maximum.at(
+            done, records.rank[wanted], np.maximum(records.written, records.closed)[wanted]
+        )
         end[last] = np.maximum(done[rows.rank[last]], rows.end[last])
-        limit = np.inf if not runtime else runtime
+        limit = runtime or np.inf
         return rows.end, np.minimum(limit, np.maximum(end, rows.end))
     begin = np.append(0.0, rows.end[:-1])
     begin[first] = 0.0
@@ -219,14 +254,18 @@ def _fill(group: Ints, pause: Floats, seconds: Floats, groups: int) -> Floats:
     left = np.maximum(0.0, seconds - np.bincount(group, length, minlength=groups))
     room = np.maximum(0.0, np.minimum(pause, MAX_STRETCH * (seconds / number)[group]) - length)
     total = np.maximum(np.bincount(group, room, minlength=groups), 1e-12)
-    return length + np.minimum(room, (left / total)[group] * room)
+    return np.asarray(length + np.minimum(room, (left / total)[group] * room), np.float64)
 
 
 def _metadata_rows(start: Floats, length: Floats, rank: Ints, file: Ints, kind: int) -> CallRows:
     count = len(start)
     return single_calls(
-        start, start + length, rank, file, np.full(count, kind), np.full(count, UNKNOWN),
-        np.zeros(count, np.int64), inferred=True,
-    )  # fmt: skip
-
-
+        start,
+        start + length,
+        rank,
+        file,
+        np.full(count, kind),
+        np.full(count, UNKNOWN),
+        np.zeros(count, np.int64),
+        inferred=True,
+    )

@@ -30,6 +30,15 @@ class Files:
     filesystem_of: Callable[[int], str | None]
     targets_of: Mapping[int, Sequence[int]]  # rows whose layout is known
     stripe_size: Ints  # bytes by row; 0 unknown
+    numbers: Ints | None = None  # the trace's number of each row, ascending; None: the row
+
+    def rows(self, numbers: Sequence[int]) -> Ints:
+        """Return the rows of files that the trace numbers so."""
+        wanted = np.asarray(list(numbers), np.int64)
+        if self.numbers is None or not len(self.numbers):
+            return wanted
+        place = np.minimum(np.searchsorted(self.numbers, wanted), len(self.numbers) - 1)
+        return place[self.numbers[place] == wanted]
 
     @property
     def striped(self) -> Ints:

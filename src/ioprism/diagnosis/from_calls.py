@@ -36,10 +36,10 @@ from ioprism.diagnosis.rows import (
 from ioprism.diagnosis.sampling import NOT_IO, SampledCalls, sampled_calls
 from ioprism.engine.base import Engine
 from ioprism.model.files import without_data
+from ioprism.model.intervals import unite
 from ioprism.model.trace import Trace
 from ioprism.model.usage import SHARED_MEMORY
 from ioprism.views.counters.usage import system_targets
-from ioprism.model.intervals import unite
 
 STORAGE_LAYERS = ("posix", "stdio")  # that reach storage themselves
 MAX_NAMES = 100  # files that are searched for the number of the process that writes them
@@ -63,9 +63,12 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
     below, above = events.filter(is_low), _library_calls(events.filter(~is_low), counters)
     rows = _call_rows(below)
     counted = rows_known_by_counters(
-        counters.get("POSIX"), rows, numbers, share=sample.share,
+        counters.get("POSIX"),
+        rows,
+        numbers,
+        share=sample.share,
         runtime=trace.job.runtime,
-    )  # fmt: skip
+    )
     rows = merge_rows(rows, counted.rows)
     windows = _collective_sync_windows(counters.get("MPI-IO"))
     phases = io_phases(*_with_windows(rows, above, windows))
@@ -122,9 +125,13 @@ def untraced_share(observed: Observed, counters: Mapping[str, pl.DataFrame]) -> 
 
 
 def stall_time(
-    rows: CallRows, above: LibraryCalls, phases: IoPhases, late: LateRanks | None,
-    *, synchronised: bool,
-) -> tuple[Floats, Floats]:  # fmt: skip
+    rows: CallRows,
+    above: LibraryCalls,
+    phases: IoPhases,
+    late: LateRanks | None,
+    *,
+    synchronised: bool,
+) -> tuple[Floats, Floats]:
     """Seconds that each phase stalls the job, and those inside libraries with no call below.
 
     Ranks leave a phase together, so it stalls the job as long as any rank is in a call; where
@@ -237,42 +244,56 @@ def _not_storage(files: pl.DataFrame) -> pl.Series:
 
 _EMPTY = pl.DataFrame(
     schema={
-        "unit": pl.Int64, "start": pl.Float64, "end": pl.Float64, "layer": pl.String,
-        "operation": pl.String, "file": pl.Int64, "offset": pl.Int64, "bytes": pl.Int64,
+        "unit": pl.Int64,
+        "start": pl.Float64,
+        "end": pl.Float64,
+        "layer": pl.String,
+        "operation": pl.String,
+        "file": pl.Int64,
+        "offset": pl.Int64,
+        "bytes": pl.Int64,
         "collective": pl.Boolean,
     }
-)  # fmt: skip
+)
 
 
 def _call_rows(events: pl.DataFrame) -> CallRows:
     operation = pl.col("operation").cast(pl.String)
     table = events.select(
-        "start", "end", "unit",
+        "start",
+        "end",
+        "unit",
         kind=operation.replace_strict(KINDS, default=METADATA, return_dtype=pl.Int64),
         file=pl.col("file").cast(pl.Int64).fill_null(UNKNOWN),
         offset=pl.col("offset").fill_null(UNKNOWN),
         bytes=pl.col("bytes").fill_null(0),
-    )  # fmt: skip
+    )
     names = ("start", "end", "unit", "file", "kind", "offset", "bytes")
     return single_calls(*(table[name].to_numpy() for name in names)).sort()
 
 
 def _library_calls(events: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) -> LibraryCalls:
     operation = pl.col("operation").cast(pl.String)
-    table = _mark_collective(events, counters).select(
-        "start", "end", "unit",
-        file=pl.col("file").cast(pl.Int64).fill_null(UNKNOWN),
-        bytes=pl.col("bytes").fill_null(0),
-        collective=pl.col("collective").fill_null(value=False),
-        data=operation.is_in(["read", "write"]),
-        writes=operation == "write",
-        mpiio=pl.col("layer").cast(pl.String) == "mpiio",
-    ).sort("unit", "start")  # fmt: skip
+    table = (
+        _mark_collective(events, counters)
+        .select(
+            "start",
+            "end",
+            "unit",
+            file=pl.col("file").cast(pl.Int64).fill_null(UNKNOWN),
+            bytes=pl.col("bytes").fill_null(0),
+            collective=pl.col("collective").fill_null(value=False),
+            data=operation.is_in(["read", "write"]),
+            writes=operation == "write",
+            mpiio=pl.col("layer").cast(pl.String) == "mpiio",
+        )
+        .sort("unit", "start")
+    )
     # Reads count negative, so that one column holds both directions.
     signed = np.where(table["writes"].to_numpy(), 1, -1) * table["bytes"].to_numpy()
-    columns = (table[name].to_numpy() for name in ("start", "end", "unit", "file"))
-    flags = (table[name].to_numpy() for name in ("collective", "data", "mpiio"))
-    return LibraryCalls(*columns, signed.astype(np.int64), *flags)
+    start, end, rank, file = (table[n].to_numpy() for n in ("start", "end", "unit", "file"))
+    collective, data, mpiio = (table[n].to_numpy() for n in ("collective", "data", "mpiio"))
+    return LibraryCalls(start, end, rank, file, signed.astype(np.int64), collective, data, mpiio)
 
 
 def _mark_collective(above: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -299,8 +320,10 @@ def _library_files(above: LibraryCalls) -> tuple[LibraryFile, ...]:
     for file in np.unique(above.file[moves]):
         mine = moves & (above.file == file)
         moved, rank = above.bytes[mine], above.rank[mine]
-        spent = np.bincount(above.rank[above.mpiio & (above.file == file)],
-                            (above.end - above.start)[above.mpiio & (above.file == file)])  # fmt: skip
+        spent = np.bincount(
+            above.rank[above.mpiio & (above.file == file)],
+            (above.end - above.start)[above.mpiio & (above.file == file)],
+        )
         entries.append(
             LibraryFile(
                 int(file),
@@ -325,6 +348,7 @@ def _files(table: pl.DataFrame) -> Files:
         lambda row: systems[row],
         dict(zip(striped["row"].to_list(), striped["targets"].to_list(), strict=True)),
         size if len(size) else np.zeros(1, np.int64),
+        table["file"].cast(pl.Int64).to_numpy(),
     )
 
 

@@ -26,9 +26,9 @@ from ioprism.diagnosis.rows import (
     Floats,
     Ints,
 )
+from ioprism.model.intervals import unite
 from ioprism.model.usage import NAMELESS, Usage
 from ioprism.records import dataclass
-from ioprism.model.intervals import unite
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts
@@ -96,17 +96,19 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
         library_files=_library_files(evidence, ranks),
         syncs=np.bincount(
             rows.rank[(rows.kind == SYNC) & (rows.rank >= 0)],
-            rows.count[(rows.kind == SYNC) & (rows.rank >= 0)], minlength=len(numbers),
+            rows.count[(rows.kind == SYNC) & (rows.rank >= 0)],
+            minlength=len(numbers),
         ).astype(np.float64),
         opens=np.bincount(
             rows.rank[(rows.kind == METADATA) & (rows.rank >= 0)],
-            rows.count[(rows.kind == METADATA) & (rows.rank >= 0)], minlength=len(numbers),
+            rows.count[(rows.kind == METADATA) & (rows.rank >= 0)],
+            minlength=len(numbers),
         ).astype(np.float64),
         program=evidence.job.executable or "",
         system_targets=evidence.files.system_targets or 0,
         heat=heat,
         extent=extent[order],
-    )  # fmt: skip
+    )
     return _with_stall(observed, evidence)
 
 
@@ -122,7 +124,6 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
     known = columns.file != NAMELESS
     if not known.any():
         return None
-    shared = columns.rank < 0
     read, write = usage.moves["read"], usage.moves["write"]
     seconds = {kind: columns.array(move.seconds) for kind, move in ((READ, read), (WRITE, write))}
     meta = columns.array(usage.metadata_seconds)
@@ -133,36 +134,75 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
         sync = columns.array(usage.sync_seconds)
     else:
         seconds[WRITE] = seconds[WRITE] - sync
-    total = seconds[READ] + seconds[WRITE] + meta + sync
-    # Of a record of all ranks, the slowest rank's time divides as the time of all does.
-    scale = np.where(shared, _slowest(usage, total, evidence.ranks) / np.maximum(total, 1e-12), 1.0)
-    opened, ready, closing, closed = _open_close(columns)
+    data, other = _slowest_parts(
+        columns, seconds[READ] + seconds[WRITE] + sync, meta, evidence.ranks
+    )
+    scale = {READ: data, WRITE: data, SYNC: data, METADATA: other}
+    opened, ready, closed = _open_close(columns)
     nothing = np.zeros(len(usage))
     kinds = (
-        (READ, read.operations, read.bytes, seconds[READ], read.longest, columns.array(read.begin),
-         columns.array(read.finish), read.extent),
-        (WRITE, write.operations, write.bytes, seconds[WRITE], write.longest,
-         columns.array(write.begin), columns.array(write.finish), None),
-        (METADATA, np.asarray(usage.opens) + np.asarray(usage.stats), None, meta, None, opened,
-         np.where(columns.array(usage.opens) == 1, ready, closed), None),
-        (SYNC, usage.syncs, None, sync, None, columns.array(write.begin),
-         columns.array(write.finish), None),
-    )  # fmt: skip
+        (
+            READ,
+            read.operations,
+            read.bytes,
+            seconds[READ],
+            read.longest,
+            columns.array(read.begin),
+            columns.array(read.finish),
+            read.extent,
+        ),
+        (
+            WRITE,
+            write.operations,
+            write.bytes,
+            seconds[WRITE],
+            write.longest,
+            columns.array(write.begin),
+            columns.array(write.finish),
+            None,
+        ),
+        (
+            METADATA,
+            np.asarray(usage.opens) + np.asarray(usage.stats),
+            None,
+            meta,
+            None,
+            opened,
+            np.where(columns.array(usage.opens) == 1, ready, closed),
+            None,
+        ),
+        (
+            SYNC,
+            usage.syncs,
+            None,
+            sync,
+            None,
+            columns.array(write.begin),
+            columns.array(write.finish),
+            None,
+        ),
+    )
     parts, extents = [], []
     for kind, count, moved, spent, longest, begin, finish, extent in kinds:
-        calls = columns.array(count)  # type: ignore[arg-type]
+        calls = columns.array(count)
         some = known & ((calls > 0) | (spent > 0))
         size = columns.array(moved).astype(np.int64)[some]
         times = begin[some], np.maximum(begin, finish)[some]
         parts.append(
             CallRows(
-                *times, columns.rank[some], columns.file[some],
-                np.full(int(some.sum()), kind), np.full(int(some.sum()), UNKNOWN), size,
-                np.maximum(calls, 1.0)[some], (spent * scale)[some], spent[some],
+                *times,
+                columns.rank[some],
+                columns.file[some],
+                np.full(int(some.sum()), kind),
+                np.full(int(some.sum()), UNKNOWN),
+                size,
+                np.maximum(calls, 1.0)[some],
+                (spent * scale[kind])[some],
+                spent[some],
                 (nothing if longest is None else columns.array(longest))[some],
                 np.zeros(int(some.sum()), np.bool_),
             )
-        )  # fmt: skip
+        )
         extents.append(columns.array(extent).astype(np.int64)[some])
     names = CallRows.__slots__
     rows = CallRows(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
@@ -178,9 +218,12 @@ def _sync_seconds(columns: _Columns, writing: Floats, limits: Limits) -> Floats:
     usage = columns.usage
     syncs, writes = columns.array(usage.syncs), columns.array(usage.moves["write"].operations)
     least, most = write_bounds(
-        writes, columns.array(usage.moves["write"].bytes),
-        columns.array(usage.moves["write"].longest), writing, limits,
-    )  # fmt: skip
+        writes,
+        columns.array(usage.moves["write"].bytes),
+        columns.array(usage.moves["write"].longest),
+        writing,
+        limits,
+    )
     return np.where(syncs > 0, np.maximum(0.0, writing - np.sqrt(least * most)), 0.0)
 
 
@@ -188,11 +231,39 @@ def write_bounds(
     writes: Floats, moved: Floats, longest: Floats, writing: Floats, limits: Limits
 ) -> tuple[Floats, Floats]:
     """The least and the most seconds that writes may take of the time in writes and syncs."""
-    least = np.minimum(writing, 0.2 * limits.system_call * writes + 0.2 * moved / limits.memory_rate)
+    least = np.minimum(
+        writing, 0.2 * limits.system_call * writes + 0.2 * moved / limits.memory_rate
+    )
     # The longest of several calls is at least twice their mean, unless all are equal.
     mean = np.where(writes >= 8, longest / 2, longest)
     most = np.where(longest > 0, np.minimum(writing, mean * writes), writing)
     return least, np.maximum(least, most)
+
+
+def _slowest_parts(
+    columns: _Columns, data: Floats, meta: Floats, ranks: int
+) -> tuple[Floats, Floats]:
+    """The part of a record's seconds, in data and in metadata calls, that its slowest rank has.
+
+    All of it, for records of one rank. Of a record of all ranks, data calls by its part of the
+    bytes, metadata calls evenly, so that both are the slowest rank's seconds together.
+    """
+    usage = columns.usage
+    one = np.ones(len(usage))
+    if usage.spread is None:
+        return one, one
+    moved = np.maximum(columns.array(usage.bytes), 1.0)
+    share = np.clip(
+        np.asarray(usage.spread.slowest_bytes, np.float64) / moved, 1 / max(1, ranks), 1.0
+    )
+    expected = data * share + meta / max(1, ranks)
+    slowest = _slowest(usage, data + meta, ranks)
+    factor = slowest / np.maximum(expected, 1e-12)
+    shared = columns.rank < 0
+    return (
+        np.where(shared, np.minimum(1.0, share * factor), 1.0),
+        np.where(shared, np.minimum(1.0, factor / max(1, ranks)), 1.0),
+    )
 
 
 def _slowest(usage: Usage, total: Floats, ranks: int) -> Floats:
@@ -200,13 +271,14 @@ def _slowest(usage: Usage, total: Floats, ranks: int) -> Floats:
     mean = total / max(1, ranks)
     if usage.spread is None:
         return mean
-    return np.minimum(total, np.maximum(np.asarray(usage.spread.slowest_seconds), mean))
+    slowest = np.asarray(usage.spread.slowest_seconds, np.float64)
+    return np.asarray(np.minimum(total, np.maximum(slowest, mean)), np.float64)
 
 
-def _open_close(columns: _Columns) -> tuple[Floats, Floats, Floats, Floats]:
+def _open_close(columns: _Columns) -> tuple[Floats, Floats, Floats]:
     times = columns.usage.open_close or ((),) * 4
-    opened, ready, closing, closed = (columns.array(t or None) for t in times)
-    return opened, np.maximum(opened, ready), closing, np.maximum(opened, closed)
+    opened, ready, _, closed = (columns.array(t or None) for t in times)
+    return opened, np.maximum(opened, ready), np.maximum(opened, closed)
 
 
 def _phases(rows: CallRows, runtime: float, ranks: int) -> tuple[IoPhases, bool]:
@@ -285,9 +357,7 @@ def _spans(observed: Observed) -> Floats:
     if "times" not in observed.detail and not timed.any():
         return observed.phases.end - observed.phases.start
     begin, finish = unite(rows.start[timed], rows.end[timed])
-    spans = np.bincount(
-        observed.phases.find(begin), finish - begin, minlength=len(observed.phases)
-    )
+    spans = np.bincount(observed.phases.find(begin), finish - begin, minlength=len(observed.phases))
     return np.asarray(spans, np.float64)
 
 

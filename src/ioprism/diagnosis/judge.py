@@ -62,7 +62,11 @@ def judge_counters(
     """Judge a log of counters."""
     observed = observe_counters(evidence, limits or Limits())
     if observed is None:
-        return Judgement(Verdict("none", evidence.runtime or 0.0, StallTime(0.0, 0.0, None, "nothing")), None, None)
+        return Judgement(
+            Verdict("none", evidence.runtime or 0.0, StallTime(0.0, 0.0, None, "nothing")),
+            None,
+            None,
+        )
     return judge_observed(observed, more=more)
 
 
@@ -88,10 +92,17 @@ def judge_observed(observed: Observed, *, more: Sequence[Check] = ()) -> Judgeme
         opportunities=opportunities(observed, float(attribution.left.sum())),
         not_checked=not_checked(observed),
     )
-    return Judgement(whole if observed.share == 1 else whole.scale(1 / observed.share), observed, attribution)
+    return Judgement(
+        whole if observed.share == 1 else whole.scale(1 / observed.share), observed, attribution
+    )
 
 
 def _late_ranks(one: Proposal) -> Cause:
     return Cause(
-        one.code, one.culprit, Saving(0.0, 0.0, 0.0, 0.0), 1 - one.p_value, one.contrast, facts=one.facts
+        one.code,
+        one.culprit,
+        Saving(0.0, 0.0, 0.0, 0.0),
+        1 - one.p_value,
+        one.contrast,
+        facts=one.facts,
     )

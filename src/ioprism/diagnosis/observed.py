@@ -158,7 +158,7 @@ class Observed:
     def shared_records(self, where: Flags | None = None) -> Flags:
         """Rows that sum up all ranks."""
         shared = self.rows.rank == ALL_RANKS
-        return shared if where is None else shared & where
+        return shared if where is None else np.asarray(shared & where)
 
     def by_phase(self, values: Floats, where: Flags) -> Floats:
         """Sum a value of rows by phase."""
@@ -170,7 +170,9 @@ class Observed:
         pieces = self.pieces
         count = len(pieces.targets)
         key = self.phase[pieces.call] * count + pieces.target
-        total = np.bincount(key, values[pieces.call] * pieces.weight, minlength=len(self.phases) * count)
+        total = np.bincount(
+            key, values[pieces.call] * pieces.weight, minlength=len(self.phases) * count
+        )
         return np.asarray(total, np.float64).reshape(len(self.phases), count)
 
     def busiest_target(self, values: Floats) -> Floats:
@@ -241,7 +243,9 @@ class Observed:
         chosen = above.mpiio & ~above.collective
         if not below.any() or not chosen.any():
             return below
-        start, end, rank, moved = (x[chosen] for x in (above.start, above.end, above.rank, above.bytes))
+        start, end, rank, moved = (
+            x[chosen] for x in (above.start, above.end, above.rank, above.bytes)
+        )
         span = 1.0 + max(float(rows.end.max()), float(end.max()))
         place = np.flatnonzero(below)
         mine = rows.rank[place] * span + rows.start[place]
@@ -255,12 +259,19 @@ class Observed:
         total = float(self.own.sum())
         return float(self.stall.sum()) * float(self.own[where].sum()) / max(total, 1e-12)
 
+    @property
+    def least_saving(self) -> float:
+        """Seconds that are worth a change: a share of the run, or many core-hours."""
+        limits = self.limits
+        hours = limits.min_core_hours * 3600 / max(1, self.ranks)
+        return min(limits.min_share * self.runtime, hours) * self.share
+
     def repeat_probability(self, where: Flags) -> float:
         """How likely the busiest rank's calls among these cost next to nothing when made again.
 
         For causes whose calls have no peers in the trace.
         """
-        least = self.limits.min_share * self.runtime * self.share
+        least = self.least_saving
         rows = self.rows
         shared = where & (rows.rank == ALL_RANKS)
         own = where & (rows.rank >= 0)
@@ -269,7 +280,7 @@ class Observed:
         test = repeat_test(
             self.own[chosen], rows.count[chosen], least, trimmed=self.limits.trimmed_calls
         )
-        ranks = spent[spent > 0]
+        ranks = np.asarray(spent[spent > 0], np.float64)
         if len(ranks) > 1:  # all ranks do the same: each of them shows what the calls cost
             every = repeat_test(
                 ranks, np.ones(len(ranks)), least * len(ranks), trimmed=self.limits.trimmed_calls

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.diagnosis.rows import CallRows, Floats, Ints, first_of_each, own_time
-from ioprism.records import dataclass
 from ioprism.analyses.segmentation import phase_borders
-from ioprism.settings import PhaseSettings
+from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.model.intervals import unite
+from ioprism.records import dataclass
+from ioprism.settings import PhaseSettings
 
 MAX_PHASES = 2_000  # phases times ranks are held in memory
 

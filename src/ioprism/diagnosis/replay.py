@@ -36,7 +36,7 @@ class Change:
     likely: Scenario
     worst: Scenario
     best: Scenario
-    service_doubt: bool = True  # whether service times may be wrong as far as they were fitted
+    service_doubt: bool = field(default=True, kw_only=True)  # service times may be misfitted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,9 @@ def replay(observed: Observed, change: Change) -> Replayed:
     least_saving = seconds - math.hypot(seconds - min(low, seconds), spread)
     high = min(max(high, seconds), float(observed.stall.sum()))
     return Replayed(
-        likely, max(0.0, least_saving) if low > 0 else 0.0, seconds + math.hypot(high - seconds, spread)
+        likely,
+        max(0.0, least_saving) if low > 0 else 0.0,
+        seconds + math.hypot(high - seconds, spread),
     )
 
 

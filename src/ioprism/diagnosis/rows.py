@@ -62,15 +62,32 @@ class CallRows:
 
 
 def single_calls(
-    start: Floats, end: Floats, rank: Ints, file: Ints, kind: Ints, offset: Ints, moved: Ints,
-    *, inferred: bool = False,
-) -> CallRows:  # fmt: skip
+    start: Floats,
+    end: Floats,
+    rank: Ints,
+    file: Ints,
+    kind: Ints,
+    offset: Ints,
+    moved: Ints,
+    *,
+    inferred: bool = False,
+) -> CallRows:
     """Return one row per call."""
     duration = end - start
     return CallRows(
-        start, end, rank, file, kind, offset, moved, np.ones(len(start)), duration, duration,
-        duration, np.full(len(start), inferred),
-    )  # fmt: skip
+        start,
+        end,
+        rank,
+        file,
+        kind,
+        offset,
+        moved,
+        np.ones(len(start)),
+        duration,
+        duration,
+        duration,
+        np.full(len(start), inferred),
+    )
 
 
 def no_rows() -> CallRows:

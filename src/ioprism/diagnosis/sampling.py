@@ -7,13 +7,14 @@ from collections.abc import Collection
 import numpy as np
 import polars as pl
 
-from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.diagnosis.late_ranks import longest_pause
+from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.engine.base import Engine, View
+from ioprism.model.intervals import unite
 from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.views.calls.totals import Totals
-from ioprism.views.time.intervals import BusyIntervals, unite
+from ioprism.views.time.intervals import BusyIntervals
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
 
 MOST_CALLS = 300_000  # that are looked at one by one
@@ -21,9 +22,17 @@ SLICES = 64  # of phases that are too large, in all: so many moments tell when r
 CALLS_OF_RANK = 8  # in a slice at least
 GOLDEN = 0.6180339887  # its multiples fill any interval evenly
 COLUMNS = (
-    "start", "end", "rank", "process", "layer", "operation", "file", "offset", "bytes",
+    "start",
+    "end",
+    "rank",
+    "process",
+    "layer",
+    "operation",
+    "file",
+    "offset",
+    "bytes",
     "collective",
-)  # fmt: skip
+)
 NOT_IO = ("application", "other")
 # With nothing known before.
 FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), Totals(("rank", "process", "layer")))

@@ -58,7 +58,9 @@ def repeat_test(seconds: Floats, counts: Floats, least: float, *, trimmed: float
         return 1.0
     if (counts > 1).any():
         spent = float(seconds.sum())
-        return _probability_above((spent - least) / max(spent / math.sqrt(total), 1e-12), int(total) - 1)
+        return _probability_above(
+            (spent - least) / max(spent / math.sqrt(total), 1e-12), int(total) - 1
+        )
     usual = np.sort(seconds)[: len(seconds) - max(1, round(trimmed * len(seconds)))]
     return min(1.0, 2 * min(_repeat(seconds, least), _repeat(usual, least)))
 

@@ -40,7 +40,9 @@ def target_pieces(rows: CallRows, files: Files) -> TargetPieces:
         none = np.empty(0, np.int64)
         return TargetPieces(none, none, np.empty(0), (), nowhere, nowhere)
     lists = [files.targets(int(file)) for file in striped]
-    names, places = np.unique(np.concatenate([np.asarray(one) for one in lists]), return_inverse=True)
+    names, places = np.unique(
+        np.concatenate([np.asarray(one) for one in lists]), return_inverse=True
+    )
     counts = np.array([len(one) for one in lists], np.int64)
     begins = np.concatenate(([0], np.cumsum(counts)[:-1]))
     entry_of = np.full(int(max(striped.max(), rows.file.max())) + 1, -1, np.int64)
@@ -58,7 +60,9 @@ def target_pieces(rows: CallRows, files: Files) -> TargetPieces:
     within = np.cumsum(turns) <= MAX_PIECES
     chosen, entry, low, turns, count = (x[within] for x in (chosen, entry, low, turns, count))
     step = np.arange(int(turns.sum())) - np.repeat(np.cumsum(turns) - turns, turns)
-    place = np.repeat(begins[entry], turns) + (np.repeat(low, turns) + step) % np.repeat(count, turns)
+    place = np.repeat(begins[entry], turns) + (np.repeat(low, turns) + step) % np.repeat(
+        count, turns
+    )
     group, first = nowhere.copy(), nowhere.copy()
     first_place = places[begins[entry] + low % count]
     layout = _layout_numbers(lists)[entry]
@@ -127,7 +131,9 @@ def service_times(rows: CallRows, pieces: TargetPieces, limits: Limits) -> Servi
     for name in np.unique(classes):
         some = classes == name
         seconds = rows.mean_seconds[some]
-        each, held, known = _class_times(seconds, observed[some], idle[some], pieces.group[some], limits)
+        each, held, known = _class_times(
+            seconds, observed[some], idle[some], pieces.group[some], limits
+        )
         uncontended[some], occupied[some] = each * rows.count[some], held * rows.count[some]
         measured += float(rows.seconds[some].sum()) if known else 0.0
     moved = float(rows.seconds[rows.moves_data].sum())

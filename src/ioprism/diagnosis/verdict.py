@@ -53,9 +53,9 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     """
     limits = observed.limits
     runtime, stall = observed.runtime * observed.share, float(observed.stall.sum())
-    least = max(limits.min_share * runtime, limits.min_seconds * observed.share, limits.min_stall_share * stall)
-    hours = limits.min_core_hours * 3600 / max(1, observed.ranks) * observed.share
-    least = min(least, hours) if observed.ranks > 1 else least
+    least = max(
+        observed.least_saving, limits.min_seconds * observed.share, limits.min_stall_share * stall
+    )
     judged = [
         Judged(one, replay(observed, one.change), place)
         for place, one in enumerate(proposals)
@@ -68,11 +68,15 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     for one in _ordered(observed, judged):
         if one.replayed.high <= least:
             continue
-        if one.replayed.low <= min(least, limits.min_share * runtime) or one.replayed.seconds <= least:
-            if one.replayed.low <= 0:
-                possible.append(_possible(one))
+        if one.replayed.low <= observed.least_saving or one.replayed.seconds <= least:
+            possible += [_possible(one, stall)] if one.replayed.low <= 0 else []
             continue
-        part = np.divide(one.replayed.by_phase, observed.stall, out=np.zeros(len(left)), where=observed.stall > 1e-12)
+        part = np.divide(
+            one.replayed.by_phase,
+            observed.stall,
+            out=np.zeros(len(left)),
+            where=observed.stall > 1e-12,
+        )
         taken = left * np.clip(part, 0.0, 1.0)
         seconds = float(taken.sum())
         if seconds <= least:
@@ -83,9 +87,11 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     order = sorted(range(len(causes)), key=lambda place: -causes[place].saving.seconds)
     kept = [one for one in possible if not any(one.code == cause.code for cause in causes)]
     return Attribution(
-        tuple(causes[place] for place in order), tuple(claimed[place] for place in order),
-        tuple(sorted(kept, key=lambda one: -one.upper)), left,
-    )  # fmt: skip
+        tuple(causes[place] for place in order),
+        tuple(claimed[place] for place in order),
+        tuple(sorted(kept, key=lambda one: -one.upper)),
+        left,
+    )
 
 
 def _ordered(observed: Observed, judged: list[Judged]) -> list[Judged]:
@@ -110,10 +116,16 @@ def _precedes(observed: Observed, one: Judged, other: Judged) -> bool:
     return shared >= SAME_CALLS * smaller
 
 
-def _possible(one: Judged) -> Possible:
+def _possible(one: Judged, stall: float) -> Possible:
     proposal = one.proposal
     decide = proposal.decide or Decision("record every call", "export DXT_ENABLE_IO_TRACE=1")
-    return Possible(proposal.code, "", one.replayed.high, decide, {**proposal.culprit, "facts": proposal.facts})
+    return Possible(
+        proposal.code,
+        "",
+        min(one.replayed.high, stall),
+        decide,
+        {**proposal.culprit, "facts": proposal.facts},
+    )
 
 
 def _cause(observed: Observed, one: Judged, seconds: float, runtime: float) -> Cause:
@@ -132,7 +144,9 @@ def _cause(observed: Observed, one: Judged, seconds: float, runtime: float) -> C
     )
 
 
-def ledger(observed: Observed, attribution: Attribution, *, untraced: float = 0.0) -> tuple[LedgerLine, ...]:
+def ledger(
+    observed: Observed, attribution: Attribution, *, untraced: float = 0.0
+) -> tuple[LedgerLine, ...]:
     """Lines that add up to the stall time: causes, transfer at a healthy rate, the rest."""
     left = float(attribution.left.sum())
     loading = min(left, observed.share_of_stall(observed.of_programs))
@@ -141,10 +155,15 @@ def ledger(observed: Observed, attribution: Attribution, *, untraced: float = 0.
     library = min(left - transfer, float(observed.library.sum()))
     first = min(left - transfer - library, _first_read_seconds(observed))
     rest = {
-        "library": library, "programs": loading, "first-reads": first,
-        "unexplained": left - transfer - library - first, "untraced": untraced,
-    }  # fmt: skip
-    lines = [LedgerLine(c.code, c.saving.seconds) for c in attribution.causes if c.saving.seconds > 0]
+        "library": library,
+        "programs": loading,
+        "first-reads": first,
+        "unexplained": left - transfer - library - first,
+        "untraced": untraced,
+    }
+    lines = [
+        LedgerLine(c.code, c.saving.seconds) for c in attribution.causes if c.saving.seconds > 0
+    ]
     lines.append(LedgerLine("transfer", transfer))
     lines.extend(LedgerLine(what, seconds) for what, seconds in rest.items() if seconds > 0)
     return tuple(lines)
@@ -155,7 +174,9 @@ def _transfer(observed: Observed) -> Floats:
     if not observed.per_call:
         return np.maximum(0.0, observed.stall - observed.library)
     service = observed.service
-    chain = observed.busiest_rank(np.where(observed.rows.moves_data, np.minimum(service.uncontended, observed.own), 0.0))
+    chain = observed.busiest_rank(
+        np.where(observed.rows.moves_data, np.minimum(service.uncontended, observed.own), 0.0)
+    )
     work = observed.busiest_target(service.occupied)
     return np.maximum(chain, work) + np.maximum(0.0, observed.waiting - observed.library)
 

@@ -1,4 +1,4 @@
-"""Words for a verdict: titles and advice from the TOML of each check, and the verdict's sentence."""
+"""Words for a verdict: titles and advice from the TOML of each check, and its sentence."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF
 DATABASES = (".db", ".sqlite", ".sqlite3", "-journal", "-wal")
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
 _MODULES = {
-    "hdf5": ("H5F", "H5D", "HDF5"), "pnetcdf": ("PNETCDF_FILE", "PNETCDF_VAR", "PNETCDF"),
-    "mpiio": ("MPI-IO",), "stdio": ("STDIO",),
-}  # fmt: skip
+    "hdf5": ("H5F", "H5D", "HDF5"),
+    "pnetcdf": ("PNETCDF_FILE", "PNETCDF_VAR", "PNETCDF"),
+    "mpiio": ("MPI-IO",),
+    "stdio": ("STDIO",),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +63,7 @@ def word_verdict(verdict: Verdict, context: JobContext) -> Verdict:
     worded = replace(
         verdict,
         causes=tuple(_word_cause(cause, context) for cause in verdict.causes),
-        possible=tuple(_word_possible(one, context) for one in verdict.possible),
+        possible=tuple(_word_possible(one) for one in verdict.possible),
     )
     return replace(worded, line=verdict_line(worded))
 
@@ -89,7 +91,7 @@ def _title(cause: Cause, words: Mapping[str, Any], filled: Mapping[str, str]) ->
     return fill(words.get(f"title{one}", words["title"]), filled)
 
 
-def _word_possible(one: Possible, context: JobContext) -> Possible:
+def _word_possible(one: Possible) -> Possible:
     culprit = dict(one.culprit)
     facts = culprit.pop("facts", {})
     words = texts(one.code)
@@ -168,7 +170,9 @@ def conditions(cause: Cause, context: JobContext) -> set[str]:
     path = str(cause.culprit.get("file", ""))
     present |= {"hdf5"} if path.endswith(HDF5_NAMES) else set()
     present |= {"database"} if path.endswith(DATABASES) else set()
-    present |= {"lustre"} if "LUSTRE" in context.modules or _filesystem(path, job) == "lustre" else set()
+    present |= (
+        {"lustre"} if "LUSTRE" in context.modules or _filesystem(path, job) == "lustre" else set()
+    )
     present |= {"local"} if _filesystem(path, job) in LOCAL else set()
     present |= {"layout"} if context.files.striping else set()
     program = (job.executable or "").lower()
@@ -198,16 +202,28 @@ def _filesystem(path: str, job: Job) -> str | None:
 def values(cause: Cause, context: JobContext) -> dict[str, str]:
     """Return every value that the words of a cause may name, as text."""
     known: dict[str, Any] = {
-        "ranks": context.job.ranks or 1, "nodes": context.nodes, **cause.facts, **cause.culprit,
-    }  # fmt: skip
+        "ranks": context.job.ranks or 1,
+        "nodes": context.nodes,
+        **cause.facts,
+        **cause.culprit,
+    }
     stripe, count = _striping(context.files, str(known.get("file", "")))
     stripe = int(known.get("stripe_size") or stripe)
     where, size = known.get("directory"), float(known.get("bytes_per_request", BLOCK) or BLOCK)
     shown = {key: _shown(key, value) for key, value in known.items()}
-    plural = {f"plural_{key}": "" if value == 1 else "s" for key, value in known.items() if _is_number(value)}
-    directory = str(where or dirname(str(known.get("file", ""))) or _striped_directory(context.files))
+    plural = {
+        f"plural_{key}": "" if value == 1 else "s"
+        for key, value in known.items()
+        if _is_number(value)
+    }
+    directory = str(
+        where or dirname(str(known.get("file", ""))) or _striped_directory(context.files)
+    )
     return {
-        "file": "a file", "stripe_count": str(count or 1), **shown, **plural,
+        "file": "a file",
+        "stripe_count": str(count or 1),
+        **shown,
+        **plural,
         "directory": shlex.quote(printable(directory)) if directory else "OUTPUT_DIRECTORY",
         "in_directory": f", in {printable(str(where))}" if where else "",
         "other_targets": _other_targets(cause, context.files),
@@ -219,7 +235,7 @@ def values(cause: Cause, context: JobContext) -> dict[str, str]:
         "stripe_short": f"{stripe >> 20}M" if stripe % 2**20 == 0 else f"{stripe >> 10}K",
         "where": _where(cause),
         "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
-    }  # fmt: skip
+    }
 
 
 def _is_number(value: object) -> bool:

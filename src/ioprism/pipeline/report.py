@@ -67,7 +67,6 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine)
-    assert insights.verdict is not None
     rhythmic = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     found = joined(

@@ -19,7 +19,7 @@ from ioprism.pipeline.ranking import rank_findings
 from ioprism.plugins import declared, load
 from ioprism.records import dataclass
 from ioprism.rules.affected_rows import assign_findings
-from ioprism.rules.registry import Insights, Measure, judge
+from ioprism.rules.registry import Insights, Measure, RuleAnswers, judge
 from ioprism.rules.rule import Hit, Rule
 from ioprism.settings import Thresholds
 
@@ -56,9 +56,7 @@ def diagnose(
     held = in_memory(with_layout(trace, chosen.layout))
     ahead = LookingAhead(engine or LocalEngine(), held, first_views(held))
     evidence = evidence_of_trace(held, ahead, Thresholds())
-    verdict = judge_job(evidence, held, ahead, options=chosen).verdict
-    assert verdict is not None
-    return verdict
+    return judge_job(evidence, held, ahead, options=chosen).verdict
 
 
 def first_views(trace: Trace) -> tuple[View, ...]:
@@ -72,7 +70,7 @@ def judge_job(
     evidence: Evidence, trace: Trace, engine: Engine, *, options: DiagnosisOptions | None = None
 ) -> Insights:
     """Judge a trace: causes, findings, and which findings show the calls of a cause."""
-    insights = judge(evidence, measure=_measure(evidence, trace, engine))
+    answers = judge(evidence, measure=_measure(evidence, trace, engine))
     judgement = judge_trace(trace, engine, more=plugin_checks())
     verdict = judgement.verdict
     if trace.counters:
@@ -81,19 +79,19 @@ def judge_job(
     if options is not None:
         verdict = _use_site_knowledge(verdict, trace, engine, options)
     nodes = trace.processes["host"].drop_nulls().n_unique()
-    return _finish(insights, replace(judgement, verdict=verdict), evidence, nodes=max(1, nodes))
+    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=max(1, nodes))
 
 
 def judge_log(evidence: Evidence) -> Insights:
     """Judge a log of counters, without loading a table library."""
-    insights = judge(evidence)
+    answers = judge(evidence)
     judgement = judge_counters(evidence)
-    verdict = _with_untraced(judgement.verdict, insights.slowest)
-    return _finish(insights, replace(judgement, verdict=verdict), evidence, nodes=1)
+    verdict = _with_untraced(judgement.verdict, answers.slowest)
+    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=1)
 
 
 def _finish(
-    insights: Insights, judgement: Judgement, evidence: Evidence, *, nodes: int
+    answers: RuleAnswers, judgement: Judgement, evidence: Evidence, *, nodes: int
 ) -> Insights:
     """Add words and completeness, and put findings below the causes whose calls they show."""
     context = JobContext(
@@ -103,10 +101,10 @@ def _finish(
     causes: dict[str, str] = {}
     if judgement.observed is not None and judgement.attribution is not None:
         causes = assign_findings(
-            insights.hits, judgement.observed, judgement.attribution,
+            answers.hits, judgement.observed, judgement.attribution,
             small_bytes=evidence.thresholds.small_bytes,
         )  # fmt: skip
-    findings = [replace(one, cause=causes.get(one.code)) for one in insights.findings]
+    findings = [replace(one, cause=causes.get(one.code)) for one in answers.findings]
     ranked = rank_findings(findings, verdict, evidence.thresholds)
     symptoms = {
         cause.code: tuple(one.code for one in ranked if one.cause == cause.code)
@@ -117,7 +115,7 @@ def _finish(
         causes=tuple(replace(c, symptoms=symptoms[c.code]) for c in verdict.causes),
         findings=ranked,
     )
-    return replace(insights, findings=ranked, verdict=word_verdict(verdict, context))
+    return Insights(ranked, word_verdict(verdict, context), answers.not_checked, answers.slowest)
 
 
 def _mostly_collective(evidence: Evidence) -> bool:
@@ -132,9 +130,7 @@ def _with_missing(verdict: Verdict, evidence: Evidence) -> Verdict:
     """Say what the log lacks; without any I/O in it, nothing can be judged."""
     missing = evidence.completeness.warnings
     nothing = verdict.io_stall.basis == "nothing"
-    return replace(
-        verdict, missing=missing, status="cannot-judge" if nothing else verdict.status
-    )
+    return replace(verdict, missing=missing, status="cannot-judge" if nothing else verdict.status)
 
 
 def _with_untraced(verdict: Verdict, slowest: SlowestRank | None) -> Verdict:
@@ -145,7 +141,7 @@ def _with_untraced(verdict: Verdict, slowest: SlowestRank | None) -> Verdict:
     seconds = 0.0 if slowest is None else min(slowest.seconds, verdict.runtime or slowest.seconds)
     stall = verdict.io_stall
     beyond = seconds - stall.seconds
-    if beyond <= 0 or stall.basis in ("exposed", "nothing") and stall.seconds > 0:
+    if beyond <= 0 or (stall.basis in ("exposed", "nothing") and stall.seconds > 0):
         return verdict
     share = seconds / verdict.runtime if verdict.runtime > 0 else 0.0
     hours = None if not stall.core_hours else stall.core_hours * seconds / stall.seconds
@@ -272,5 +268,3 @@ def _server_loads(verdict: Verdict, trace: Trace, store: Path) -> dict[int, floa
             if then.seconds:
                 loads[place] = (then.bytes / then.seconds) / (whole.bytes / whole.seconds)
     return loads
-
-

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # they load table libraries, which the text of small answers 
     from ioprism.model.verdict import Verdict
     from ioprism.pipeline.document import Document
 
+
 def first_advice(verdict: Verdict) -> str | None:
     """What to do first: the first advice on the main cause, or what would decide."""
     for cause in verdict.causes:

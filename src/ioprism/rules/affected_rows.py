@@ -26,8 +26,7 @@ def assign_findings(
     causes = {}
     for code, (rule, hit) in hits.items():
         rows = affected_rows(observed, rule, hit, small_bytes=small_bytes)
-        spent = float(observed.own[rows].sum()) if rows is not None else 0.0
-        if not spent:
+        if rows is None or not (spent := float(observed.own[rows].sum())):
             continue
         shares = [float(observed.own[rows & mine].sum()) / spent for mine in attribution.claimed]
         if shares and max(shares) >= SAME_CALLS:
@@ -35,9 +34,7 @@ def assign_findings(
     return causes
 
 
-def affected_rows(
-    observed: Observed, rule: Rule, hit: Hit, *, small_bytes: float
-) -> Flags | None:
+def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: float) -> Flags | None:
     """Return the rows that a finding is about; None where it is about the job as such."""
     kind, rows = rule.call_kind, observed.rows
     if kind.whole_job:
@@ -45,7 +42,7 @@ def affected_rows(
     kinds = {KINDS.get(name, METADATA) for name in kind.operations}
     chosen = np.isin(rows.kind, list(kinds))
     if hit.files:
-        chosen &= np.isin(rows.file, np.asarray(list(hit.files), np.int64))
+        chosen &= np.isin(rows.file, observed.files.rows(hit.files))
     if hit.ranks:
         named = np.isin(observed.rank_numbers, np.asarray(list(hit.ranks), np.int64))
         chosen &= (rows.rank < 0) | named[np.maximum(rows.rank, 0)]
@@ -59,4 +56,4 @@ def _longest_ranks(observed: Observed, chosen: Flags) -> Flags:
     seconds = observed.by_rank(observed.own, chosen)
     longest = seconds >= LONGEST * np.maximum(seconds.max(axis=1, keepdims=True), 1e-12)
     own = observed.rows.rank >= 0
-    return ~own | longest[observed.phase, np.maximum(observed.rows.rank, 0)]
+    return np.asarray(~own | longest[observed.phase, np.maximum(observed.rows.rank, 0)])

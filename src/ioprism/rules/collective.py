@@ -9,7 +9,17 @@ from ioprism.analyses.rank_balance import writers
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
 from ioprism.records import dataclass
-from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, both, by_file, file_details, share)
+from ioprism.rules.rule import (
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    Unknown,
+    both,
+    by_file,
+    file_details,
+    share,
+)
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"

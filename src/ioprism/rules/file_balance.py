@@ -17,7 +17,7 @@ from ioprism.analyses.rank_balance import (
 )
 from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
-from ioprism.rules.rule import (Answer, Hit, Rule, SLOWEST_RANKS, Unknown, both, worst, worst_first)
+from ioprism.rules.rule import SLOWEST_RANKS, Answer, Hit, Rule, Unknown, both, worst, worst_first
 
 NEEDS = "records of each rank in shared files: extended tracing, or Darshan without reduction"
 

@@ -8,7 +8,17 @@ from functools import partial
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE
-from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, WHOLE_JOB, both, by_file, file_details, share)
+from ioprism.rules.rule import (
+    WHOLE_JOB,
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    both,
+    by_file,
+    file_details,
+    share,
+)
 
 NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
 PARALLEL = ("mpiio", "pnetcdf", "dfs", "daos")  # HDF5 is when it uses MPI-IO

@@ -7,7 +7,18 @@ from functools import partial
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, Usage
-from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, both, by_file, file_details, share, small_portions)
+from ioprism.rules.rule import (
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    Unknown,
+    both,
+    by_file,
+    file_details,
+    share,
+    small_portions,
+)
 
 
 def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:

@@ -6,7 +6,19 @@ from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.layers import HEIGHT, UPWARDS
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Usage
-from ioprism.rules.rule import (Answer, CallKind, Hit, METADATA, Rule, Unknown, by_file, file_details, share, worst, worst_first)
+from ioprism.rules.rule import (
+    METADATA,
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    Unknown,
+    by_file,
+    file_details,
+    share,
+    worst,
+    worst_first,
+)
 
 SEEK_SECONDS = 1.2e-6  # a seek moves a number on the node and asks no server; as measured
 MANY_SEEKS = 100  # of an entry, for its metadata time to tell what one takes at most

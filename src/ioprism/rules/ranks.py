@@ -20,7 +20,7 @@ from ioprism.analyses.rank_balance import (
 )
 from ioprism.model.finding import Severity, Subject
 from ioprism.records import dataclass
-from ioprism.rules.rule import (Answer, Hit, Rule, SLOWEST_RANKS, Unknown, worst, worst_first)
+from ioprism.rules.rule import SLOWEST_RANKS, Answer, Hit, Rule, Unknown, worst, worst_first
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"

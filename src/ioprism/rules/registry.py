@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +49,24 @@ def all_rules() -> tuple[Rule, ...]:
     return (*RULES, *(rule for plugin in declared(GROUP) for rule in load(plugin)))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Insights(Result):
-    """What was found in a job, worst first, and what could not be checked."""
+@dataclass(frozen=True, slots=True)
+class RuleAnswers:
+    """What the rules find in a job, worst first, and what they could not check."""
 
     findings: tuple[Finding, ...]
+    not_checked: tuple[NotChecked, ...]
+    slowest: SlowestRank | None  # the rank that is longest in I/O calls
+    hits: Mapping[str, tuple[Rule, Hit]]  # by code
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Insights(Result):
+    """The verdict on a job with all findings, those on the calls of a cause first."""
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict
     not_checked: tuple[NotChecked, ...] = ()
     slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
-    verdict: Verdict | None = None  # what stalls the job, where it was asked for
-    hits: Mapping[str, tuple[Rule, Hit]] = field(default_factory=dict)  # by code
 
     def at_least(self, level: Severity) -> tuple[Finding, ...]:
         """The findings of this level and worse ones."""
@@ -72,7 +81,7 @@ class Insights(Result):
             "slowest_rank": None
             if self.slowest is None
             else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
-            **({} if self.verdict is None else _judgement(self.verdict)),
+            **_judgement(self.verdict),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -114,7 +123,7 @@ Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
 
 def judge(
     evidence: Evidence, rules: Iterable[Rule] | None = None, *, measure: Measure | None = None
-) -> Insights:
+) -> RuleAnswers:
     """Ask every rule; findings are ranked by level, then by the seconds at stake.
 
     Args:
@@ -135,7 +144,7 @@ def judge(
         finding_of(rule, hit, evidence, measured.get(code)) for code, (rule, hit) in hits.items()
     ]
     findings.sort(key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0), f.code))
-    return Insights(tuple(findings), tuple(unchecked), slowest_rank(evidence), hits=hits)
+    return RuleAnswers(tuple(findings), tuple(unchecked), slowest_rank(evidence), hits)
 
 
 def finding_of(rule: Rule, hit: Hit, evidence: Evidence, measured: float | None = None) -> Finding:

@@ -9,7 +9,18 @@ from operator import le
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
-from ioprism.rules.rule import (Answer, CallKind, Hit, Rule, Unknown, by_file, file_details, portions, share, small_portions)
+from ioprism.rules.rule import (
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    Unknown,
+    by_file,
+    file_details,
+    portions,
+    share,
+    small_portions,
+)
 
 OFFSETS = "offsets of single calls, or POSIX counters"
 USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioprism.analyses.evidence import Evidence
 from ioprism.analyses.storage_targets import TargetUse, slow_target, target_use
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, Unknown, WHOLE_JOB, share, worst
+from ioprism.rules.rule import WHOLE_JOB, Answer, Hit, Rule, Unknown, share, worst
 
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"

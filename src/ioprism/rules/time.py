@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
-from ioprism.rules.rule import Answer, Hit, Rule, SLOWEST_RANKS, Unknown, WHOLE_JOB, share
+from ioprism.rules.rule import SLOWEST_RANKS, WHOLE_JOB, Answer, Hit, Rule, Unknown, share
 
 if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.analyses.phases import LayerPhases, Phase

@@ -133,8 +133,8 @@ class Folders:
 
 
 INSTRUCTIONS = (
-    "Explains the I/O of HPC jobs from their traces. Start with diagnose: it names what holds a "
-    "job up and what removing it saves. Times are seconds, sizes bytes. Long lists come in pages: "
+    "Explains the I/O of HPC jobs from their traces. Start with diagnose: it names what "
+    "stalls a job and what a fix saves. Times are seconds, sizes bytes. Long lists come in pages: "
     "ask again with offset = page.next_offset."
 )
 Body = Mapping[str, Any]
@@ -152,7 +152,7 @@ class Answers:
         return _page(trace, api.characterise(trace).to_dict(), offset, limit)
 
     def diagnose(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
-        """What holds a job up, which cause costs most, what removing it would save, and how."""
+        """What stalls a job, which cause costs most, what a fix would save, and how."""
         trace = self._read(paths)
         return _page(trace, api.diagnose(trace).to_dict(), offset, limit)
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.analyses.believable_times import believable_metadata
+from ioprism.analyses.bottlenecks.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.files import without_data

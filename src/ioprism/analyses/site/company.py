@@ -12,12 +12,12 @@ import polars as pl
 from ioprism.analyses.site.change_point import FEWEST
 from ioprism.analyses.site.event import CERTAIN, SiteEvent
 
-SUFFERS = 1.3  # jobs in bad company are held up so many times as long
+SUFFERS = 1.3  # jobs beside it stall this many times as long
 BUSIER = 1.5  # and others keep the servers so many times as busy as in the quiet third
 
 
 def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
-    """Applications beside whose jobs others are held up longer than usual.
+    """Applications beside whose jobs others stall longer than usual.
 
     Each job is compared with the median of its own application, so that only the company of
     the neighbour differs.
@@ -47,7 +47,7 @@ def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
 
 
 def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
-    """Applications whose jobs are held up longer while others keep the servers busy.
+    """Applications whose jobs stall longer while others keep the servers busy.
 
     A job is compared with jobs of its application with as many ranks and a similar volume. The
     third of them beside which others moved most is busy, the third beside which least, quiet.

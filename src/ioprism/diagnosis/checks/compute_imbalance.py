@@ -20,7 +20,11 @@ def check(observed: Observed) -> Iterator[Proposal]:
         return
     theirs = np.isin(observed.rows.rank, late.ranks)
     yield Proposal(
-        "compute-imbalance", {"ranks": observed.numbers(late.ranks)}, theirs, None, late.p_value,
+        "compute-imbalance",
+        {"ranks": observed.numbers(late.ranks)},
+        theirs,
+        None,
+        late.p_value,
         contrast(observed, theirs, ~theirs, "compute-imbalance"),
         facts={"waited": late.waited, "meetings": late.meetings},
-    )  # fmt: skip
+    )

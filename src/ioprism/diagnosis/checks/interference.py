@@ -25,7 +25,10 @@ MIN_RANKS = 0.6  # of the ranks must be slower, for other jobs to be the reason
 SMALL = 0.1  # of the usual bytes: such phases are of another kind
 MIN_BINS = 2.0  # of a heat map by which slow phases are longer
 BIN_ERROR = 0.4  # of a bin by which phases seem longer or shorter
-DECIDE = Decision("run the job again at another time, or give the servers' counters", "ioprism diagnose LOG --servers STORE")
+DECIDE = Decision(
+    "run the job again at another time, or give the servers' counters",
+    "ioprism diagnose LOG --servers STORE",
+)
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
@@ -51,7 +54,11 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     compared = counts[np.searchsorted(names, work)] >= limits.min_phases
     phase, rank, level = phase[compared], rank[compared], level[compared]
     present, levels = medians_by(phase, level)
-    main = observed.stall[present] > 0.1 * np.median(observed.stall[present]) if len(present) else present
+    main = (
+        observed.stall[present] > 0.1 * np.median(observed.stall[present])
+        if len(present)
+        else present
+    )
     present, levels = present[main], levels[main]
     if len(present) < limits.min_phases:
         return None
@@ -94,9 +101,14 @@ def _proposal(
     changed = slow[observed.phase] & observed.rows.moves_data
     peers = ~changed & observed.rows.moves_data
     return Proposal(
-        "interference", _span(observed, slow), slow[observed.phase], Change(likely, likely, likely),
-        p_value, contrast(observed, changed, peers, "interference"), DECIDE,
-    )  # fmt: skip
+        "interference",
+        _span(observed, slow),
+        slow[observed.phase],
+        Change(likely, likely, likely),
+        p_value,
+        contrast(observed, changed, peers, "interference"),
+        DECIDE,
+    )
 
 
 def _span(observed: Observed, slow: Flags) -> dict[str, float]:
@@ -113,7 +125,9 @@ def _everywhere(rank: Ints, level: Floats, member: Flags, slower: float) -> bool
     ranks, then = medians_by(rank[member], level[member])
     others, usual = medians_by(rank[~member], level[~member])
     both, mine, theirs = np.intersect1d(ranks, others, return_indices=True)
-    return len(both) > 0 and bool((then[mine] > usual[theirs] + np.log(slower) / 2).mean() >= MIN_RANKS)
+    return len(both) > 0 and bool(
+        (then[mine] > usual[theirs] + np.log(slower) / 2).mean() >= MIN_RANKS
+    )
 
 
 def _chance(levels: Floats, inside: Flags, limits: Limits) -> float:
@@ -122,7 +136,9 @@ def _chance(levels: Floats, inside: Flags, limits: Limits) -> float:
     A single phase stands out in any order: it is compared with the spread of the others.
     """
     if inside.sum() == 1:
-        test = outlier_test(float(levels[inside][0]), levels[~inside], min_spread=limits.part_spread)
+        test = outlier_test(
+            float(levels[inside][0]), levels[~inside], min_spread=limits.part_spread
+        )
         return min(1.0, len(levels) * test)
     above = levels - float(np.median(levels)) - np.log(limits.slower)
     shuffled = np.random.default_rng(seed=1).permuted(
@@ -155,7 +171,10 @@ def best_run(level: Floats, slower: float) -> tuple[int, int] | None:
             others = np.concatenate((levels[:first], levels[last + 1 :]))
             steps = levels[first : last + 1] - np.quantile(others, USUAL)
             if steps.min() > np.log(slower) and steps.sum() > most:
-                best, most = (first * step, min((last + 1) * step, len(level)) - 1), float(steps.sum())
+                best, most = (
+                    (first * step, min((last + 1) * step, len(level)) - 1),
+                    float(steps.sum()),
+                )
     return best
 
 
@@ -175,24 +194,36 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     slow = present[run[0] : run[1] + 1]
     healthy = np.setdiff1d(present, slow)
     longer = seconds - moved * float(np.mean(seconds[healthy] / moved[healthy]))
-    if longer[slow].min() < MIN_BINS * heat.width or not _everywhere_in_bins(heat, slow, healthy, limits.slower):
+    if longer[slow].min() < MIN_BINS * heat.width or not _everywhere_in_bins(
+        heat, slow, healthy, limits.slower
+    ):
         return
     tried = len(present) * (len(present) + 1) / 2
-    test = tried * outlier_test(float(np.median(longer[slow])), longer[healthy], min_spread=BIN_ERROR * heat.width)
+    test = tried * outlier_test(
+        float(np.median(longer[slow])), longer[healthy], min_spread=BIN_ERROR * heat.width
+    )
     stall = float(observed.stall.sum())
     saved = min(float(longer[slow].sum()), stall)
     first, last = int(slow[0]), int(slow[-1])
     before = heat.end[first - 1] if first else 0.0
     after = heat.start[last + 1] if last + 1 < len(heat) else heat.end[last]
     # Calls may fill little of their bins: at worst, phases are longer by their part of the bins.
-    parts = (saved, saved * min(1.0, stall / sum(heat.seconds)), saved + BIN_ERROR * heat.width * len(slow))
+    parts = (
+        saved,
+        saved * min(1.0, stall / sum(heat.seconds)),
+        saved + BIN_ERROR * heat.width * len(slow),
+    )
     scenarios = [Scenario(observed.own * max(0.0, 1 - part / max(stall, 1e-12))) for part in parts]
     every = np.ones(len(observed.rows), np.bool_)
     yield Proposal(
         "interference",
         {"from": (before + heat.start[first]) / 2, "to": (heat.end[last] + after) / 2},
-        every, Change(*scenarios), min(1.0, test), contrast(observed, every, None, "interference"), DECIDE,
-    )  # fmt: skip
+        every,
+        Change(*scenarios),
+        min(1.0, test),
+        contrast(observed, every, None, "interference"),
+        DECIDE,
+    )
 
 
 def _everywhere_in_bins(heat: HeatPhases, slow: Ints, healthy: Ints, slower: float) -> bool:

@@ -16,9 +16,10 @@ from ioprism.model.verdict import Decision
 
 PASSED_ON = 0.9  # calls below for one above: the library passes on what it should join
 AGGREGATED = 0.5  # of the ranks: fewer of them do the I/O where calls are aggregated
-MIN_EXTRA_READ = 0.2  # of the bytes asked for: less reading back is not worth a change
+MIN_EXTRA = 0.2  # of the bytes asked for, that are read back or written beyond them
 MIN_PAIRS = 16  # reads that are followed by a write of the same range
-ASKED_READS = 0.1  # of the bytes read below: with more, the program reads itself
+MIN_PAIRED = 0.1  # reads for each write: sieving reads before it writes
+ASKED_READS = 0.1  # of the extra bytes: with more, the program reads itself
 SIEVE_TIME = 0.1  # of the file's time: reads and rewrites that take less are not the reason
 RECORD = Decision("record MPI-IO and POSIX calls", "export DXT_ENABLE_IO_TRACE=1")
 
@@ -27,6 +28,7 @@ def check(observed: Observed) -> Iterator[Proposal]:
     """Find files whose library makes more, smaller or other calls than the program."""
     rows = observed.rows
     sieved: list[LibraryFile] = []
+    scattered: list[LibraryFile] = []
     for entry in observed.library_files:
         mine = (rows.file == entry.file) & rows.moves_data
         if not mine.any():
@@ -40,9 +42,10 @@ def check(observed: Observed) -> Iterator[Proposal]:
         if (writers == ALL_RANKS).any():
             yield from _one_aggregator(observed, entry, mine)
         elif len(writers) > AGGREGATED * entry.ranks and entry.ranks > 1:
-            yield from _not_aggregated(observed, entry, mine)
+            scattered += [entry] if _is_scattered(observed, entry, mine) else []
         else:
             yield from _few_aggregators(observed, entry, mine, writers)
+    yield from _not_aggregated(observed, scattered)
     yield from _read_modify_write(observed, sieved)
     if not observed.library_files and "offsets" in observed.detail:
         yield from _rewritten_ranges(observed)
@@ -53,13 +56,16 @@ def _is_sieved(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
     rows = observed.rows
     read, written = (int(rows.bytes[mine & (rows.kind == kind)].sum()) for kind in (READ, WRITE))
     asked_read, asked = entry.asked
-    if not asked or not written or asked_read > ASKED_READS * read:
+    extra_bytes = read + max(0, written - asked)
+    if not asked or not written or asked_read > ASKED_READS * extra_bytes:
         return False
-    if read < MIN_EXTRA_READ * asked:
+    if extra_bytes < MIN_EXTRA * asked:
         return False
     # Reads, and what is written beyond the program's bytes after them, must be worth a change.
     reads, writes = mine & (rows.kind == READ), mine & (rows.kind == WRITE)
     pairs = min(1.0, float(rows.count[reads].sum()) / max(float(rows.count[writes].sum()), 1.0))
+    if pairs < MIN_PAIRED:
+        return False
     beyond = pairs * max(0.0, 1 - asked / written)
     extra = float(observed.own[reads].sum()) + beyond * float(observed.own[writes].sum())
     return extra >= SIEVE_TIME * float(observed.own[mine].sum())
@@ -85,17 +91,33 @@ def _read_modify_write(observed: Observed, entries: list[LibraryFile]) -> Iterat
     waits = mine & (rows.kind == METADATA)
 
     def scenario(writing: Floats, locks: float) -> Scenario:
-        chain = np.where(writes, writing * shrunk, np.where(mine, observed.own * locks * waits, observed.own))
+        chain = np.where(
+            writes, writing * shrunk, np.where(mine, observed.own * locks * waits, observed.own)
+        )
         return Scenario(chain, waiting=_waiting(observed, rest + locked * locks, mine))
 
-    change = Change(scenario(quick, 0.1), scenario(observed.own, 0.5), scenario(np.zeros(len(rows)), 0.0))
-    worst_file = max(entries, key=lambda entry: entry.seconds or float(observed.own[rows.file == entry.file].sum()))
+    change = Change(
+        scenario(quick, 0.1), scenario(observed.own, 0.5), scenario(np.zeros(len(rows)), 0.0)
+    )
+    worst_file = max(
+        entries,
+        key=lambda entry: entry.seconds or float(observed.own[rows.file == entry.file].sum()),
+    )
     yield Proposal(
-        "read-modify-write", {"file": observed.files.path(worst_file.file)}, mine, change,
+        "read-modify-write",
+        {"file": observed.files.path(worst_file.file)},
+        mine,
+        change,
         observed.repeat_probability(mine),
-        contrast(observed, mine & (rows.kind == READ), writes, "read-modify-write"), RECORD,
-        {"asked": asked, "read": read, "written": written},
-    )  # fmt: skip
+        contrast(observed, mine & (rows.kind == READ), writes, "read-modify-write"),
+        RECORD,
+        {
+            "asked": asked,
+            "read": read,
+            "written": written,
+            "reads": round(float(rows.count[mine & (rows.kind == READ)].sum())),
+        },
+    )
 
 
 def _locks(observed: Observed) -> Flags:
@@ -110,7 +132,7 @@ def _locks(observed: Observed) -> Flags:
     np.minimum.at(first, key[data], rows.start[data])
     np.maximum.at(last, key[data], rows.end[data])
     inside = (rows.end >= first[key] - 1e-3) & (rows.start <= last[key] + 1e-3)
-    return (rows.kind == METADATA) & ~rows.inferred & inside
+    return np.asarray((rows.kind == METADATA) & ~rows.inferred & inside)
 
 
 def _share_of(observed: Observed, mine: Flags) -> Floats:
@@ -145,7 +167,9 @@ def _rewritten_ranges(observed: Observed) -> Iterator[Proposal]:
     reads = int(((rows.kind == READ) & np.isin(rows.file, rows.file[read])).sum())
     if len(read) < MIN_PAIRS or len(read) < 0.5 * reads:
         return
-    mine = np.isin(rows.file, np.unique(rows.file[read])) & (rows.moves_data | (rows.kind == METADATA))
+    mine = np.isin(rows.file, np.unique(rows.file[read])) & (
+        rows.moves_data | (rows.kind == METADATA)
+    )
     # How much of what is written is new is not known without the layer above.
     reading = mine & (rows.kind == READ)
     locks = mine & (rows.kind == METADATA)
@@ -153,34 +177,57 @@ def _rewritten_ranges(observed: Observed) -> Iterator[Proposal]:
     worst = Scenario(np.where(reading, 0.0, observed.own))
     best = Scenario(np.where(mine, 0.0, observed.own))
     yield Proposal(
-        "read-modify-write", observed.file_culprit(mine), mine, Change(likely, worst, best),
+        "read-modify-write",
+        observed.file_culprit(mine),
+        mine,
+        Change(likely, worst, best),
         observed.repeat_probability(mine),
-        contrast(observed, reading, mine & (rows.kind == WRITE), "read-modify-write"), RECORD,
-        {"asked": int(rows.bytes[written].sum()), "read": int(rows.bytes[reading].sum()),
-         "written": int(rows.bytes[mine & (rows.kind == WRITE)].sum())},
-    )  # fmt: skip
+        contrast(observed, reading, mine & (rows.kind == WRITE), "read-modify-write"),
+        RECORD,
+        {
+            "asked": int(rows.bytes[written].sum()),
+            "read": int(rows.bytes[reading].sum()),
+            "written": int(rows.bytes[mine & (rows.kind == WRITE)].sum()),
+            "reads": int(reading.sum()),
+        },
+    )
 
 
-def _not_aggregated(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
-    """Collective calls reach POSIX as many small pieces from all ranks."""
-    rows = observed.rows
-    count, size = float(rows.count[mine].sum()), float(np.median(rows.mean_bytes[mine]))
-    if count < PASSED_ON * entry.calls or size >= observed.limits.block:
+def _is_scattered(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
+    """Whether collective calls reach POSIX as many small pieces from all ranks."""
+    count = float(observed.rows.count[mine].sum())
+    size = float(np.median(observed.rows.mean_bytes[mine]))
+    return count >= PASSED_ON * entry.calls and size < observed.limits.block
+
+
+def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[Proposal]:
+    if not entries:
         return
+    rows = observed.rows
+    mine = np.isin(rows.file, [entry.file for entry in entries]) & rows.moves_data
     # Large contiguous pieces: the fixed cost per piece and the locks go. What remains is at most
     # what the quickest calls take, at least their bytes at the highest rate.
     quick = float(np.quantile(rows.mean_seconds[mine], 0.1))
+    asked = sum(sum(entry.asked) for entry in entries)
 
     def scenario(part: float) -> Scenario:
-        return Scenario(np.where(mine, np.minimum(observed.own, quick * part * rows.count), observed.own))
+        return Scenario(
+            np.where(mine, np.minimum(observed.own, quick * part * rows.count), observed.own)
+        )
 
     yield Proposal(
-        "collective-not-aggregated", {"file": observed.files.path(entry.file)}, mine,
-        Change(scenario(0.3), scenario(1.0), scenario(0.0)), observed.repeat_probability(mine),
-        contrast(observed, mine, None, "collective-not-aggregated"), RECORD,
-        {"bytes_per_request": size, "asked_bytes": sum(entry.asked) / max(1, entry.calls),
-         "nodes": observed.nodes},
-    )  # fmt: skip
+        "collective-not-aggregated",
+        observed.file_culprit(mine),
+        mine,
+        Change(scenario(0.3), scenario(1.0), scenario(0.0)),
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "collective-not-aggregated"),
+        RECORD,
+        {
+            "bytes_per_request": float(np.median(rows.mean_bytes[mine])),
+            "asked_bytes": asked / max(1, sum(entry.calls for entry in entries)),
+        },
+    )
 
 
 def _few_aggregators(
@@ -206,10 +253,13 @@ def _few_aggregators(
     yield Proposal(
         "few-aggregators",
         {"rank": int(observed.rank_numbers[writers[0]]), "file": observed.files.path(entry.file)},
-        mine, Change(scenario(1.0), scenario(most), scenario(least)),
-        observed.repeat_probability(mine), contrast(observed, mine, None, "few-aggregators"), RECORD,
+        mine,
+        Change(scenario(1.0), scenario(most), scenario(least)),
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "few-aggregators"),
+        RECORD,
         {"aggregators": len(writers), "nodes": nodes},
-    )  # fmt: skip
+    )
 
 
 def _one_aggregator(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
@@ -229,11 +279,17 @@ def _one_aggregator(observed: Observed, entry: LibraryFile, mine: Flags) -> Iter
         return  # one aggregator for the one target
 
     def scenario(share: float) -> Scenario:
-        return Scenario(np.where(mine, observed.own * max(1 / observed.ranks, part * share), observed.own))
+        return Scenario(
+            np.where(mine, observed.own * max(1 / observed.ranks, part * share), observed.own)
+        )
 
     yield Proposal(
-        "few-aggregators", {"file": observed.files.path(entry.file)}, mine,
+        "few-aggregators",
+        {"file": observed.files.path(entry.file)},
+        mine,
         Change(scenario(likely), scenario(most), scenario(least)),
-        observed.repeat_probability(mine), contrast(observed, mine, None, "few-aggregators"), RECORD,
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "few-aggregators"),
+        RECORD,
         {"aggregators": 1, "nodes": observed.nodes},
-    )  # fmt: skip
+    )

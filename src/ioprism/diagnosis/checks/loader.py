@@ -14,8 +14,8 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
 from ioprism.diagnosis.training import Training
-from ioprism.model.verdict import Decision
 from ioprism.model.intervals import unite
+from ioprism.model.verdict import Decision
 
 IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
 MIN_LOADS = 6  # of a process
@@ -58,10 +58,15 @@ def _proposal(
 
     change = Change(scenario(hidden, 1.0), scenario(hidden, WORKER_COST), scenario(covered, 1.0))
     return Proposal(
-        "no-prefetch", {**culprit, "directory": observed.directory(reads)}, covered > 0, change,
-        observed.repeat_probability(covered > 0), contrast(observed, reads, None, "no-prefetch"), RECORD,
+        "no-prefetch",
+        {**culprit, "directory": observed.directory(reads)},
+        covered > 0,
+        change,
+        observed.repeat_probability(covered > 0),
+        contrast(observed, reads, None, "no-prefetch"),
+        RECORD,
         {"batches": loads},
-    )  # fmt: skip
+    )
 
 
 def _covered_by_stages(observed: Observed, run: Training) -> tuple[Floats, Flags, int]:
@@ -148,5 +153,3 @@ def _pause(gaps: Floats, busy: Floats) -> float:
         return 0.0
     best = int(np.argmax(np.where(inside, ratios, 0.0)))
     return float(ordered[best]) if ratios[best] >= 2.0 else 0.25 * float(np.median(busy))
-
-

@@ -25,8 +25,8 @@ from ioprism.diagnosis.rows import (
     departures,
     medians_by,
 )
-from ioprism.model.verdict import Decision
 from ioprism.model.intervals import Cover
+from ioprism.model.verdict import Decision
 
 MAX_NEEDED = 0.5  # of the syncs: where more are needed, the program syncs as advised
 MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs
@@ -34,7 +34,10 @@ MIN_CROWD_CALLS = 200  # for how calls slow down with concurrency
 CROWD_APART = 1.5  # times more calls under way in crowded moments than in quiet ones
 CROWD_EDGE = 0.1  # of the calls are in the quietest moments, and in the most crowded ones
 ONE_FILE = 0.8  # of the seconds: one file is the culprit
-RECORD = Decision("record every call, to time syncs and opens one by one", "strace -f -ttt -T -o trace.txt COMMAND")
+RECORD = Decision(
+    "record every call, to time syncs and opens one by one",
+    "strace -f -ttt -T -o trace.txt COMMAND",
+)
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
@@ -45,7 +48,9 @@ def check(observed: Observed) -> Iterator[Proposal]:
     yield from _metadata(observed, program)
 
 
-def _without(observed: Observed, some: Flags, kept: Floats, *, waited: Floats | None = None) -> Change:
+def _without(
+    observed: Observed, some: Flags, kept: Floats, *, waited: Floats | None = None
+) -> Change:
     """Only `kept` of these rows' seconds remain.
 
     Data calls then follow each other faster: they may have to wait for targets. `waited` are the
@@ -58,7 +63,9 @@ def _without(observed: Observed, some: Flags, kept: Floats, *, waited: Floats | 
     chain = np.where(some, observed.own * kept, rest)
     work = np.where(some, service.occupied * kept, service.occupied)
     alone = Scenario(chain, work)
-    crowded = _crowding(observed, observed.rows.moves_data & ~some) if observed.synchronised else 0.0
+    crowded = (
+        _crowding(observed, observed.rows.moves_data & ~some) if observed.synchronised else 0.0
+    )
     if not crowded:
         return Change(alone, alone, alone)
     # Calls of all ranks wait for one server: what goes is the time that the server spends.
@@ -69,7 +76,10 @@ def _without(observed: Observed, some: Flags, kept: Floats, *, waited: Floats | 
     nothing = np.zeros(len(observed.rows))
     mixed = (1 - crowded) * own_after + crowded * after
     none = np.zeros(len(after))
-    ends = [Scenario(nothing, floor=x, waiting=none) for x in (mixed, np.maximum(after, own_after), np.minimum(after, own_after))]
+    ends = [
+        Scenario(nothing, floor=x, waiting=none)
+        for x in (mixed, np.maximum(after, own_after), np.minimum(after, own_after))
+    ]
     return Change(*ends)
 
 
@@ -113,15 +123,24 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
     if not observed.per_call:
         change = _counted_syncs(observed, some, kept)
     culprit: dict[str, object] = {"operation": "sync", **observed.file_culprit(some)}
-    number = float(rows.count[some].sum()) if not observed.per_call else float(observed.syncs.sum() or rows.count[some].sum())
+    number = (
+        float(rows.count[some].sum())
+        if not observed.per_call
+        else float(observed.syncs.sum() or rows.count[some].sum())
+    )
     if len(makers := observed.few_ranks(some)):
         culprit["ranks"] = observed.numbers(makers)
     several = len(np.unique(rows.file[some & (rows.file >= 0)])) > 1
     yield Proposal(
-        "frequent-sync", culprit, some, change, observed.repeat_probability(some),
-        contrast(observed, some, rows.moves_data, "frequent-sync"), RECORD,
+        "frequent-sync",
+        culprit,
+        some,
+        change,
+        observed.repeat_probability(some),
+        contrast(observed, some, rows.moves_data, "frequent-sync"),
+        RECORD,
         {"syncs": round(number), "directory": observed.directory(some) if several else ""},
-    )  # fmt: skip
+    )
 
 
 def _needed_syncs(observed: Observed, syncs: Flags) -> Floats:
@@ -147,9 +166,12 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     longer, shorter = np.zeros(int(key.max()) + 1), np.zeros(int(key.max()) + 1)
     scale = observed.own[writes] / np.maximum(rows.total[writes], 1e-12)
     least, most = write_bounds(
-        rows.count[writes], rows.bytes[writes].astype(np.float64), rows.longest[writes],
-        np.full(len(writes), np.inf), observed.limits,
-    )  # fmt: skip
+        rows.count[writes],
+        rows.bytes[writes].astype(np.float64),
+        rows.longest[writes],
+        np.full(len(writes), np.inf),
+        observed.limits,
+    )
     longer[key[writes]] = np.maximum(0.0, most - rows.total[writes]) * scale
     shorter[key[writes]] = np.maximum(0.0, rows.total[writes] - least) * scale
     stays = np.minimum(observed.own, longer[key])
@@ -176,9 +198,13 @@ def program_rows(observed: Observed) -> Flags:
     users = np.bincount(pairs // observed.io_ranks, minlength=count).astype(np.float64)
     users[rows.file[known & (rows.rank == ALL_RANKS)]] = observed.ranks
     reads, writes = (
-        np.bincount(rows.file[known & (rows.kind == kind)], rows.bytes[known & (rows.kind == kind)], minlength=count)
+        np.bincount(
+            rows.file[known & (rows.kind == kind)],
+            rows.bytes[known & (rows.kind == kind)],
+            minlength=count,
+        )
         for kind in (READ, WRITE)
-    )  # fmt: skip
+    )
     each = reads / np.maximum(users, 1)
     # What all ranks look up without reading is the search for the files that they do read.
     wanted = (users >= max(2, 0.5 * observed.ranks)) & (writes == 0) & (each < limits.program_file)
@@ -204,15 +230,20 @@ def _library_start(observed: Observed, some: Flags) -> Iterator[Proposal]:
         change = Change(*scenarios)
     files = np.unique(observed.rows.file[some])
     yield Proposal(
-        "library-start", {"directory": observed.directory(some)}, some, change,
-        observed.repeat_probability(some), contrast(observed, some, None, "library-start"), RECORD,
+        "library-start",
+        {"directory": observed.directory(some)},
+        some,
+        change,
+        observed.repeat_probability(some),
+        contrast(observed, some, None, "library-start"),
+        RECORD,
         {"files": len(files), "ranks": observed.ranks, "nodes": observed.nodes},
-    )  # fmt: skip
+    )
 
 
 def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     """Opens, stats and closes: as few as the data needs, one open for each rank and file."""
-    rows, limits = observed.rows, observed.limits
+    rows = observed.rows
     start = program | observed.of_programs
     some = (rows.kind == METADATA) & ~start
     if not some.any():
@@ -231,13 +262,19 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     number = float(rows.count[gone].sum())
     weight = (observed.own * (1 - kept))[gone & (rows.file >= 0)]
     yield Proposal(
-        "metadata", culprit, gone | tiny,
+        "metadata",
+        culprit,
+        gone | tiny,
         _without(observed, some | tiny, np.where(tiny, 0.0, kept)),
         observed.repeat_probability(gone | tiny),
-        contrast(observed, gone, rows.moves_data, "metadata"), RECORD,
-        {"files": len(files), "calls": round(number),
-         "calls_per_file": _calls_per_file(observed, gone, weight, counts)},
-    )  # fmt: skip
+        contrast(observed, gone, rows.moves_data, "metadata"),
+        RECORD,
+        {
+            "files": len(files),
+            "calls": round(number),
+            "calls_per_file": _calls_per_file(observed, gone, weight, counts),
+        },
+    )
 
 
 def _calls_per_file(observed: Observed, gone: Flags, weight: Floats, counts: Ints) -> float:
@@ -271,7 +308,9 @@ def _needed_metadata(observed: Observed, some: Flags, tiny: Flags, start: Flags)
         return np.where(some, kept[place], 1.0)
     made = np.bincount(place[some], rows.count[some], minlength=len(names))
     wanted = np.where(needed[place], users, 0.0)
-    wanted = np.maximum(wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)])
+    wanted = np.maximum(
+        wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)]
+    )
     return np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
 
 

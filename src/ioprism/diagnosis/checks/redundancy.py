@@ -66,7 +66,9 @@ def _read_again(observed: Observed) -> Iterator[Proposal]:
     reads &= ~_written(observed)[np.maximum(rows.file, 0)] & ~observed.of_programs
     if not reads.any():
         return
-    again = _repeated_calls(observed, reads) if observed.per_call else _repeated_share(observed, reads)
+    again = (
+        _repeated_calls(observed, reads) if observed.per_call else _repeated_share(observed, reads)
+    )
     repeated = float((rows.bytes * again)[reads].sum())
     unique = float(rows.bytes[reads].sum()) - repeated
     ranks = max(1, len(np.unique(rows.rank[reads & (rows.rank >= 0)])))
@@ -75,21 +77,35 @@ def _read_again(observed: Observed) -> Iterator[Proposal]:
     some = reads & (again > 0)
     likely = Scenario(observed.own * (1 - again))
     # Of counters, a cold first pass may hold most of the time.
-    worst = likely if observed.per_call else Scenario(observed.own * (1 - again * _warm_share(observed, some)))
+    worst = (
+        likely
+        if observed.per_call
+        else Scenario(observed.own * (1 - again * _warm_share(observed, some)))
+    )
     yield Proposal(
         "redundant-reads",
-        observed.file_culprit(some), some, Change(likely, worst, likely),
-        observed.repeat_probability(some), contrast(observed, some, reads & ~some, "redundant-reads"), CALLS,
-        {"copies": float(rows.bytes[reads].sum()) / max(1.0, unique), "again": True,
-         "readers": ranks, "bytes": unique / ranks},
-    )  # fmt: skip
+        observed.file_culprit(some),
+        some,
+        Change(likely, worst, likely),
+        observed.repeat_probability(some),
+        contrast(observed, some, reads & ~some, "redundant-reads"),
+        CALLS,
+        {
+            "copies": float(rows.bytes[reads].sum()) / max(1.0, unique),
+            "again": True,
+            "readers": ranks,
+            "bytes": unique / ranks,
+        },
+    )
 
 
 def _repeated_calls(observed: Observed, reads: Flags) -> Floats:
     """1 for reads that begin where an earlier one of the same rank began; else 0."""
     rows = observed.rows
     some = np.flatnonzero(reads & (rows.offset >= 0))
-    order = some[np.lexsort((rows.start[some], rows.offset[some], rows.file[some], rows.rank[some]))]
+    order = some[
+        np.lexsort((rows.start[some], rows.offset[some], rows.file[some], rows.rank[some]))
+    ]
     same = np.zeros(len(order), np.bool_)
     same[1:] = (
         (rows.rank[order][1:] == rows.rank[order][:-1])
@@ -135,27 +151,41 @@ def _read_by_many(observed: Observed) -> Iterator[Proposal]:
     part = 1 / min(float(copies[file]), float(readers[file]))
     if observed.per_call and (rows.offset[mine] >= 0).all():
         again = _delivered_again(observed, mine)
-        likely, worst, best = (observed.own * x for x in (1 - again, 1 - 0.7 * again, (1 - again) / 2))
+        likely, worst, best = (
+            observed.own * x for x in (1 - again, 1 - 0.7 * again, (1 - again) / 2)
+        )
     else:
         local = observed.files.is_local(file)  # whose page cache delivers copies
         likely, best = observed.own * part, np.zeros(len(rows))
         worst = observed.own if local else np.minimum(1.0, 3 * part) * observed.own
         if local:
             likely = observed.own
-    change = Change(*(Scenario(np.where(mine, chain, observed.own)) for chain in (likely, worst, best)))
+    change = Change(
+        *(Scenario(np.where(mine, chain, observed.own)) for chain in (likely, worst, best))
+    )
     yield Proposal(
-        "redundant-reads", {"file": observed.files.path(file)}, mine, change,
-        observed.repeat_probability(mine), contrast(observed, mine, None, "redundant-reads"), CALLS,
-        {"copies": float(copies[file]), "readers": int(readers[file]),
-         "bytes": float(rows.bytes[mine].sum() / copies[file])},
-    )  # fmt: skip
+        "redundant-reads",
+        {"file": observed.files.path(file)},
+        mine,
+        change,
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "redundant-reads"),
+        CALLS,
+        {
+            "copies": float(copies[file]),
+            "readers": int(readers[file]),
+            "bytes": float(rows.bytes[mine].sum() / copies[file]),
+        },
+    )
 
 
 def _readers(observed: Observed, reads: Flags) -> Floats:
     rows = observed.rows
     own = reads & (rows.rank >= 0)
     pairs = np.unique(rows.file[own] * observed.io_ranks + rows.rank[own])
-    readers = np.bincount(pairs // observed.io_ranks, minlength=len(observed.users)).astype(np.float64)
+    readers = np.bincount(pairs // observed.io_ranks, minlength=len(observed.users)).astype(
+        np.float64
+    )
     readers[rows.file[reads & (rows.rank == ALL_RANKS)]] = observed.ranks
     return readers
 
@@ -198,10 +228,15 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
     some = vain & (rows.file == observed.main_file(vain))
     scenario = Scenario(np.where(vain, 0.0, observed.own))
     yield Proposal(
-        "redundant-writes", observed.file_culprit(vain), vain, Change(scenario, scenario, scenario),
-        observed.repeat_probability(vain), contrast(observed, vain, writes & ~vain, "redundant-writes"), None,
+        "redundant-writes",
+        observed.file_culprit(vain),
+        vain,
+        Change(scenario, scenario, scenario),
+        observed.repeat_probability(vain),
+        contrast(observed, vain, writes & ~vain, "redundant-writes"),
+        None,
         {"bytes": float(rows.bytes[vain].sum()), "requests": int(some.sum())},
-    )  # fmt: skip
+    )
 
 
 def _overwritten(observed: Observed, mine: np.ndarray) -> np.ndarray:

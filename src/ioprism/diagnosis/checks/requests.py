@@ -27,9 +27,7 @@ RECORD = Decision(
     "record every call: the median request shows whether small requests were absorbed by a cache",
     "export DXT_ENABLE_IO_TRACE=1",
 )
-TRY_SIZE = Decision(
-    "run once with requests of 1 MiB and compare", "ioprism compare BEFORE AFTER"
-)
+TRY_SIZE = Decision("run once with requests of 1 MiB and compare", "ioprism compare BEFORE AFTER")
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
@@ -93,18 +91,24 @@ def _contention(observed: Observed, some: Flags) -> Proposal | None:
     interleaved = size < 0.5 * block
     code = "shared-file-contention" if interleaved else "misalignment"
     change, test = (
-        _own_blocks(observed, some, locked, free) if interleaved
+        _own_blocks(observed, some, locked, free)
+        if interleaved
         else _aligned(observed, some, locked, free)
-    )  # fmt: skip
+    )
     if change is None:
         change, test = _without_hand_over(observed, some, conflicts)
     if change is None:
         return None
     return Proposal(
-        code, observed.file_culprit(some), some, change, test,
-        contrast(observed, locked, free, code), RECORD,
+        code,
+        observed.file_culprit(some),
+        some,
+        change,
+        test,
+        contrast(observed, locked, free, code),
+        RECORD,
         {"stripe_size": block, "bytes_per_request": size},
-    )  # fmt: skip
+    )
 
 
 def _without_hand_over(
@@ -273,12 +277,15 @@ def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | N
         return Scenario(chain, np.where(some, service.occupied * part, service.occupied))
 
     return Proposal(
-        "random-access", {**observed.file_culprit(some), "access": "random"}, some,
+        "random-access",
+        {**observed.file_culprit(some), "access": "random"},
+        some,
         Change(scenario(ratio), scenario((1 + ratio) / 2), scenario(ratio), service_doubt=False),
         min(test, 0.01),
-        contrast(observed, jumps, inner, "random-access"), RECORD,
+        contrast(observed, jumps, inner, "random-access"),
+        RECORD,
         {"bytes_per_request": float(np.median(rows.bytes[some]))},
-    )  # fmt: skip
+    )
 
 
 def _main_class(observed: Observed, some: Flags) -> Flags:
@@ -314,7 +321,9 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
             return Scenario(observed.own - sure * gone, library=library)
         usual = np.minimum(sure, service.uncontended)
         chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
-        return Scenario(chain, np.where(some, service.occupied * (1 - gone), service.occupied), library=library)
+        return Scenario(
+            chain, np.where(some, service.occupied * (1 - gone), service.occupied), library=library
+        )
 
     # The median call reached storage, so size matters also where a limiter delivers in slices.
     # Counters have no median: where one call is far longer than the mean, it may be all.
@@ -331,12 +340,19 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         culprit["ranks"] = observed.numbers(makers)
         named = some & np.isin(rows.rank, makers)
     return Proposal(
-        "small-requests", culprit, some, change, observed.repeat_probability(some),
+        "small-requests",
+        culprit,
+        some,
+        change,
+        observed.repeat_probability(some),
         contrast(observed, some, large, "small-requests"),
         TRY_SIZE if observed.per_call else RECORD,
-        {"requests": round(float(rows.count[named].sum())), "bytes_per_request": size,
-         "direction": DIRECTION[kind]},
-    )  # fmt: skip
+        {
+            "requests": round(float(rows.count[named].sum())),
+            "bytes_per_request": size,
+            "direction": DIRECTION[kind],
+        },
+    )
 
 
 def _share_of_library(observed: Observed, some: Flags) -> Floats:
@@ -358,8 +374,12 @@ def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, f
     if not observed.per_call:
         cost = typical_seconds(observed, some)
         users = len(np.unique(rows.rank[some & (rows.rank >= 0)]))
-        queue = max(1.0, users / len(observed.pieces.targets)) if len(observed.pieces.targets) else 1.0
-        shares = [float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0)) for rate in rates]
+        queue = (
+            max(1.0, users / len(observed.pieces.targets)) if len(observed.pieces.targets) else 1.0
+        )
+        shares = [
+            float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0)) for rate in rates
+        ]
         return shares[1], shares[0], shares[2]
     known = np.isfinite(service.observed)
     waited = some & known & ~service.idle

@@ -15,7 +15,9 @@ from ioprism.records import dataclass
 
 SIZE_STEPS = 4  # classes of work for each factor of two in bytes
 MAIN_SHARE = 0.95  # of the stall time
-CALL_STEPS = 0.5  # classes for each factor of two in calls: the same bytes in many more calls are other work
+CALL_STEPS = (
+    0.5  # classes for each factor of two in calls: the same bytes in many more calls are other work
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

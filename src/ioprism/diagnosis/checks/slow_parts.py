@@ -6,6 +6,7 @@ Codes: slow-target, slow-node, slow-rank.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,7 @@ def check(observed: Observed) -> Iterator[Proposal]:
 
 
 def _gain(observed: Observed, proposal: Proposal) -> float:
-    assert proposal.change is not None
-    chain = proposal.change.likely.chain
+    chain = observed.own if proposal.change is None else proposal.change.likely.chain
     return float((observed.busiest_rank(observed.own) - observed.busiest_rank(chain)).sum())
 
 
@@ -81,7 +81,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
         tests.append(worst[1])
         repaired.append(_repair_sessions(cells, worst[0].member, repaired[-1]))
         cells = session_cells(observed, repaired[-1])
-    gains = [float((a.max(axis=1) - b.max(axis=1)).sum()) for a, b in zip(repaired, repaired[1:], strict=False)]
+    gains = [float((a.max(axis=1) - b.max(axis=1)).sum()) for a, b in pairwise(repaired)]
     if not parts or sum(gains) <= 0:
         return None
     count = _worth_naming(gains)
@@ -96,11 +96,15 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     culprit |= _own_place(observed, changed) | observed.task(changed)
     slow, peers = _compared(observed, changed)
     return Proposal(
-        code, culprit, changed,
-        _change(observed, observed.own * factor, changed, _shared_limit(observed, after)),
-        max(tests[:count]), contrast(observed, slow, peers, code), DECIDE,
+        code,
+        culprit,
+        changed,
+        _change(observed, observed.own * factor, changed, _shared_limit(after)),
+        max(tests[:count]),
+        contrast(observed, slow, peers, code),
+        DECIDE,
         _facts(observed, seconds, changed),
-    )  # fmt: skip
+    )
 
 
 def _serves_slower(observed: Observed, ranks: Ints) -> bool:
@@ -120,16 +124,22 @@ def _serves_slower(observed: Observed, ranks: Ints) -> bool:
 
 def _change(observed: Observed, chain: Floats, changed: Flags, best_floor: Floats | None) -> Change:
     """Slow calls take what peers take; healthy targets may become the limit then."""
-    work = np.where(changed, np.minimum(observed.service.occupied, chain), observed.service.occupied)
+    work = np.where(
+        changed, np.minimum(observed.service.occupied, chain), observed.service.occupied
+    )
     work = _healthy_work(observed, work, changed)
     known = len(observed.pieces.targets) > 0
     likely = Scenario(chain, work * float(np.mean(observed.service.doubt)) if known else None)
     worst = Scenario(chain, work if known else None)
-    best = Scenario(chain) if best_floor is None else Scenario(np.minimum(chain, best_floor[observed.phase]))
+    best = (
+        Scenario(chain)
+        if best_floor is None
+        else Scenario(np.minimum(chain, best_floor[observed.phase]))
+    )
     return Change(likely, worst, best)
 
 
-def _shared_limit(observed: Observed, after: Floats) -> Floats:
+def _shared_limit(after: Floats) -> Floats:
     """The middle rank's seconds of each phase: peers may wait behind the slow part as well."""
     taking_part = np.where(after > 0, after, np.nan)
     rows = [np.nanmedian(row) if (row > 0).any() else 0.0 for row in taking_part]
@@ -154,10 +164,11 @@ def _facts(observed: Observed, seconds: Floats, changed: Flags) -> dict[str, Any
     total = seconds.sum(axis=0)
     others = np.setdiff1d(np.flatnonzero(total > 0), ranks)
     return {
-        "targets": len(observed.pieces.targets), "nodes": len(observed.hosts),
+        "targets": len(observed.pieces.targets),
+        "nodes": len(observed.hosts),
         "slow_seconds": float(np.median(total[ranks])),
         "peer_seconds": float(np.median(total[others])) if len(others) else 0.0,
-    }  # fmt: skip
+    }
 
 
 def _slowest_session_part(
@@ -220,7 +231,9 @@ def _is_incident(observed: Observed, cells: Cells, member: Flags) -> bool:
     slow = _rows_of(observed, cells, member)
     spent = float(observed.own[slow].sum())
     usual = spent * float(np.exp(-np.median(cells.level[member])))
-    longest = float(np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0))
+    longest = float(
+        np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0)
+    )
     return longest > INCIDENT * (spent - usual)
 
 
@@ -314,7 +327,7 @@ def _slow_calls(observed: Observed) -> Proposal | None:
         states.append(_repair_calls(observed, cells, worst[0].member, states[-1]))
         cells = call_cells(observed, states[-1]) or cells
     totals = [float(_phase_seconds(observed, state).sum()) for state in states]
-    gains = [before - after for before, after in zip(totals, totals[1:], strict=False)]
+    gains = [before - after for before, after in pairwise(totals)]
     if not parts or sum(gains) <= 0:
         return None
     count = _worth_naming(gains)
@@ -323,18 +336,24 @@ def _slow_calls(observed: Observed) -> Proposal | None:
     culprit |= _own_place(observed, changed) | observed.task(changed)
     share = np.divide(states[count], seconds, out=np.ones(len(seconds)), where=seconds > 0)
     return Proposal(
-        code, culprit, changed, _change(observed, observed.own * share, changed, None),
+        code,
+        culprit,
+        changed,
+        _change(observed, observed.own * share, changed, None),
         max(tests[:count]),
-        contrast(observed, changed, ~changed & observed.rows.moves_data, code), DECIDE,
+        contrast(observed, changed, ~changed & observed.rows.moves_data, code),
+        DECIDE,
         _facts(observed, observed.by_rank(observed.own), changed),
-    )  # fmt: skip
+    )
 
 
 def _phase_seconds(observed: Observed, seconds: Floats) -> Floats:
     """How long each phase lasts when calls take these seconds: as long as its slowest rank."""
     duration = observed.rows.seconds
     share = np.divide(seconds, duration, out=np.zeros(len(duration)), where=duration > 0)
-    return np.minimum(observed.stall, observed.busiest_rank(observed.own * share) + observed.waiting)
+    return np.minimum(
+        observed.stall, observed.busiest_rank(observed.own * share) + observed.waiting
+    )
 
 
 def _slowest_call_part(
@@ -427,15 +446,22 @@ def _slowest_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> list[
         *_target_parts(observed, cells, by_calls=by_calls),
         *_partition(cells, host, "slow-node", 1, lambda n: {"host": observed.hosts[n]}),
         *_partition(
-            cells, cells.rank, "slow-rank", 2,
+            cells,
+            cells.rank,
+            "slow-rank",
+            2,
             lambda n: {"ranks": [int(observed.rank_numbers[n])]},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _partition(
-    cells: Cells, key: Ints, code: str, preference: int, culprit: Any  # noqa: ANN401
-) -> Iterator[Part]:  # fmt: skip
+    cells: Cells,
+    key: Ints,
+    code: str,
+    preference: int,
+    culprit: Any,  # noqa: ANN401
+) -> Iterator[Part]:
     known = key >= 0
     if not known.any():
         return
@@ -457,7 +483,9 @@ def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterat
     busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
-    for target in sorted(range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)):
+    for target in sorted(
+        range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)
+    ):
         pattern = touches[target].tobytes()
         if not touches[target].any() or pattern in seen or len(seen) >= MAX_PARTS:
             continue
@@ -508,7 +536,9 @@ def _busy_levels(observed: Observed) -> Floats:
     busy = np.maximum(0.0, rows.end[call] - np.maximum(rows.start[call], before))
     pair, size = target * groups + pieces.group[call], count * groups
     seconds = np.bincount(pair, busy, minlength=size).reshape(count, groups)
-    expected = np.bincount(pair, observed.service.occupied[call], minlength=size).reshape(count, groups)
+    expected = np.bincount(pair, observed.service.occupied[call], minlength=size).reshape(
+        count, groups
+    )
     enough = expected >= MIN_WORK * expected.max(axis=1, keepdims=True)
     ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
     return np.asarray(np.log(ratio.min(axis=1)), np.float64)

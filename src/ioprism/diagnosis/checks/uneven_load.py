@@ -75,14 +75,23 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     least, most = observed.service.doubt
     change = Change(
         scenario(part, 1.0, 1.0),
-        scenario(1 - limits.parallel_gain if not known else max(part, 1 / max(2, observed.nodes)), 1.0, most),
+        scenario(
+            1 - limits.parallel_gain if not known else max(part, 1 / max(2, observed.nodes)),
+            1.0,
+            most,
+        ),
         scenario(part, part, least),
-    )  # fmt: skip
+    )
     return Proposal(
-        "serial-io", {"rank": int(observed.rank_numbers[writer])}, mine, change,
-        observed.repeat_probability(mine), contrast(observed, mine, None, "serial-io"), ONE_LIMIT,
+        "serial-io",
+        {"rank": int(observed.rank_numbers[writer])},
+        mine,
+        change,
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "serial-io"),
+        ONE_LIMIT,
         {"ranks": observed.ranks, "nodes": len(observed.hosts)},
-    )  # fmt: skip
+    )
 
 
 def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
@@ -113,25 +122,35 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
     usual = np.nanmedian(cost, axis=1)
     work = observed.even_target(np.where(some, observed.service.occupied, 0.0))
     mine = some & np.isin(rows.rank, heavy)
-    steady = float(steady_seconds(observed, mine).sum()) / max(float(observed.own[mine].sum()), 1e-12)
+    steady = float(steady_seconds(observed, mine).sum()) / max(
+        float(observed.own[mine].sum()), 1e-12
+    )
     # Where the heavy ranks wait for storage rather than for their own requests, all of it stays.
     worst_chain = np.maximum(1.5 * even * usual, (1 - steady) * own[:, heavy].max(axis=1))
 
     def scenario(chain: Floats, factor: float) -> Scenario:
-        floor = np.where(matters, np.maximum(chain, work * factor), observed.busiest_rank(observed.own))
+        floor = np.where(
+            matters, np.maximum(chain, work * factor), observed.busiest_rank(observed.own)
+        )
         nothing = np.where(matters[observed.phase], 0.0, observed.own)
         return Scenario(nothing, floor=floor, waiting=np.where(matters, 0.0, observed.waiting))
 
     least, most = observed.service.doubt
     change = Change(
-        scenario(even * usual, 1.0), scenario(worst_chain, most), scenario(even * min(alone, float(np.nanmin(cost))), least)
+        scenario(even * usual, 1.0),
+        scenario(worst_chain, most),
+        scenario(even * min(alone, float(np.nanmin(cost))), least),
     )
     return Proposal(
-        "data-imbalance", {"ranks": observed.numbers(heavy)}, mine, change,
+        "data-imbalance",
+        {"ranks": observed.numbers(heavy)},
+        mine,
+        change,
         rank_test(moved[:, heavy].ravel(), moved[:, light].ravel()),
-        contrast(observed, mine, some & ~mine, "data-imbalance"), ONE_LIMIT,
+        contrast(observed, mine, some & ~mine, "data-imbalance"),
+        ONE_LIMIT,
         {"bytes": float(total[heavy].mean()), "even_bytes": float(total.sum() / active.sum())},
-    )  # fmt: skip
+    )
 
 
 def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
@@ -159,15 +178,24 @@ def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
     worst = max(1.5 * usual, float((seconds[heavy] / moved[heavy]).max()))
     every = _data(observed)
     rest = np.where(every, 0.0, observed.own)
-    change = Change(*(Scenario(rest, floor=np.array([even * c]), waiting=np.zeros(1))
-                      for c in (usual, worst, float(cost.min()))))  # fmt: skip
+    change = Change(
+        *(
+            Scenario(rest, floor=np.array([even * c]), waiting=np.zeros(1))
+            for c in (usual, worst, float(cost.min()))
+        )
+    )
     if len(observed.phases) != 1:
         return None
     return Proposal(
-        "data-imbalance", {"ranks": heavy.tolist()}, every, change,
-        observed.repeat_probability(every), contrast(observed, every, None, "data-imbalance"), ONE_LIMIT,
+        "data-imbalance",
+        {"ranks": heavy.tolist()},
+        every,
+        change,
+        observed.repeat_probability(every),
+        contrast(observed, every, None, "data-imbalance"),
+        ONE_LIMIT,
         {"bytes": float(moved[heavy].mean()), "even_bytes": even},
-    )  # fmt: skip
+    )
 
 
 def _same_program(observed: Observed, moved: Floats) -> Flags:
@@ -189,43 +217,66 @@ def _hot_target(observed: Observed) -> Iterator[Proposal]:
     work = observed.by_target(np.where(private, occupied, 0.0))
     total = work.sum(axis=0)
     if not observed.per_call:  # times of records include waiting: bytes show the load
-        total = observed.by_target(np.where(private, rows.bytes, 0.0).astype(np.float64)).sum(axis=0)
+        total = observed.by_target(np.where(private, rows.bytes, 0.0).astype(np.float64)).sum(
+            axis=0
+        )
     hot = int(np.argmax(total))
-    single = _largest_file(observed, np.where(private, occupied if observed.per_call else rows.bytes, 0.0))
+    single = _largest_file(
+        observed, np.where(private, occupied if observed.per_call else rows.bytes, 0.0)
+    )
     ideal = even_placement(float(total.sum()), single, observed.targets_known)
     on_it = np.zeros(len(rows), np.bool_)
     on_it[pieces.call[pieces.target == hot]] = True
     if not total[hot] or total[hot] < limits.uneven * ideal or not (private & ~on_it).any():
         return
     share = ideal / float(total[hot])
-    slow, peers = (np.log(np.maximum(rows.seconds[x], 1e-9)) for x in (on_it & private, private & ~on_it))
+    slow, peers = (
+        np.log(np.maximum(rows.seconds[x], 1e-9)) for x in (on_it & private, private & ~on_it)
+    )
     if observed.per_call:
         limited = work[:, hot] >= limits.saturated * observed.stall
         chain = np.where(_data(observed), observed.service.uncontended, observed.own)
         spread = work[:, hot] * share
     else:
-        limited = np.full(len(observed.phases), np.median(slow) - np.median(peers) >= np.log(limits.slower))
+        limited = np.full(
+            len(observed.phases), np.median(slow) - np.median(peers) >= np.log(limits.slower)
+        )
         seconds = observed.by_rank(observed.own)
         taking_part = np.where(seconds > 0, seconds, np.inf).min(axis=1)
-        chain = np.minimum(observed.own, np.where(np.isfinite(taking_part), taking_part, 0.0)[observed.phase])
+        chain = np.minimum(
+            observed.own, np.where(np.isfinite(taking_part), taking_part, 0.0)[observed.phase]
+        )
         spread = seconds.max(axis=1) * share
     if not limited.any():
         return
 
     def scenario(factor: float) -> Scenario:
         kept = np.where(limited[observed.phase], np.minimum(chain, observed.own), observed.own)
-        return Scenario(kept, floor=np.where(limited, spread * factor, 0.0),
-                        waiting=np.where(limited, 0.0, observed.waiting))  # fmt: skip
+        return Scenario(
+            kept,
+            floor=np.where(limited, spread * factor, 0.0),
+            waiting=np.where(limited, 0.0, observed.waiting),
+        )
 
     least, most = observed.service.doubt if observed.per_call else (0.8, 1.3)
-    each = [len(np.unique(rows.rank[pieces.call[pieces.target == t]])) for t in range(len(pieces.targets))]
+    each = [
+        len(np.unique(rows.rank[pieces.call[pieces.target == t]]))
+        for t in range(len(pieces.targets))
+    ]
     yield Proposal(
-        "hot-target", {"target": pieces.targets[hot]}, on_it & private,
-        Change(scenario(1.0), scenario(most), scenario(least)), rank_test(slow, peers),
-        contrast(observed, on_it, private & ~on_it, "hot-target"), MORE_TARGETS,
-        {"ranks_on_target": each[hot], "ranks_elsewhere": float(np.median(np.delete(each, hot))),
-         "targets": len(pieces.targets)},
-    )  # fmt: skip
+        "hot-target",
+        {"target": pieces.targets[hot]},
+        on_it & private,
+        Change(scenario(1.0), scenario(most), scenario(least)),
+        rank_test(slow, peers),
+        contrast(observed, on_it, private & ~on_it, "hot-target"),
+        MORE_TARGETS,
+        {
+            "ranks_on_target": each[hot],
+            "ranks_elsewhere": float(np.median(np.delete(each, hot))),
+            "targets": len(pieces.targets),
+        },
+    )
 
 
 def even_placement(total: float, single: float, targets: int) -> float:
@@ -263,7 +314,9 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
         return
     part = len(used) / wanted
     if observed.per_call:
-        work = observed.by_target(np.where(mine, observed.service.occupied, 0.0))[:, used].max(axis=1)
+        work = observed.by_target(np.where(mine, observed.service.occupied, 0.0))[:, used].max(
+            axis=1
+        )
         limited = work >= limits.saturated * observed.stall
         chain = np.where(mine, np.minimum(observed.service.uncontended, observed.own), observed.own)
     else:
@@ -278,14 +331,26 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
     def scenario(spread: float) -> Scenario:
         inside = limited[observed.phase]
         kept = np.where(inside, np.minimum(chain, observed.stall[observed.phase] / 2), observed.own)
-        return Scenario(kept, floor=np.where(limited, work * spread, 0.0),
-                        waiting=np.where(limited, 0.0, observed.waiting))  # fmt: skip
+        return Scenario(
+            kept,
+            floor=np.where(limited, work * spread, 0.0),
+            waiting=np.where(limited, 0.0, observed.waiting),
+        )
 
     likely = scenario(part)
     worst = likely if evident else Scenario(observed.own)
     yield Proposal(
-        "few-targets", {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]},
-        mine, Change(likely, worst, scenario(part / 4)), observed.repeat_probability(mine),
-        contrast(observed, mine, None, "few-targets"), MORE_TARGETS,
-        {"stripe_count": len(used), "targets": observed.targets_known, "wanted": wanted, "ranks": users},
-    )  # fmt: skip
+        "few-targets",
+        {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]},
+        mine,
+        Change(likely, worst, scenario(part / 4)),
+        observed.repeat_probability(mine),
+        contrast(observed, mine, None, "few-targets"),
+        MORE_TARGETS,
+        {
+            "stripe_count": len(used),
+            "targets": observed.targets_known,
+            "wanted": wanted,
+            "ranks": users,
+        },
+    )

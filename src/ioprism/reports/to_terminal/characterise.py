@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ioprism.analyses.ceiling import Comparison, Relation
 from ioprism.analyses.characterise import Amount, Characteristics, SizeCount
+from ioprism.model.layers import TITLES
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
@@ -40,10 +41,31 @@ def show(characteristics: Characteristics, console: Console) -> None:
             if any(amounts[kind].operations for kind in ("read", "write", "metadata"))
         ],
     )
+    _show_amplification(characteristics, console)
     for direction, sizes in characteristics.request_sizes.items():
         if any(size.count for size in sizes):
             heading(console, f"Sizes of {direction} requests")
             table(console, ("", "requests", "share", ""), _size_rows(sizes))
+
+
+def _show_amplification(characteristics: Characteristics, console: Console) -> None:
+    """What libraries make of the program's requests."""
+    if not characteristics.amplification:
+        return
+    heading(console, "Amplification between layers")
+    columns = ("", "bytes above", "bytes below", "requests above", "below", "read beyond")
+    rows = [
+        (
+            f"{TITLES[one.upper]} → {TITLES[one.lower]}",
+            format_bytes(one.bytes_above),
+            format_bytes(one.bytes_below),
+            format_count(one.requests_above),
+            format_count(one.requests_below),
+            format_bytes(one.extra_read_bytes),
+        )
+        for one in characteristics.amplification
+    ]
+    table(console, columns, rows)
 
 
 def _job_facts(characteristics: Characteristics) -> list[tuple[str, str | Text]]:

@@ -39,7 +39,12 @@ LEDGER = {
 
 
 def show(
-    verdict: Verdict, console: Console, *, job: Job, paths: Iterable[Path] = (), top: int | None = None
+    verdict: Verdict,
+    console: Console,
+    *,
+    job: Job,
+    paths: Iterable[Path] = (),
+    top: int | None = None,
 ) -> None:
     """Print the job, the verdict, each cause, what may be one, the ledger, what was not checked."""
     console.print(Text(job_line(job, paths), style="dim"))

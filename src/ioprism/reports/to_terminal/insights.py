@@ -13,7 +13,7 @@ from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
 from ioprism.model.verdict import NotChecked
-from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal import heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.diagnose import job_line
 from ioprism.rules.registry import Insights
@@ -27,8 +27,7 @@ def show(
 ) -> None:
     """Print the verdict, the causes with their findings, then everything else."""
     console.print(Text(job_line(job, paths), "dim"))
-    if insights.verdict is not None:
-        console.print(Text(insights.verdict.line, "bold"))
+    console.print(Text(insights.verdict.line, "bold"))
 
     def details(finding: Finding) -> None:
         _show_details(finding, console, everything=everything, advice=everything)
@@ -124,14 +123,14 @@ def _job_rows(
     for paths, job, insights in jobs:
         high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
         verdict = insights.verdict
-        causes = () if verdict is None else verdict.causes
+        causes = verdict.causes
         if not (high or causes or everything):
             continue
         yield (
             name(paths[0].name if paths else None),
             format_count(job.ranks),
             format_seconds(job.runtime),
-            format_seconds(verdict.io_stall.seconds) if verdict else "",
+            format_seconds(verdict.io_stall.seconds),
             Text(causes[0].code if causes else ""),
             format_seconds(causes[0].saving.seconds) if causes else "",
             Text(" ".join(high)),

@@ -60,13 +60,13 @@ def sentence(event: SiteEvent) -> str:
         return f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs}.{cost}"
     if event.kind == "noisy-neighbour":
         return (
-            f"Jobs that ran at the same time as {name} were held up {facts['factor']:.1f} times "
+            f"Jobs that ran at the same time as {name} stalled {facts['factor']:.1f} times "
             f"as long as usual ({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )
     if event.kind == "busy-servers":
         busy, quiet = (format_rate(facts[f"others_rate_{when}"]) for when in ("busy", "quiet"))
         return (
-            f"Jobs of {name} were held up {facts['factor']:.1f} times as long while others kept "
+            f"Jobs of {name} stalled {facts['factor']:.1f} times as long while others kept "
             f"the servers at {busy} instead of {quiet} "
             f"({format_counted(facts['jobs_beside'], 'job')}).{cost}"
         )

@@ -1,5 +1,5 @@
-// What holds the job up: the ledger as one bar, then a card for each cause with its contrast drawn.
-const LEDGER_NAMES = { transfer: "transfer at the job's own best rate", library: "inside MPI-IO and libraries, nothing at storage", programs: "loading programs and their libraries", "first-reads": "data read for the first time, slower than the same again", unexplained: "not explained", untraced: "calls that only counters show", rest: "not held up by I/O" };
+// What stalls the job: the ledger as one bar, then a card for each cause with its contrast drawn.
+const LEDGER_NAMES = { transfer: "transfer at the job's best rate", library: "inside MPI-IO and libraries, nothing at storage", programs: "loading programs and their libraries", "first-reads": "cold-cache reads", unexplained: "unexplained", untraced: "calls that only counters show", rest: "not stalled by I/O" };
 
 function diagnosisSection(section, state) {
   const found = data.diagnosis, place = section.querySelector(".causes");
@@ -10,9 +10,23 @@ function diagnosisSection(section, state) {
   if (!found.causes.length) place.append(element("p", found.calm, "calm"));
   const first = place.querySelector("details");
   if (first) first.open = true;
+  if (found.possible.length) place.append(possibleList(found.possible));
   const notes = section.querySelector(".notes");
   notes.replaceChildren(...found.opportunities.map((text) => element("p", text, "hint")));
   if (found.not_checked.length) notes.append(uncheckedList(found.not_checked));
+}
+
+// What may be a cause: the log does not exclude that it costs nothing.
+function possibleList(rows) {
+  const block = element("div", undefined, "possible"), list = element("ul");
+  block.append(element("h3", "Possible causes: the log cannot tell"));
+  list.append(...rows.map((one) => {
+    const item = element("li", `${one.title}: at most ${duration(one.upper)}; ${one.decide.text}`);
+    if (one.decide.command) item.append(example(one.decide.command));
+    return item;
+  }));
+  block.append(list);
+  return block;
 }
 
 function uncheckedList(rows) {
@@ -22,7 +36,7 @@ function uncheckedList(rows) {
   return folded;
 }
 
-// The whole run as one bar: each cause, what is well spent, and what I/O does not hold up.
+// The whole run as one bar: each cause, healthy transfer, and what I/O does not stall.
 function ledgerBar(place, found) {
   const titles = new Map(found.causes.map((cause) => [cause.code, cause.title]));
   const lines = found.ledger.map((line) => ({ ...line })), held = lines.reduce((sum, line) => sum + line.seconds, 0);
@@ -58,10 +72,11 @@ function causeCard(cause, state) {
   const symptoms = data.findings.filter((finding) => finding.cause === cause.code);
   if (symptoms.length) {
     const folded = element("details", undefined, "more");
-    folded.append(element("summary", `${symptoms.length} symptom${symptoms.length > 1 ? "s" : ""} that it explains`), ...symptoms.map((finding) => findingCard(finding, state)));
+    folded.append(element("summary", `${symptoms.length} symptom${symptoms.length > 1 ? "s" : ""} on the same calls`), ...symptoms.map((finding) => findingCard(finding, state)));
     body.append(folded);
   }
-  body.append(element("p", `cause: ${cause.code}, confidence ${(100 * cause.confidence).toFixed(0)} %`, "hint"));
+  const hours = cause.core_hours >= 1 ? `, ${count(Math.round(cause.core_hours))} core-hours` : "";
+  body.append(element("p", `cause: ${cause.code}, confidence ${(100 * cause.confidence).toFixed(0)} %${hours}`, "hint"));
   card.append(head, body);
   return card;
 }

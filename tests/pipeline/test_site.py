@@ -15,9 +15,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import NoSuchTraceError, UsageError, characterise, read
+from ioprism import NoSuchTraceError, UsageError, characterise, diagnose, read
 from ioprism.model.site import SITE_TABLES
-from ioprism.pipeline.verdict import diagnose
 from ioprism.pipeline.site import (
     SiteOptions,
     add_logs,
@@ -53,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> SiteStore:
 
 
 def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> None:
-    """Bytes, files, seconds held up and causes are what `characterise` and `diagnose` say."""
+    """Bytes, files, stall time and causes are what `characterise` and `diagnose` say."""
     jobs = {row["path"]: row for row in store.table("jobs").rows(named=True)}
     causes = store.table("causes")
     for path in logs:

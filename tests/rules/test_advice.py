@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ioprism import Job
-from ioprism.model.usage import FileFacts, Striping
 from ioprism.diagnosis.wording import FOLDER as CAUSE_TEXTS
 from ioprism.diagnosis.wording import fill
+from ioprism.model.usage import FileFacts, Striping
 from ioprism.rules.circumstances import circumstances, log_values
 from ioprism.rules.registry import RULES, judge
 from ioprism.rules.wording import SNIPPETS, texts

@@ -100,7 +100,7 @@ def test_the_headline_is_that_of_the_slowest_rank() -> None:
              for n in range(16) if n != 3]  # fmt: skip
     line = json.loads(ioprism.analyse(trace_of(calls(rows))).to_json())["verdict"]["line"]
 
-    assert line.startswith("I/O holds the job up for 9.8")
+    assert line.startswith("I/O stalls the job for 9.8")
 
 
 def test_slowest_ranks_of_joined_records_are_added_to_their_own() -> None:

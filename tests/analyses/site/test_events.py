@@ -39,7 +39,7 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
             "start": start * DAY,
             "runtime": 60.0 + held,
             "io_stall": held,
-            "held_up_node_hours": held / 3600,
+            "io_stall_node_hours": held / 3600,
             "node_hours": (60.0 + held) / 3600,
             "ranks": np.where(large, 64, 8),
             "bytes_written": moved,
@@ -72,7 +72,7 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
         if name not in every.columns
     }
     filled = every.with_columns(**missing).with_columns(
-        pl.col("node_hours", "held_up_node_hours", "bytes_read", "bytes_written").fill_null(0),
+        pl.col("node_hours", "io_stall_node_hours", "bytes_read", "bytes_written").fill_null(0),
         pl.col("ranks", "operations", "metadata", "files").fill_null(1),
     )
     return SiteTables(

@@ -109,7 +109,7 @@ def span(screen: Page) -> float:
 def test_the_page_tells_the_story(screen: Page, demo_page: Path) -> None:
     page = opened(screen, demo_page)
 
-    assert page.inner_text("h1").startswith("I/O holds the job up for 2 min 1")
+    assert page.inner_text("h1").startswith("I/O stalls the job for 2 min 1")
     assert page.inner_text("#next-step")
     assert "10 min 00 s" in page.inner_text("#facts")
     assert page.locator(".finding").count() >= 6

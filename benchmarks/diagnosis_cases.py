@@ -49,7 +49,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(arguments.folder or folder)
         if arguments.folder is None:
-            _make(place, arguments.seeds or SEEDS, arguments.kind)
+            make_cases(place, arguments.seeds or SEEDS, arguments.kind)
         groups: dict[str, Marks] = defaultdict(lambda: defaultdict(list))
         for path in sorted(place.glob("*.truth.json")):
             name = path.name.removesuffix(".truth.json")
@@ -81,7 +81,8 @@ def _arguments() -> argparse.Namespace:
     return known
 
 
-def _make(folder: Path, seeds: tuple[int, ...], kinds: list[str] | None) -> None:
+def make_cases(folder: Path, seeds: tuple[int, ...], kinds: list[str] | None = None) -> None:
+    """Write one case of every kind for each seed."""
     for seed in seeds:
         for kind in kinds or [*KINDS, *WORKFLOWS]:
             case = make(kind, seed=seed)

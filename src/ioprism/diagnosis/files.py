@@ -38,7 +38,7 @@ class Files:
         if self.numbers is None or not len(self.numbers):
             return wanted
         place = np.minimum(np.searchsorted(self.numbers, wanted), len(self.numbers) - 1)
-        return place[self.numbers[place] == wanted]
+        return np.asarray(place[self.numbers[place] == wanted], np.int64)
 
     @property
     def striped(self) -> Ints:

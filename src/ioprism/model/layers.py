@@ -38,6 +38,9 @@ INTERFACES = (
 LAYERS = tuple(interface.name for interface in INTERFACES)
 TITLES = {interface.name: interface.title for interface in INTERFACES}
 HEIGHT = {interface.name: interface.height for interface in INTERFACES}
+OPERATIONS = (
+    "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",
+)  # fmt: skip
 # The layers from storage up to the program.
 UPWARDS = tuple(sorted(LAYERS, key=lambda name: HEIGHT[name]))
 

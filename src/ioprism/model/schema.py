@@ -7,11 +7,9 @@ from functools import cache
 import polars as pl
 
 from ioprism.model.layers import LAYERS
+from ioprism.model.layers import OPERATIONS as OPERATIONS  # the column of operations
 from ioprism.records import dataclass
 
-OPERATIONS = (
-    "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",
-)  # fmt: skip
 KINDS = ("file", "dataset", "console")
 
 Layer = pl.Enum(LAYERS)

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from ioprism.analyses.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
-from ioprism.model.schema import OPERATIONS
+from ioprism.model.layers import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
 from ioprism.records import dataclass
 

@@ -7,15 +7,18 @@ that reads several whole files, computes, and reads the next ones shows the same
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
-from ioprism.diagnosis.training import Training
 from ioprism.model.intervals import unite
 from ioprism.model.verdict import Decision
+
+if TYPE_CHECKING:  # stages of a training run need a table library, which counters do without
+    from ioprism.diagnosis.training import Training
 
 IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
 MIN_LOADS = 6  # of a process

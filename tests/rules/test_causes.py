@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_no_placeholder_is_left_in_any_answer(path: Path) -> None:
     answers = [
         ioprism.diagnose(trace).to_dict(),
         ioprism.insights(trace).to_dict(),
-        report.to_dict(),
+        json.loads(report.to_json()),
     ]
 
     for answer in answers:

@@ -20,6 +20,7 @@ from tests.conftest import SHARED_DATA, TEST_DATA
 CLOSE = 0.05  # of a saving
 SHIFT = 1000.0  # seconds
 LARGEST = 2_000_000  # bytes of a log: enough kinds of them are smaller
+ORDERED = {f"{order}-{kind}" for order in ("random", "sequential") for kind in ("reads", "writes")}
 SIMULATED = (
     "slow-node", "slow-rank", "interference", "data-skew", "rank-zero", "small-requests",
     "interleaved-shared", "misaligned-shared", "random-reads", "metadata-storm", "sync-each",
@@ -163,8 +164,12 @@ def test_names_of_files_do_not_matter(log: str | Path) -> None:
     names = dict(zip(trace.files["path"], other.files["path"], strict=True))
 
     def culprit(named: dict[str, Any]) -> dict[str, Any]:
-        return {key: names.get(value, value) if key == "file" else value
-                for key, value in named.items()}  # fmt: skip
+        changed = dict(named)
+        if "file" in changed:
+            changed["file"] = names.get(changed["file"], changed["file"])
+        if "files" in changed:
+            changed["files"] = [names[path] for path in changed["files"]]
+        return changed
 
     check_same(ioprism.diagnose(other), log, culprit=culprit)
 
@@ -205,4 +210,6 @@ def test_partitions_do_not_matter(
     found = ioprism.diagnose(parts)
 
     check_same(found, log)
-    assert {one.code for one in found.findings} == findings_of(log)
+    # What is in order is defined for pieces that hold stretches of a rank's calls, as readers cut.
+    unordered = ORDERED if split is odd_and_even else set()
+    assert {one.code for one in found.findings} - unordered == findings_of(log) - unordered

@@ -1,4 +1,4 @@
-"""What `ioprism report` says of public logs, beside what their counters and authors say.
+"""What `ioprism diagnose` says of public logs, beside what their counters and authors say.
 
 ``python -m benchmarks.checked_logs [PAGE]`` prints the table, or writes it to a page of the
 documentation: ``docs/explanation/checked-logs.md``. The truth is written by hand, from raw
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import ioprism
 from benchmarks.peers import SHARED
-from ioprism.reports.wording import verdict
 from ioprism.storage.atomic import atomic_write
 
 DARSHAN, LOGS = "darshan/public/pydarshan", "darshan/public/darshan-logs"
@@ -98,7 +97,7 @@ def main() -> None:
 
 def _lines() -> Iterator[str]:
     for name, truth in CHECKED.items():
-        line = verdict(ioprism.report(ioprism.read(SHARED / name)).document).line
+        line = ioprism.diagnose(ioprism.read(SHARED / name)).line
         yield f"| {_short(name)} | {line} | {truth} |\n"
 
 

@@ -228,10 +228,32 @@ REPORT = joined(
 KEPT = joined(FINDING, keys({
     "seconds_before": maybe(NUMBER), "level_before": LEVEL, "seconds_saved": maybe(NUMBER),
 }))  # fmt: skip
+DIFFERENCE = keys({
+    "before": said(NUMBER, "seconds of a typical run"), "after": NUMBER,
+    "saved": said(NUMBER, "seconds; its interval belongs to the same test"),
+    "interval": said(maybe(keys({"low": NUMBER, "high": NUMBER, "level": NUMBER})),
+                     "of saved; null: no side was repeated"),
+    "change": said(maybe(NUMBER), "growth over before"),
+    "noise": said(maybe(NUMBER), "standard deviation of one run, outliers apart, over before"),
+    "beyond_noise": said(maybe(FLAG), "whether the interval excludes zero"),
+})  # fmt: skip
 COMPARE = keys({
     "before": SOURCE, "after": SOURCE,
-    "promised": said(maybe(NUMBER), "seconds that the first diagnosis said can be saved"),
-    "delivered": said(maybe(NUMBER), "seconds that the second run is shorter"),
+    "verdict": said(TEXT, "faster, slower, within noise, or not repeated"),
+    "runs": keys({"before": WHOLE, "after": WHOLE}),
+    "promised": said(maybe(NUMBER), "seconds that the diagnosis before said can be saved"),
+    "promise": said(maybe(keys({
+        "seconds": NUMBER, "low": NUMBER, "high": NUMBER,
+        "codes": said(each(TEXT), "causes that the change removed, else the main cause"),
+        "removed": FLAG,
+    })), "the same with its interval"),
+    "delivered": said(maybe(NUMBER), "seconds that the runs after are shorter"),
+    "run_time": maybe(DIFFERENCE), "io_stall": maybe(DIFFERENCE),
+    "causes": each(keys({
+        "code": TEXT, "title": TEXT, "culprit": named(ANY), "before": NUMBER, "low": NUMBER,
+        "high": NUMBER, "after": NUMBER, "removed": FLAG,
+    })),
+    "not_comparable": said(each(TEXT), "program, ranks or bytes that differ between the sides"),
     "metrics": each(keys({
         "name": TEXT, "before": maybe(NUMBER), "after": maybe(NUMBER),
         "ratio": said(maybe(NUMBER), "after over before"),
@@ -239,6 +261,34 @@ COMPARE = keys({
     })),
     "findings": keys({"gone": each(FINDING), "new": each(FINDING), "kept": each(KEPT)}),
 })  # fmt: skip
+RECORDING = keys({
+    "command": each(TEXT), "tracer": TEXT,
+    "cost": said(maybe(keys({"per_call": NUMBER, "per_process": NUMBER})),
+                 "seconds that the tracer adds, measured here"),
+    "untraced_seconds": said(maybe(NUMBER), "of the run that --untraced adds"),
+    "runs": each(keys({
+        "folder": TEXT, "seconds": NUMBER, "exit_code": maybe(WHOLE), "signal": maybe(WHOLE),
+        "started": said(NUMBER, "since 1970"),
+        "left_running": said(WHOLE, "processes that did not end with the program"),
+    })),
+    "overhead": said(maybe(keys({"seconds": NUMBER, "calls": WHOLE, "processes": WHOLE})),
+                     "what the tracer added to the last run, summed over processes"),
+    "comparison": said(maybe(named(ANY)), "with --against: what `compare` prints"),
+    "trials": said(each(keys({
+        "name": TEXT, "hints": named(TEXT), "variables": named(TEXT),
+        "status": said(TEXT, "gain, no gain, ignored, failed, or undecided"),
+        "seconds": each(NUMBER),
+        "requests": said(maybe(each(WHOLE)), "reads and writes without and with it"),
+        "run_time": maybe(named(ANY)), "script": said(each(TEXT), "lines for a job script"),
+    })), "with --try: what each change brought"),
+})  # fmt: skip
+RECORD = keys({
+    "recording": RECORDING, "report": said(maybe(REPORT), "null: no I/O was recorded"),
+})  # fmt: skip
+CHECKS = keys({"checks": each(keys({
+    "what": TEXT, "status": said(TEXT, "ok, missing, or no: there but unusable"), "found": TEXT,
+    "hint": TEXT,
+}))})  # fmt: skip
 FORMATS = keys({
     "formats": each(keys({"name": TEXT, "available": FLAG},
                          missing=TEXT, title=TEXT, tells=each(TEXT))),
@@ -256,7 +306,7 @@ RULES = keys({
 
 # Commands whose document says what was read; then those of which none does.
 OF_TRACES = {
-    "report": REPORT, "diagnose": DIAGNOSE, "characterise": CHARACTERISE,
+    "report": REPORT, "record": RECORD, "diagnose": DIAGNOSE, "characterise": CHARACTERISE,
     "bottlenecks": joined(BOTTLENECKS, keys({}, page=PAGE)), "phases": PHASES,
     "period": joined(RHYTHM, RHYTHM_BY),
     "compare": COMPARE, "explore": keys({"address": said(TEXT, "of the page")}),
@@ -264,7 +314,8 @@ OF_TRACES = {
     **{f"write-time {name}": body for name, body in WRITE_TIME.items()},
 }  # fmt: skip
 OF_NOTHING = {
-    "formats": FORMATS, "rules": RULES, **{f"site {name}": body for name, body in SITE.items()},
+    "formats": FORMATS, "rules": RULES, "record --check": CHECKS,
+    **{f"site {name}": body for name, body in SITE.items()},
 }  # fmt: skip
 
 # Explained once on the page, and linked from wherever they are.

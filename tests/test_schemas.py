@@ -23,6 +23,7 @@ from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.online import Change, Prediction
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.cli import main
+from ioprism.recording.choice import find_tracers
 from ioprism.reports.to_json import live
 from tests.cli.test_write_time import LOCAL
 from tests.cli.test_write_time import table as runs_table
@@ -98,6 +99,7 @@ def test_answers_about_two_runs_and_about_one_finding_follow_their_schemas() -> 
     assert judged is not None
 
     check("compare", answer("compare", CHECKPOINTS, TEST_DATA / "recorder/master-ckpt"))
+    check("compare", answer("compare", LOG, LOG, "--", LOG, CHECKPOINTS))
     check("inspect", answer("inspect", CHECKPOINTS, found["bottlenecks"][0]["id"]))
     check("inspect", answer("inspect", CHECKPOINTS, judged["findings"][0]["code"]))
 
@@ -105,6 +107,7 @@ def test_answers_about_two_runs_and_about_one_finding_follow_their_schemas() -> 
 def test_what_the_program_knows_follows_its_schemas() -> None:
     check("formats", answer("formats"))
     check("rules", answer("rules"))
+    check("record-check", answer("record", "--check"))
     check("write-time-system-list", answer("write-time", "system", "list"))
     check("write-time-system-show", answer("write-time", "system", "show", "titan"))
 
@@ -180,6 +183,18 @@ def test_the_address_of_a_page_follows_its_schema() -> None:
         run.send_signal(signal.SIGINT)
         assert run.wait(timeout=30) == 0
     check("explore", json.loads(said))
+
+
+def test_a_recording_follows_its_schema(tmp_path: Path) -> None:
+    if not (find_tracers("dftracer") or find_tracers("strace")):
+        pytest.skip("no tracer is installed")
+    command = [sys.executable, "-m", "ioprism", "record", "--json", "-q", "-o"]
+    copies = ["--against", str(LOG), "--", "dd", "if=/dev/zero", f"of={tmp_path / 'a'}", "count=9"]
+    for name, words in {"io": copies, "none": ["--", "true"]}.items():
+        done = subprocess.run(
+            [*command, str(tmp_path / name), *words], capture_output=True, check=True
+        )
+        check("record", json.loads(done.stdout))
 
 
 def test_every_schema_is_compared_with_what_its_command_prints() -> None:

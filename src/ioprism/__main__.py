@@ -27,7 +27,9 @@ DEBUG = "--debug"
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(OBJECTS_BETWEEN_SEARCHES)
-    if not any(word.startswith("--memory-limit") for word in sys.argv):
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    own = sys.argv[:end]  # what follows belongs to the program that `record` runs
+    if not any(word.startswith("--memory-limit") for word in own):
         os.environ.setdefault(ALLOCATOR, KEEP)  # read when polars is loaded
         _keep_large_arrays()
     os.environ.setdefault(MATRIX_THREADS, "1")
@@ -35,7 +37,7 @@ def main() -> None:
     from ioprism.cli.failure import hide, prepare_streams
 
     prepare_streams()
-    if DEBUG not in sys.argv:
+    if DEBUG not in own:
         hide()
     commands()
 

@@ -210,9 +210,20 @@ def inspect(
     return inspected_by_name(trace, identifier, where, thresholds=thresholds, **settings)
 
 
-def compare(before: Trace, after: Trace, *, engine: Engine | None = None) -> Comparison:
-    """Return what a change did: numbers side by side, findings gone, new and kept."""
-    from ioprism.pipeline.compare import compared
+def compare(
+    before: Trace | Sequence[Trace], after: Trace | Sequence[Trace], *, engine: Engine | None = None
+) -> Comparison:
+    """Return what a change did: run time, stall time, numbers side by side, and findings.
+
+    Args:
+        before: one run, or several.
+        after: the same after the change; repeated runs tell a change from noise.
+        engine: where to compute; by default here.
+    """
+    from ioprism.pipeline.compare import Side, compare_sides
     from ioprism.pipeline.report import document_of
 
-    return compared(*(document_of(trace, engine=engine) for trace in (before, after)))
+    sides = ([side] if isinstance(side, Trace) else side for side in (before, after))
+    return compare_sides(
+        *(Side(tuple(document_of(trace, engine=engine) for trace in side)) for side in sides)
+    )

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import ioprism
 from ioprism.cli import main
+from ioprism.storage.recordings import RecordedRun, Recording, write_recording
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -163,3 +164,58 @@ def test_compare_names_the_storage_target_where_a_layout_is_given(tmp_path: Path
     assert "slow-target" not in [finding["code"] for finding in without["findings"]["gone"]]
     (slow,) = [f for f in found["findings"]["gone"] if f["code"] == "slow-target"]
     assert slow["subject"]["name"] == "7"
+
+
+def recorded(folder: Path, *seconds: float) -> Path:
+    """A recording whose runs took so long, all with the same trace."""
+    runs = []
+    for number, time in enumerate(seconds, 1):
+        traces = folder / f"run-{number}"
+        traces.mkdir(parents=True)
+        (traces / LOG.name).write_bytes(LOG.read_bytes())
+        runs.append(RecordedRun(traces.name, time, exit_code=0, signal=None, started=0.0))
+    write_recording(Recording(folder, ("simulate",), "Darshan 3.5.0", tuple(runs)))
+    return folder
+
+
+def test_recordings_stand_for_all_their_runs(tmp_path: Path) -> None:
+    base = recorded(tmp_path / "base", 10.0, 10.1, 9.9)
+    slow = recorded(tmp_path / "slow", 12.0, 12.2, 11.9)
+    done = run("compare", base, "--", slow, "--json", "--fail-on", "5%")
+    said = json.loads(done.stdout)
+
+    assert done.exit_code == 3
+    assert said["verdict"] == "slower"
+    assert said["runs"] == {"before": 3, "after": 3}
+    assert said["run_time"]["before"] == pytest.approx(10.0)
+    assert said["delivered"] == pytest.approx(-2.0333, rel=1e-3)
+    interval = said["run_time"]["interval"]
+    assert interval["low"] < -2.0333 < interval["high"] < 0
+    assert run("compare", slow, "--", base, "--fail-on", "5%").exit_code == 0
+    assert run("compare", base, "--", base, "--fail-on", "0%").exit_code == 0
+
+
+def test_runs_may_be_given_one_by_one_with_options_anywhere() -> None:
+    done = run("compare", "--json", LOG, LOG, "--", OTHER, "-q", LOG)
+
+    assert json.loads(done.stdout)["runs"] == {"before": 2, "after": 2}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([LOG, LOG, LOG], "it is not clear which are which"),
+        (["--", LOG], "at least one run on each side"),
+        ([LOG, "--", LOG, "--fail-on", "5%"], "noise is not known"),
+        ([LOG, "--", LOG, "--fail-on", "-5%"], "is not a share"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(words: list[object], message: str) -> None:
+    done = run("compare", *words)
+
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_other_programs_are_not_compared_without_a_word() -> None:
+    assert "Not comparable: " in run("compare", LOG, OTHER).output

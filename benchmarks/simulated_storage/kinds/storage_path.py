@@ -27,11 +27,12 @@ def checkpoints(d: Draw, *, direction: Direction, per_rank: int, size: int) -> P
         lambda rank: stripes(rank * count, count, d.targets),
         d.choose(MiB, 4 * MiB),
     )
-    fresh = d.choose(True, False)
+    overwrites = d.choose(True, False) and direction == "write"  # reading again is a cause
     for step in range(d.steps):
         scripts = {
             rank: session(
-                file, transfer(file, direction, 0 if fresh else step * per_rank, per_rank, size)
+                file,
+                transfer(file, direction, 0 if overwrites else step * per_rank, per_rank, size),
             )
             for rank, file in enumerate(files)
         }

@@ -18,6 +18,7 @@ COMMANDS = {
     "compare": "What a change did: metrics, findings gone, new and kept.",
     "diagnose": "What stalls the job, and what each fix would save. Start here.",
     "explore": "The report's page for a trace of any size, from a local server.",
+    "record": "Run a program under a tracer, and report on its I/O.",
     "report": "Everything about a job: a summary here, and one page to explore.",
     "bottlenecks": "Bottlenecks from every combination of views, with reasons.",
     "insights": "What is wrong with a job's I/O, and what to do about it.",
@@ -70,12 +71,17 @@ class CommandGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --debug wherever it stands; refuse what an unset variable leaves."""
-        if "" in args:
+        """Take --debug wherever it stands; refuse what an unset variable leaves.
+
+        Words behind `--` are another program's, or names of files.
+        """
+        end = args.index("--") if "--" in args else len(args)
+        own, others = args[:end], args[end:]
+        if "" in own:
             raise click.UsageError("an argument is empty.\nHint: check where it comes from.", ctx)
-        if DEBUG in args:
-            args = [DEBUG, *(word for word in args if word != DEBUG)]
-        return super().parse_args(ctx, args)
+        if DEBUG in own:
+            own = [DEBUG, *(word for word in own if word != DEBUG)]
+        return super().parse_args(ctx, [*own, *others])
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
         """Run, and turn whatever goes wrong into one message and an exit code."""

@@ -8,21 +8,37 @@ import click
 
 from ioprism.api import analyse
 from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
+from ioprism.cli.options import option
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
-from ioprism.pipeline.compare import compared
+from ioprism.pipeline.compare import compare_sides, read_side, run_folders
 from ioprism.pipeline.verdict import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form
 from ioprism.storage.atomic import atomic_write_text
 
+FAILED = 3  # exit code when --fail-on was met
+BETWEEN = "\0"  # stands for `--` among the paths: no path holds it
 
-@click.command()
-@click.argument("before", metavar="BEFORE", type=PATH)
-@click.argument("after", metavar="AFTER", type=PATH)
+
+class TwoSides(click.Command):
+    """Keeps the `--` between both sides, so that options may stand anywhere."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse options and paths."""
+        return super().parse_args(ctx, [BETWEEN if word == "--" else word for word in args])
+
+
+@click.command(cls=TwoSides)
+@click.argument("paths", metavar="BASE... -- CANDIDATE...", nargs=-1, required=True)
 @options.page
+@option(
+    "--fail-on",
+    metavar="SHARE",
+    type=options.Share(),
+    help="Exit with 3 if the run time grew by at least this share, such as 5%, beyond noise.",
+)
 @option(
     "--layout",
     "layout_files",
@@ -36,33 +52,85 @@ from ioprism.storage.atomic import atomic_write_text
 @options.as_json
 @options.quiet
 def compare(
-    before: Path,
-    after: Path,
+    paths: tuple[str, ...],
     *,
     page: Path | None,
     force: bool,
+    fail_on: float | None,
     layout_files: tuple[Path, ...],
     format_name: str | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Show what a change did: metrics side by side, findings gone, new and kept.
+    """Show what a change did: run time, stall time, what was promised, numbers and findings.
+
+    Give one run or several on each side; a recording of `ioprism record --repeat` stands for all
+    its runs. Repeated runs tell a change from noise.
 
     Example: ioprism compare before.darshan after.darshan -o change.html
+
+    Example: ioprism compare --fail-on 5% main-1 main-2 main-3 -- branch-1 branch-2 branch-3
     """
+    before, after = split_sides(paths)
+    if fail_on is not None:
+        refuse_unrepeated(before, after)
     layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
-    traces = [
-        with_layout(options.read_job((path,), format_name), layout) for path in (before, after)
-    ]
     with output.progress("reading events", quiet=quiet) as progress:
-        old, new = (analyse(trace, engine=LocalEngine(progress)).document for trace in traces)
-    comparison = compared(old, new)
+        old, new = (
+            read_side(
+                side,
+                format_name=format_name,
+                grouping=options.grouping(),
+                prepare=lambda trace: with_layout(trace, layout),
+                analyse=lambda trace: analyse(trace, engine=LocalEngine(progress)).document,
+            )
+            for side in (before, after)
+        )
+    comparison = compare_sides(old, new)
     if page is not None:
-        atomic_write_text(page, html_form.page(comparison, old, new), replace=force)
+        text = html_form.page(comparison, old.typical, new.typical)
+        atomic_write_text(page, text, replace=force)
     if as_json:
-        click.echo(to_json.document(traces[1], to_json.between(*traces) | comparison.to_dict()))
+        between = to_json.between(old.typical.trace, new.typical.trace)
+        click.echo(to_json.document(new.typical.trace, between | comparison.to_dict()))
     else:
         terminal_form.show(comparison, output.console())
-        for trace in traces:
-            output.show_warnings(trace)
+        for document in (*old.documents, *new.documents):
+            output.show_warnings(document.trace)
     output.say_written(page, quiet=quiet)
+    if fail_on is not None and comparison.is_regression(fail_on):
+        click.get_current_context().exit(FAILED)
+
+
+def split_sides(words: tuple[str, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Return the runs before and after: on both sides of `--`, or two paths.
+
+    Raises:
+        UsageError: a side is empty, or it is not clear where one ends.
+    """
+    if BETWEEN in words:
+        at = words.index(BETWEEN)
+        before, after = words[:at], words[at + 1 :]
+        if not before or not after or BETWEEN in after:
+            raise click.UsageError("give at least one run on each side of --.")
+    elif len(words) == 2:
+        before, after = words[:1], words[1:]
+    else:
+        raise click.UsageError(
+            f"{len(words)} runs were given, and it is not clear which are which.\n"
+            "Hint: ioprism compare BASE BASE -- CANDIDATE CANDIDATE"
+        )
+    return tuple(map(Path, before)), tuple(map(Path, after))
+
+
+def refuse_unrepeated(before: tuple[Path, ...], after: tuple[Path, ...]) -> None:
+    """Refuse to judge a regression without any repetition.
+
+    Raises:
+        UsageError: there is one run on each side.
+    """
+    if len(run_folders(before)) == len(run_folders(after)) == 1:
+        raise click.UsageError(
+            "--fail-on needs repeated runs: with one run on each side, noise is not known.\n"
+            "Hint: `ioprism record --repeat 10` records several; give them on both sides of --."
+        )

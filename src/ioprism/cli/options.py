@@ -44,6 +44,25 @@ class NumberRange(_Finite, click.FloatRange):
     """A finite number within bounds."""
 
 
+class Share(click.ParamType[float]):
+    """A share of something: `5%` or `0.05`."""
+
+    name = "share"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the share, or refuse it."""
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf:
+            self.fail(f"{text!r} is not a share such as 5% or 0.05.", param, ctx)
+        return number
+
+
 class Written(click.Path):
     """A file to write, in the format that the ending of its name says."""
 

@@ -260,10 +260,9 @@ def _slowest_parts(
     slowest = _slowest(usage, data + meta, ranks)
     factor = slowest / np.maximum(expected, 1e-12)
     shared = columns.rank < 0
-    return (
-        np.where(shared, np.minimum(1.0, share * factor), 1.0),
-        np.where(shared, np.minimum(1.0, factor / max(1, ranks)), 1.0),
-    )
+    of_data = np.minimum(1.0, share * factor)
+    of_meta = np.minimum(1.0, (slowest - data * of_data) / np.maximum(meta, 1e-12))
+    return np.where(shared, of_data, 1.0), np.where(shared, np.maximum(0.0, of_meta), 1.0)
 
 
 def _slowest(usage: Usage, total: Floats, ranks: int) -> Floats:

@@ -69,7 +69,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
         if one.replayed.high <= least:
             continue
         if one.replayed.low <= observed.least_saving or one.replayed.seconds <= least:
-            possible += [_possible(one, stall)] if one.replayed.low <= 0 else []
+            possible += [_possible(one, stall)] if one.replayed.low <= observed.least_saving else []
             continue
         part = np.divide(
             one.replayed.by_phase,

@@ -95,7 +95,10 @@ def _word_possible(one: Possible) -> Possible:
     culprit = dict(one.culprit)
     facts = culprit.pop("facts", {})
     words = texts(one.code)
-    return replace(one, title=str(facts.get("title") or words["noun"]), culprit=culprit)
+    noun = str(words["noun"])
+    if facts.get("direction"):
+        noun = noun.replace("requests", f"{facts['direction']}s")
+    return replace(one, title=str(facts.get("title") or noun), culprit=culprit)
 
 
 def fill(text: str, filled: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.records import dataclass
+from ioprism.storage.recordings import recorded_runs
 from ioprism.storage.remote import exists
 from ioprism.text import address_of
 
@@ -165,8 +166,9 @@ def read_traces(
 ) -> list[Trace]:
     """Read files and folders of any known formats: one trace per job.
 
-    A folder that is not itself a trace is searched for traces; what is no trace in it is
-    skipped, what is damaged is skipped with a warning.
+    A folder that `record` made holds one job for each run. Any other folder that is not itself a
+    trace is searched for traces; what is no trace in it is skipped, what is damaged is skipped with
+    a warning.
 
     Args:
         sources: files and folders.
@@ -175,7 +177,9 @@ def read_traces(
     """
     traces: list[Trace] = []
     for source in sources:
-        traces += _read_one(source, format_name)
+        runs = recorded_runs(source)  # all processes of a recorded run are one job
+        traces += [_merged(_read_one(run, format_name)) for run in runs or ()]
+        traces += [] if runs else _read_one(source, format_name)
     if said_offsets():
         from ioprism.formats.clocks import warn_of_unused
 

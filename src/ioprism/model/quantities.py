@@ -51,7 +51,7 @@ QUANTITIES: Mapping[str, Quantity] = {
         "seconds", "seconds", "slowest", "mean", "mean_seconds", "mean_gap", "time", "start", "end",
         "period", "from", "to", "waited",
         storage="time in storage calls", middle="median", next_start="next phase at",
-        runtime="run time",
+        runtime="run time", io_stall="I/O stall time",
         io_time="time in I/O calls, all ranks", read_time="time reading", write_time="time writing",
         metadata_time="time in metadata calls",
         library_time="time above the system calls (MPI-IO, libraries)",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ioprism.analyses.compare import Comparison, Metric
+from ioprism.analyses.repetitions import Difference, runs_needed
 from ioprism.model.quantities import label, quantity
+from ioprism.units import format_counted, format_seconds
 
+SMALL_CHANGE = 0.05  # of the run time: what the hint on more runs is about
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
@@ -30,6 +33,8 @@ def change(metric: Metric) -> str:
         return ""
     if abs(ratio - 1) < 0.005:
         return "same"
+    if metric.beyond_noise is False:
+        return f"{ratio - 1:+.0%}, within noise".replace("-", "−")
     if ratio >= MANY_TIMES:
         return f"over {MANY_TIMES:,} times as much"
     if ratio >= 2:
@@ -42,13 +47,83 @@ def change(metric: Metric) -> str:
 
 
 def verdict(comparison: Comparison) -> str:
-    """Say in a line what the change did to the time in I/O."""
-    time = next(metric for metric in comparison.metrics if metric.name == "io_time")
-    runtime = next(metric for metric in comparison.metrics if metric.name == "runtime")
-    counts = comparison.summary()
-    if time.ratio is None:
-        return f"The time in I/O cannot be compared; {counts}."
-    word = {True: "less", False: "more", None: "about the same"}[time.better]
-    amounts = f"{quantity('io_time', time.before)} before, {quantity('io_time', time.after)} after"
-    run = "" if runtime.ratio is None else f"; run time {change(runtime)}"
-    return f"{word.capitalize()} time in I/O: {amounts}{run}; {counts}."
+    """Say in a line what the change did to the run time."""
+    time = comparison.runtime
+    if time is None:
+        return "The run times cannot be compared: a trace does not have one."
+    times = f"{format_seconds(time.before)} before, {format_seconds(time.after)} after"
+    if comparison.verdict == "within noise":
+        return f"No change of the run time beyond noise: {times}{_interval(time)}."
+    if comparison.verdict == "not repeated":
+        return f"Run time {_direction(time)}: {times}. One run on each side: noise is not known."
+    return f"{comparison.verdict.capitalize()} by {_share(time)}: {times}{_interval(time)}."
+
+
+def details(comparison: Comparison) -> list[str]:
+    """Return the sentences below the verdict: stall time, the promise, repetitions."""
+    lines = []
+    if comparison.stall is not None:
+        stall = comparison.stall
+        lines.append(
+            f"I/O stall time: {format_seconds(stall.before)} before, "
+            f"{format_seconds(stall.after)} after{_interval(stall)}."
+        )
+    if comparison.promise is not None and comparison.runtime is not None:
+        lines.append(_kept_promise(comparison))
+    time = comparison.runtime
+    if time is not None and time.noise is not None:
+        lines.append(_repetitions(comparison, time.noise))
+    return lines
+
+
+def _kept_promise(comparison: Comparison) -> str:
+    promise, time = comparison.promise, comparison.runtime
+    if promise is None or time is None:
+        return ""
+    causes = ", ".join(promise.codes)
+    said = (
+        f"{format_seconds(promise.seconds)} ({format_seconds(promise.low)} to "
+        f"{format_seconds(promise.high)})"
+    )
+    if not promise.removed:
+        return f"The main cause before ({causes}, potential saving {said}) was not removed."
+    saved = format_seconds(abs(time.saved))
+    delivered = f"{saved} {'shorter' if time.saved >= 0 else 'longer'}"
+    return f"Removed: {causes}. Potential saving {said}; the run is {delivered}{_interval(time)}."
+
+
+def _repetitions(comparison: Comparison, noise: float) -> str:
+    before, after = comparison.runs
+    needed = runs_needed(noise, SMALL_CHANGE)
+    hint = (
+        f"a change of {SMALL_CHANGE:.0%} needs {needed} runs on each side to be found"
+        if needed is not None
+        else f"a change of {SMALL_CHANGE:.0%} cannot be found over this noise"
+    )
+    return (
+        f"{format_counted(before, 'run')} before and {after} after; run times vary by "
+        f"{noise:.1%}: {hint}."
+    )
+
+
+def _interval(found: Difference) -> str:
+    if found.low is None or found.high is None:
+        return ""
+    low, high = (_signed(number) for number in (found.low, found.high))
+    return f" (saved {low} to {high}, 95 % interval)"
+
+
+def _signed(seconds: float) -> str:
+    return f"−{format_seconds(-seconds)}" if seconds < 0 else format_seconds(seconds)
+
+
+def _direction(found: Difference) -> str:
+    change = found.change
+    if change is None or abs(change) < 0.005:
+        return "unchanged"
+    return f"{'shorter' if change < 0 else 'longer'} by {_share(found)}"
+
+
+def _share(found: Difference) -> str:
+    change = abs(found.change or 0.0)
+    return f"{change:.1%}" if change < 0.1 else f"{change:.0%}"

@@ -19,7 +19,7 @@ def first_advice(verdict: Verdict) -> str | None:
     for cause in verdict.causes:
         if cause.advice:
             return cause.advice[0].text
-    return f"To find out: {verdict.possible[0].decide.text}." if verdict.possible else None
+    return verdict.possible[0].decide.command if verdict.possible else None
 
 
 def io_share(characteristics: Characteristics) -> float | None:

@@ -9,6 +9,7 @@ import numpy as np
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import KINDS, METADATA, Flags
 from ioprism.diagnosis.verdict import Attribution
+from ioprism.model.finding import SERIOUS
 from ioprism.rules.rule import Hit, Rule
 
 SAME_CALLS = 0.5  # of the finding's time: it shows the calls of the cause from another side
@@ -26,12 +27,22 @@ def assign_findings(
     causes = {}
     for code, (rule, hit) in hits.items():
         rows = affected_rows(observed, rule, hit, small_bytes=small_bytes)
-        if rows is None or not (spent := float(observed.own[rows].sum())):
+        if rows is None or not observed.own[rows].any():
             continue
-        shares = [float(observed.own[rows & mine].sum()) / spent for mine in attribution.claimed]
+        shares = [_shared(observed, rows, mine, rule) for mine in attribution.claimed]
         if shares and max(shares) >= SAME_CALLS:
             causes[code] = attribution.causes[int(np.argmax(shares))].code
     return causes
+
+
+def _shared(observed: Observed, rows: Flags, mine: Flags, rule: Rule) -> float:
+    """The share of a finding's time that a cause claims; of the cause's, if that is larger.
+
+    A serious finding that covers all calls of a cause, and others, shows the same problem.
+    """
+    both, found, claimed = (float(observed.own[x].sum()) for x in (rows & mine, rows, mine))
+    whole = min(found, claimed) if rule.level in SERIOUS else found
+    return both / max(whole, 1e-12)
 
 
 def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: float) -> Flags | None:

@@ -34,7 +34,7 @@ def test_both_runs_are_drawn_on_the_same_axis(screen: Page, tmp_path: Path) -> N
     page.locator("#runs canvas").first.scroll_into_view_if_needed()
     page.evaluate("() => ioprism.state.time.show(5, 15)")
 
-    assert "time in I/O" in page.inner_text("h1")
+    assert "Run time" in page.inner_text("h1")
     assert page.locator("#runs canvas").count() >= 4
     assert page.locator(".finding").count() > 3
     page.select_option("#colour", "size")

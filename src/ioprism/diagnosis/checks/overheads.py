@@ -165,10 +165,12 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     writes = np.flatnonzero(rows.kind == WRITE)
     longer, shorter = np.zeros(int(key.max()) + 1), np.zeros(int(key.max()) + 1)
     scale = observed.own[writes] / np.maximum(rows.total[writes], 1e-12)
+    # One interrupted write of one rank is not what the others' writes take.
+    longest = np.minimum(rows.longest[writes], 3 * np.median(rows.longest[writes]))
     least, most = write_bounds(
         rows.count[writes],
         rows.bytes[writes].astype(np.float64),
-        rows.longest[writes],
+        longest,
         np.full(len(writes), np.inf),
         observed.limits,
     )

@@ -17,6 +17,7 @@ from ioprism.model.verdict import Decision
 
 MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for
 KEPT_IN_MEMORY = 2**31  # bytes that a rank can keep instead of reading them again
+MIN_READ_BACK = 0.1  # of the bytes written: with more, the first writes had readers
 MAX_WRITES = 50_000  # of one file that are compared one by one
 CALLS = Decision(
     "record every call, to see whether repeated reads come from storage or from a cache",
@@ -215,9 +216,12 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
         return
     rows = observed.rows
     writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0) & (rows.offset >= 0)
-    read = np.zeros(len(observed.users), np.bool_)
-    read[rows.file[(rows.kind == READ) & (rows.bytes > 0) & (rows.file >= 0)]] = True
-    writes &= ~read[np.maximum(rows.file, 0)]
+    count = len(observed.users)
+    reads = (rows.kind == READ) & (rows.file >= 0)
+    read = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
+    written = np.bincount(rows.file[writes], rows.bytes[writes], minlength=count)
+    # What is read back between two writes was not written in vain.
+    writes &= (read < MIN_READ_BACK * written)[np.maximum(rows.file, 0)]
     vain = np.zeros(len(rows), np.bool_)
     for file in np.unique(rows.file[writes]):
         mine = np.flatnonzero(writes & (rows.file == file))

@@ -32,9 +32,9 @@ TRY_SIZE = Decision("run once with requests of 1 MiB and compare", "ioprism comp
 
 def check(observed: Observed) -> Iterator[Proposal]:
     """Find the property of requests that costs most, for each direction."""
-    library = observed.library_rows
+    left_out = observed.library_rows | observed.of_programs
     for kind in (READ, WRITE):
-        some = (observed.rows.kind == kind) & (observed.rows.bytes > 0) & ~library
+        some = (observed.rows.kind == kind) & (observed.rows.bytes > 0) & ~left_out
         if observed.rows.count[some].sum() >= 2:
             yield from _of_direction(observed, some, kind)
 

@@ -126,7 +126,8 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         float(observed.own[mine].sum()), 1e-12
     )
     # Where the heavy ranks wait for storage rather than for their own requests, all of it stays.
-    worst_chain = np.maximum(1.5 * even * usual, (1 - steady) * own[:, heavy].max(axis=1))
+    slower = 1.15 if observed.per_call else 1.5
+    worst_chain = np.maximum(slower * even * usual, (1 - steady) * own[:, heavy].max(axis=1))
 
     def scenario(chain: Floats, factor: float) -> Scenario:
         floor = np.where(

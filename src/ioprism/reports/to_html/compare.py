@@ -9,7 +9,7 @@ from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.pipeline.document import Document
-from ioprism.reports.comparing import metric_row, telling, verdict
+from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_html.report import PARTS, STYLES, embedded, rank_count
@@ -33,6 +33,8 @@ def page(comparison: Comparison, before: Document, after: Document) -> str:
 def _data(comparison: Comparison, before: Document, after: Document) -> dict[str, Any]:
     return {
         "verdict": verdict(comparison),
+        "details": details(comparison),
+        "warnings": [f"Not comparable: {printable(text)}" for text in comparison.warnings],
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,

@@ -204,7 +204,7 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
     for entry in plain["possible"]:
         entry["title"] = printable(entry["title"])
         entry["culprit"] = {key: printable(str(value)) for key, value in entry["culprit"].items()}
-    return {**plain, "opportunities": hidden, "calm": verdict.line}
+    return {**plain, "opportunities": hidden, "calm": verdict.line.partition(". ")[2]}
 
 
 def _targets(document: Document) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.analyses.compare import Comparison, Kept, Metric
+from ioprism.analyses.compare import CauseChange, Comparison, Kept, Metric
 from ioprism.model.finding import Finding
-from ioprism.reports.comparing import metric_row, telling, verdict
+from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_terminal import heading, table
 from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.text import printable
@@ -20,12 +20,11 @@ from ioprism.units import format_seconds
 def show(comparison: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
     heading(console, verdict(comparison))
-    if comparison.promised is not None and comparison.delivered is not None:
-        longer = comparison.delivered < 0
-        console.print(
-            f"  The diagnosis of BEFORE promised {format_seconds(comparison.promised)}; AFTER is "
-            f"{format_seconds(abs(comparison.delivered))} {'longer' if longer else 'shorter'}."
-        )
+    for warning in comparison.warnings:
+        console.print(Text.assemble(("  Not comparable: ", "yellow"), printable(warning)))
+    for line in details(comparison):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    _causes(console, comparison.causes)
     heading(console, "Numbers")
     table(console, ("", "before", "after", "change"), [_row(m) for m in telling(comparison)])
     _list(console, "Findings that are gone", comparison.gone)
@@ -34,6 +33,21 @@ def show(comparison: Comparison, console: Console) -> None:
         heading(console, "Findings that stay")
         for pair in comparison.kept:
             console.print(Padding(_stays(pair), (0, 0, 0, 2)))
+
+
+def _causes(console: Console, causes: Sequence[CauseChange]) -> None:
+    if not causes:
+        return
+    heading(console, "Causes and their potential saving")
+    rows = [
+        (
+            printable(cause.title or cause.code),
+            format_seconds(cause.before),
+            Text(format_seconds(cause.after), style="green" if cause.removed else ""),
+        )
+        for cause in causes
+    ]
+    table(console, ("", "before", "after"), rows)
 
 
 def _row(metric: Metric) -> tuple[str | Text, ...]:

@@ -16,6 +16,8 @@ function listed(place, title, findings) {
 function told() {
   find("verdict").textContent = data.verdict;
   find("subject").textContent = data.runs.map((run) => `${run.name}: ${run.source.join(", ")}`).join(" · ");
+  for (const text of data.details) find("details").append(element("p", text));
+  for (const text of data.warnings) find("warnings").append(element("p", text, "warning"));
   for (const run of data.runs) for (const text of run.warnings) find("warnings").append(element("p", `${run.name}: ${text}`, "warning"));
   table(find("metrics"), ["", "before", "after", "change", ""], data.metrics);
   listed(find("findings"), "Gone", data.gone);

@@ -7,7 +7,7 @@ function diagnosisSection(section, state) {
   if (!found) return;
   ledgerBar(section.querySelector(".ledger"), found);
   place.replaceChildren(...found.causes.map((cause) => causeCard(cause, state)));
-  if (!found.causes.length) place.append(element("p", found.calm, "calm"));
+  if (!found.causes.length && !found.possible.length) place.append(element("p", found.calm, "calm"));
   const first = place.querySelector("details");
   if (first) first.open = true;
   if (found.possible.length) place.append(possibleList(found.possible));

@@ -1,0 +1,313 @@
+"""``ioprism record``: run a program under a tracer, and report on its I/O."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import webbrowser
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from ioprism.cli import options, output
+from ioprism.cli.options import PATH, option
+from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
+from ioprism.recording.choice import TRACERS
+
+if TYPE_CHECKING:
+    from ioprism.pipeline.document import Document
+    from ioprism.pipeline.record import Plan
+    from ioprism.pipeline.trials import Trial
+    from ioprism.storage.recordings import RecordedRun, Recording
+
+PAGE = "report.html"
+FAILED = 3  # exit code when --fail-on was met
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@option(
+    "--output",
+    "-o",
+    "folder",
+    metavar="DIR",
+    type=PATH,
+    help="Folder for traces and report; by default record-PROGRAM-1, -2, …",
+)
+@option(
+    "--tracer",
+    type=click.Choice(["auto", *TRACERS]),
+    default="auto",
+    help="What records: `auto` takes what is installed and fits the program.",
+)
+@option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=1,
+    help="Run N times, to know the noise; stops at the first run that fails.",
+)
+@option(
+    "--against",
+    "baselines",
+    metavar="TRACE",
+    type=PATH,
+    multiple=True,
+    help="Compare with an earlier recording or trace; may be given for several runs.",
+)
+@option(
+    "--fail-on",
+    metavar="SHARE",
+    type=options.Share(),
+    help="Exit with 3 if the run time grew by this share beyond noise (with --against).",
+)
+@option("--open", "show", is_flag=True, help="Open the page in a browser.")
+@option(
+    "--keep",
+    type=click.Choice(["yes", "no"]),
+    default="yes",
+    help="Whether to keep the traces after the report.",
+)
+@option(
+    "--untraced", is_flag=True, help="Run once more without the tracer, to measure what it costs."
+)
+@option(
+    "--try",
+    "try_changes",
+    is_flag=True,
+    help="Try MPI-IO hints that fit the diagnosis, and prove their gain by runs in turn.",
+)
+@option(
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(3, 100),
+    default=8,
+    help="Runs of each change that --try makes at most.",
+)
+@option("--force", is_flag=True, help="Replace an earlier recording in DIR.")
+@option(
+    "--check",
+    "check_only",
+    is_flag=True,
+    help="List what can record here, and how to get what is missing.",
+)
+@option(
+    "--script",
+    "scheduler",
+    type=click.Choice(["slurm", "pbs", "lsf", "flux"]),
+    help="Print a job script that records the command, and do not run it.",
+)
+@options.as_json
+@options.quiet
+def record(
+    command: tuple[str, ...],
+    *,
+    folder: Path | None,
+    tracer: str,
+    repeat: int,
+    baselines: tuple[Path, ...],
+    fail_on: float | None,
+    show: bool,
+    keep: str,
+    untraced: bool,
+    try_changes: bool,
+    rounds: int,
+    force: bool,
+    check_only: bool,
+    scheduler: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run a program under a tracer, and report what its I/O costs.
+
+    The program's output, exit code and signals pass through unchanged; the report goes to standard
+    error, and as a page into DIR. With --json the document goes to standard output, and the
+    program's output to standard error.
+
+    Example: ioprism record -- ./simulate input.nml
+
+    Example: ioprism record -o after --against before -- mpirun -n 4 ./simulate input.nml
+    """
+    if check_only:
+        _check(folder or Path(), as_json=as_json)
+        return
+    if not command:
+        raise click.UsageError("no command was given.\nHint: ioprism record -- PROGRAM ARGUMENTS")
+    if scheduler is not None:
+        _print_script(scheduler, command, tracer, repeat)
+        return
+    if fail_on is not None and not baselines:
+        raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
+    from ioprism.pipeline.record import delete_traces, plan_recording, record_runs
+    from ioprism.reports.to_terminal import record as form
+
+    console = Console(stderr=True, highlight=False, emoji=False, markup=False)
+    plan = plan_recording(command, folder=folder, tracer=tracer, overwrite=force)
+    if not quiet:
+        form.show_plan(plan, console)
+    recording = record_runs(
+        plan,
+        repeat=repeat,
+        untraced=untraced,
+        stdout=sys.stderr.fileno() if as_json else None,
+        stderr=sys.stderr.fileno(),
+    )
+    try:
+        worse = _report(
+            plan,
+            recording,
+            console,
+            baselines,
+            fail_on=fail_on,
+            rounds=rounds if try_changes else 0,
+            as_json=as_json,
+            quiet=quiet,
+        )
+        code = FAILED if worse else 0
+        if show:
+            webbrowser.open((recording.folder / PAGE).as_uri())
+    except (UnknownFormatError, BrokenTraceError):  # the tracer had nothing to write
+        code = 0
+        _say_nothing(plan, recording, as_json=as_json)
+    except IoprismError as error:
+        code = 1
+        output.say(f"Error: there is no report: {error}")
+    finally:
+        if keep == "no":
+            delete_traces(recording)
+    _leave_as(recording.runs[-1], otherwise=code)
+
+
+def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
+    from ioprism.recording.batch import job_script
+    from ioprism.recording.choice import choose_tracer
+    from ioprism.recording.command import parse_command
+
+    choice = choose_tracer(parse_command(command), tracer)
+    click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
+
+
+def _check(folder: Path, *, as_json: bool) -> None:
+    from ioprism.recording.doctor import check_machine
+    from ioprism.reports import to_json
+    from ioprism.reports.to_terminal import record as form
+
+    checks = check_machine(folder.resolve())
+    if as_json:
+        click.echo(to_json.plain_document({"checks": [asdict(check) for check in checks]}))
+    else:
+        form.show_checks(checks, output.console())
+
+
+def _report(
+    plan: Plan,
+    recording: Recording,
+    console: Console,
+    baselines: tuple[Path, ...],
+    *,
+    fail_on: float | None,
+    rounds: int,
+    as_json: bool,
+    quiet: bool,
+) -> bool:
+    """Report on the last run, compare and try if asked, and return whether it is a regression."""
+    from ioprism.api import analyse
+    from ioprism.pipeline.compare import compare_sides, read_side
+    from ioprism.pipeline.record import estimate_overhead, read_run
+    from ioprism.reports.to_json import report as json_form
+    from ioprism.reports.to_terminal import compare as compare_form
+    from ioprism.reports.to_terminal import record as form
+    from ioprism.reports.to_terminal import report as report_form
+
+    run = recording.runs[-1]
+    with output.progress("reading events", quiet=quiet):
+        trace = read_run(recording, run)
+        report = analyse(trace)
+    overhead = estimate_overhead(recording, run, trace)
+    report.write(recording.folder / PAGE)
+    trials = _try(plan, recording, report.document, rounds=rounds, as_json=as_json)
+    comparison = None
+    if baselines:
+        comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
+    if as_json:
+        _print_document(
+            recording,
+            json_form.body(report.document),
+            trace.completeness.warnings,
+            overhead=None if overhead is None else asdict(overhead),
+            comparison=None if comparison is None else comparison.to_dict(),
+            trials=[trial.to_dict() for trial in trials],
+        )
+    elif not quiet:
+        form.show_end(recording, run, overhead, console)
+        report_form.show(report.document, console)
+        if comparison is not None:
+            compare_form.show(comparison, console)
+        if rounds:
+            form.show_trials(trials, console)
+        output.show_warnings(trace)
+    output.say_written(recording.folder / PAGE, quiet=quiet)
+    return comparison is not None and fail_on is not None and comparison.is_regression(fail_on)
+
+
+def _try(
+    plan: Plan, recording: Recording, document: Document, *, rounds: int, as_json: bool
+) -> list[Trial]:
+    """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
+    from ioprism.pipeline.compare import diagnosed_stall
+    from ioprism.pipeline.trials import try_hints
+    from ioprism.recording.hints import fitting_hints
+
+    if not rounds or not recording.runs[-1].ended:
+        return []
+    codes = {cause.code for cause in diagnosed_stall(document)[1]}
+    codes |= {finding.code for finding in document.findings}
+    hints = fitting_hints(plan.command, codes, document.trace.job.ranks or 1)
+    if not hints:
+        return []
+    stdout = sys.stderr.fileno() if as_json else None
+    return try_hints(plan, hints, rounds=rounds, stdout=stdout, stderr=sys.stderr.fileno())
+
+
+def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
+    if as_json:
+        _print_document(
+            recording, None, ("no I/O was recorded",), overhead=None, comparison=None, trials=[]
+        )
+    output.say(
+        f"No I/O was recorded. {plan.choice.tracer.version} cannot see: "
+        f"{'; '.join(plan.blind_spots)}.\nHint: try another --tracer if the program does I/O."
+    )
+
+
+def _print_document(
+    recording: Recording,
+    report: Mapping[str, Any] | None,
+    warnings: Sequence[str],
+    **more: object,
+) -> None:
+    from ioprism.reports import to_json
+
+    body = {"recording": {**recording.to_dict(), **more}, "report": report}
+    folders = [recording.traces(run) for run in recording.runs]
+    kind = recording.tracer.partition(" ")[0].lower()
+    click.echo(to_json.document_of(body, paths=folders, format_name=kind, warnings=warnings))
+
+
+def _leave_as(run: RecordedRun, *, otherwise: int) -> None:
+    """End as the program ended: with its exit code, or by the signal that ended it."""
+    if run.signal is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own
+        with suppress(OSError):  # SIGKILL cannot be changed, and need not be
+            signal.signal(run.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), run.signal)
+    click.get_current_context().exit(run.exit_code or otherwise)

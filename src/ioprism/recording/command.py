@@ -1,0 +1,271 @@
+"""A command line taken apart: the launcher with its options, and the program that it starts.
+
+A tracer must reach the program and not the launcher. Variables go through the launcher's own
+option (`mpirun -x`, `mpiexec -genv`, `srun --export`, `jsrun -E`, `flux run --env`), which needs no
+knowledge of its other options. What has to stand before the program (strace, or `env` where the
+launcher is not known well) needs its place: the first word that is neither an option, nor the
+value of one, and that can be run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ioprism.campaign.process import ask
+from ioprism.errors import UsageError
+from ioprism.recording.elf import Linkage, read_linkage
+from ioprism.records import dataclass
+from ioprism.text import printable
+
+PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?")
+SCRIPT_HEAD = 2**16  # bytes of a script that are searched for mpi4py
+CONTAINERS = ("docker", "podman", "apptainer", "singularity", "shifter", "ch-run", "enroot")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is traced."""
+
+    words: tuple[str, ...]
+    linkage: Linkage | None  # None: a script, or not found
+    python: bool
+    mpi: bool
+
+    @property
+    def static(self) -> bool:
+        """Whether it is statically linked: preloading has no effect."""
+        return self.linkage is not None and self.linkage.static
+
+    @property
+    def name(self) -> str:
+        """The program's file name; for Python, that of the script."""
+        script = _python_script(self.words) if self.python else None
+        return Path(script or self.words[0]).name
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line: programs, and the launcher before them if there is one."""
+
+    words: tuple[str, ...]
+    launcher: str | None  # open-mpi, hydra, srun, jsrun, flux, or the name of any other
+    starts: tuple[int, ...]  # where the programs begin; several for `mpirun a : b`
+    program: Program  # the first of them
+
+    def with_environment(self, variables: Mapping[str, str]) -> list[str]:
+        """Return the command that starts the programs with these variables.
+
+        Without a launcher the variables belong into the environment of the command itself.
+        """
+        if self.launcher is None:
+            return list(self.words)
+        insert = PASS_VARIABLES.get(self.launcher)
+        if insert is None:
+            return self.with_prefix(["env", *(f"{k}={v}" for k, v in variables.items())])
+        return insert(self.words, variables)
+
+    def exporting(self, variables: Mapping[str, str]) -> Command:
+        """Return the command whose launcher passes these variables on; without one, itself."""
+        if self.launcher is None or not variables:
+            return self
+        words = self.with_environment(variables)
+        return replace(self, words=tuple(words), starts=_starts(words, Path(words[0]).name))
+
+    def with_prefix(self, prefix: Sequence[str]) -> list[str]:
+        """Return the command with words before every program."""
+        words = list(self.words)
+        for start in reversed(self.starts):
+            words[start:start] = prefix
+        return words
+
+
+def parse_command(words: Sequence[str]) -> Command:
+    """Find the launcher and the program.
+
+    Raises:
+        UsageError: the command runs a container, or no program can be found behind a launcher.
+    """
+    name = Path(words[0]).name
+    if name in CONTAINERS:
+        raise UsageError(container_recipe(words))
+    if name not in VALUES:
+        return Command(tuple(words), None, (0,), _program(words))
+    starts = _starts(words, name)
+    end = next((n for n, word in enumerate(words) if word == ":" and n > starts[0]), None)
+    program = _program(words[starts[0] : end])
+    return Command(tuple(words), _kind(words[0], name), starts, program)
+
+
+def _kind(path: str, name: str) -> str:
+    """Tell the families of mpirun and mpiexec apart, by what they say of themselves."""
+    if name in ("srun", "jsrun", "flux"):
+        return name
+    version = ask([path, "--version"])
+    if any(mark in version for mark in ("Open MPI", "OpenRTE", "PRRTE", "prterun")):
+        return "open-mpi"
+    if any(mark in version for mark in ("HYDRA", "Hydra", "Intel(R) MPI", "MVAPICH")):
+        return "hydra"
+    return name
+
+
+# Options with values, and how many: their values are not the program. Options that contain `=`, and
+# those whose value cannot be run (`-n 4`), need not be listed.
+_MPI = {
+    "-n": 1, "-np": 1, "--np": 1, "-c": 1, "-N": 1, "-ppn": 1, "-hosts": 1, "-host": 1, "--host": 1,
+    "-H": 1, "-f": 1, "-hostfile": 1, "--hostfile": 1, "-machinefile": 1, "--machinefile": 1,
+    "--map-by": 1, "-map-by": 1, "--bind-to": 1, "-bind-to": 1, "--rank-by": 1, "-x": 1,
+    "--mca": 2, "-mca": 2, "--gmca": 2, "-gmca": 2, "-genv": 2, "-env": 2, "-genvlist": 1,
+    "-envlist": 1, "-wdir": 1, "--wdir": 1, "-wd": 1, "-launcher": 1, "-rmk": 1, "-iface": 1,
+    "--tag-output": 0, "--prefix": 1, "--app": 1, "-configfile": 1, "-outfile-pattern": 1,
+    "-errfile-pattern": 1, "-prepend-rank": 0, "--env": 1,
+}  # fmt: skip
+VALUES: Mapping[str, Mapping[str, int]] = {
+    **dict.fromkeys(
+        ("mpirun", "mpiexec", "mpiexec.hydra", "mpiexec.mpich", "mpirun.mpich", "mpirun.openmpi",
+         "mpiexec.openmpi", "orterun", "prterun", "ibrun", "aprun"), _MPI),
+    "srun": dict.fromkeys(
+        ("-n", "-N", "-c", "-p", "-t", "-A", "-J", "-o", "-e", "-i", "-w", "-x", "-q", "-D", "-m",
+         "-d", "-C", "-G", "-M", "-b", "-r", "--ntasks", "--nodes", "--chdir", "--output",
+         "--error", "--input", "--partition", "--nodelist", "--export", "--mpi", "--cpu-bind",
+         "--time", "--account", "--job-name", "--ntasks-per-node", "--cpus-per-task"), 1),
+    "jsrun": dict.fromkeys(
+        ("-n", "-a", "-c", "-g", "-r", "-p", "-d", "-l", "-b", "-h", "-E", "-D", "-X", "-f", "-A",
+         "--nrs", "--tasks_per_rs", "--cpu_per_rs", "--gpu_per_rs", "--rs_per_host", "--np",
+         "--bind", "--chdir", "--env", "--stdio_stdout", "--stdio_stderr"), 1),
+    "flux": dict.fromkeys(
+        ("-n", "-N", "-c", "-g", "-t", "-q", "-B", "-o", "-O", "--ntasks", "--nodes", "--cores",
+         "--env", "--cwd", "--output", "--error", "--queue", "--bank", "--setopt", "--requires",
+         "--time-limit", "--tasks-per-node", "--job-name"), 1),
+}  # fmt: skip
+
+
+def _starts(words: Sequence[str], name: str) -> tuple[int, ...]:
+    """Return where the programs begin: behind the launcher's options, and behind each colon."""
+    values, starts, at, looking = VALUES[name], [], 1, True
+    if name == "flux" and words[1:2] in (["run"], ["submit"]):
+        at = 2
+    while at < len(words):
+        word = words[at]
+        if word == ":":
+            looking = True
+        elif looking and word.startswith("-") and "=" not in word:
+            at += values.get(word, 0)
+        elif looking and shutil.which(word) is not None:
+            starts.append(at)
+            looking = False
+        at += 1
+    if not starts:
+        raise UsageError(
+            f"no program can be found behind {printable(words[0])}.\n"
+            "Hint: check that the program exists and can be executed; a name in the current "
+            "folder is written ./NAME."
+        )
+    return tuple(starts)
+
+
+Insert = Callable[[Sequence[str], Mapping[str, str]], list[str]]
+
+
+def _open_mpi(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    options = [word for item in variables.items() for word in ("-x", "=".join(item))]
+    return [words[0], *options, *words[1:]]
+
+
+def _hydra(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    options = [word for name, value in variables.items() for word in ("-genv", name, value)]
+    return [words[0], *options, *words[1:]]
+
+
+def _srun(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Add to what the user exports; the last --export counts, and values cannot hold commas."""
+    if bad := [value for value in variables.values() if "," in value]:
+        raise UsageError(
+            f"srun cannot pass on {printable(bad[0])!r}, because of the comma.\n"
+            "Hint: choose an output folder without a comma in its name."
+        )
+    exported, rest = "ALL", list(words[1:])
+    for at, word in enumerate(rest):
+        if word.startswith("--export="):
+            exported = rest.pop(at).partition("=")[2]
+            break
+        if word == "--export" and at + 1 < len(rest):
+            exported = rest[at + 1]
+            del rest[at : at + 2]
+            break
+    pairs = [f"{name}={value}" for name, value in variables.items()]
+    kept = [] if exported == "NONE" else [exported]
+    return [words[0], f"--export={','.join([*kept, *pairs])}", *rest]
+
+
+def _jsrun(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    options = [word for item in variables.items() for word in ("-E", "=".join(item))]
+    return [words[0], *options, *words[1:]]
+
+
+def _flux(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    return [*words[:2], *(f"--env={name}={value}" for name, value in variables.items()), *words[2:]]
+
+
+PASS_VARIABLES: Mapping[str, Insert] = {
+    "open-mpi": _open_mpi,
+    "hydra": _hydra,
+    "srun": _srun,
+    "jsrun": _jsrun,
+    "flux": _flux,
+}
+
+
+def _program(words: Sequence[str]) -> Program:
+    found = shutil.which(words[0])
+    path = Path(found or words[0])
+    linkage = read_linkage(path)
+    python = PYTHON.fullmatch(path.name) is not None or _is_python_script(path)
+    return Program(
+        words=tuple(words),
+        linkage=linkage,
+        python=python,
+        mpi=linkage.uses_mpi if linkage and not python else _names_mpi4py(words),
+    )
+
+
+def _is_python_script(path: Path) -> bool:
+    first = _head(path).partition(b"\n")[0]
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _python_script(words: Sequence[str]) -> str | None:
+    return next((word for word in words if word.endswith(".py")), None)
+
+
+def _names_mpi4py(words: Sequence[str]) -> bool:
+    scripts = [word for word in words if Path(word).is_file()]
+    return any(b"mpi4py" in _head(Path(word)) for word in scripts)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(SCRIPT_HEAD)
+    except OSError:
+        return b""
+
+
+def container_recipe(words: Sequence[str]) -> str:
+    """Say how a program in a container is recorded: the tracer has to be inside."""
+    name = Path(words[0]).name
+    here = os.path.relpath(os.curdir)
+    command = shlex.join(words)
+    bind = "--bind" if name in ("apptainer", "singularity") else "--volume"
+    return (
+        f"{printable(name)} starts the program in a container, where a tracer of this machine does "
+        "not reach it.\n"
+        "Hint: install ioprism and a tracer in the image, and record inside, into a folder that "
+        f"is bound: {name} … {bind} {here} IMAGE ioprism record -o DIR -- PROGRAM. "
+        f"What was given: {printable(command)}"
+    )

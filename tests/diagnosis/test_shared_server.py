@@ -61,17 +61,6 @@ def traced(calls: pl.DataFrame) -> Trace:
     )  # fmt: skip
 
 
-def test_calls_that_nobody_waits_for_cost_a_rank_its_own_opens() -> None:
-    calls = served_one_by_one(reopen=True)
-    cost = pl.when(pl.col("operation") == "write").then(WRITE_SECONDS).otherwise(OPEN_SECONDS)
-    alone = calls.with_columns(end=pl.col("start") + cost)
-
-    found = diagnose(traced(alone))
-
-    most = STEPS * PIECES * OPEN_SECONDS  # of one rank
-    assert sum(cause.saving.seconds for cause in found.causes) <= 1.1 * most
-
-
 def test_reopening_saves_what_the_server_works_for_it_and_not_what_calls_wait() -> None:
     before, after = (served_one_by_one(reopen=flag) for flag in (True, False))
     saved = last(before) - last(after)

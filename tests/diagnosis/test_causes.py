@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioprism import Verdict, IoprismError, diagnose, read
+from ioprism import IoprismError, Verdict, diagnose, read
 
 WORTH = 0.03  # of the run time: what more is claimed where there is nothing to gain is wrong
 

@@ -8,7 +8,7 @@ from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make
 from benchmarks.simulated_storage.hardware import Machine, MiB
 from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
 from benchmarks.simulated_storage.simulate import run
-from ioprism import Verdict, Trace, diagnose, read
+from ioprism import Trace, Verdict, diagnose, read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
 

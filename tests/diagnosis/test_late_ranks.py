@@ -12,6 +12,7 @@ from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.observed import LibraryCalls
 from tests.diagnosis.known_rows import no_library, rounds
 
+
 def codes(found: Verdict) -> list[str]:
     return [cause.code for cause in found.causes]
 

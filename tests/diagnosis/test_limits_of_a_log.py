@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from benchmarks.simulated_storage.cases import make, write_case
-from ioprism import EVENTS, FILES, Verdict, MemoryPartition, Trace, diagnose, file_table, read
+from ioprism import EVENTS, FILES, MemoryPartition, Trace, Verdict, diagnose, file_table, read
 
 
 def needs(found: Verdict, code: str) -> list[str]:

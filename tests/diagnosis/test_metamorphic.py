@@ -1,4 +1,4 @@
-"""What does not matter does not change a verdict: when a job ran, names, numbers, partitions, units."""
+"""What does not matter does not change a verdict: when a job ran, names, partitions, units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command gives a job one verdict, its sums hold, and no finding costs more than the stall."""
+"""Every command gives a job one verdict, its sums hold, and no finding exceeds the stall time."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import Verdict, Trace, diagnose, read
+from ioprism import Trace, Verdict, diagnose, read
 
 PUBLIC = "darshan/public"
 

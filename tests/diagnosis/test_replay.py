@@ -144,9 +144,8 @@ def test_two_changes_of_the_same_calls_do_not_save_the_same_seconds_twice() -> N
 def test_savings_never_exceed_the_stall_time_and_the_ledger_adds_up(
     stall: list[float], kept: list[list[float]]
 ) -> None:
-    begin = np.arange(len(stall)) * 200.0
-    rows = writes(begin, begin + stall, [0] * len(stall))
-    phases = [(float(b), float(b + s)) for b, s in zip(begin, stall, strict=True)]
+    phases = [(200.0 * place, 200.0 * place + lasts) for place, lasts in enumerate(stall)]
+    rows = writes([one[0] for one in phases], [one[1] for one in phases], [0] * len(stall))
     job = observed(rows, phases, stall, runtime=sum(stall) + 1)
     proposals = [
         proposal(job, surely(job.own * np.array(factors[: len(stall)]))) for factors in kept

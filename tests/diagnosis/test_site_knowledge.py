@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ioprism import CallGroup, Cause, Contrast, Verdict, StallTime, LedgerLine, Saving
+from ioprism import CallGroup, Cause, Contrast, LedgerLine, Saving, StallTime, Verdict
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
 
 

@@ -13,11 +13,11 @@ import pytest
 from ioprism import (
     EVENTS,
     PROCESSES,
-    Verdict,
     Job,
     LocalEngine,
     MemoryPartition,
     Trace,
+    Verdict,
     diagnose,
     file_table,
     read,

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.simulated_storage.cases import make, write_workflow
 from benchmarks.simulated_storage.scenario import Truth
-from ioprism import Verdict, LocalEngine, MemoryPartition, Trace, diagnose, read
+from ioprism import LocalEngine, MemoryPartition, Trace, Verdict, diagnose, read
 from ioprism.diagnosis.from_calls import observe_calls
 from ioprism.diagnosis.limits import Limits
 from ioprism.model.schema import Operation

@@ -1,4 +1,4 @@
-"""Findings stand below the causes whose calls they show, and none costs more than the stall time."""
+"""Findings stand below the causes whose calls they show, and none exceeds the stall time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ioprism import (
     CallGroup,
     Cause,
     Contrast,
-    Verdict,
     Finding,
-    StallTime,
     Saving,
     Severity,
+    StallTime,
     Subject,
     Thresholds,
+    Verdict,
 )
 from ioprism.pipeline.ranking import rank_findings
 

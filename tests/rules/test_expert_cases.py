@@ -15,8 +15,8 @@ from ioprism import FILES, Finding, Insights, Job, Severity, Trace
 from ioprism.analyses.alignment import by_stripes
 from ioprism.analyses.evidence import Evidence, without_pipes
 from ioprism.analyses.slowest_rank import slowest_rank
-from ioprism.model.usage import Striping
 from ioprism.model.finding import SERIOUS
+from ioprism.model.usage import Striping
 from ioprism.rules.registry import RuleAnswers, judge
 from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA

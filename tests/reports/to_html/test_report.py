@@ -20,12 +20,12 @@ from ioprism import (
     LocalEngine,
     MemoryPartition,
     Report,
+    StallTime,
     Trace,
+    Verdict,
     analyse,
     characterise,
     read,
-    StallTime,
-    Verdict,
 )
 from ioprism.analyses.breakdown import by_file, by_rank
 from ioprism.analyses.storage_path import by_host, by_target

@@ -23,12 +23,12 @@ from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
-from ioprism.analyses.diagnosis.sampling import MOST_CALLS
-from ioprism.analyses.diagnosis.stages import KINDS, kind_of
 from ioprism.cli import COMMANDS, main
+from ioprism.diagnosis.sampling import MOST_CALLS
+from ioprism.diagnosis.stages import KINDS, kind_of
+from ioprism.diagnosis.wording import FOLDER as CHECKS
 from ioprism.pipeline.site import AT_ONCE
 from ioprism.plugins import GROUPS
-from ioprism.rules.causes.symptoms import SYMPTOMS
 from ioprism.rules.registry import RULES
 from ioprism.service.mcp import LONGEST_TEXT, PAGE
 from ioprism.service.metrics import Counts, Latency, exposition
@@ -182,12 +182,16 @@ def test_every_json_document_has_a_schema_on_the_page(name: str) -> None:
     assert f"Schema: `{schema}`" in reference("json.md")
 
 
+def _codes() -> list[str]:
+    return [path.stem for path in CHECKS.glob("*.toml")]
+
+
 def test_every_rule_threshold_cause_metric_and_group_is_explained() -> None:
     metrics = re.findall(r"^# TYPE (\S+)", exposition(Counts(), Latency(), []), re.MULTILINE)
 
     assert all(f"### `{rule.code}`" in reference("rules.md") for rule in RULES)
     assert all(f"| `{one.name}` |" in reference("rules.md") for one in fields(Thresholds))
-    assert all(f"## `{code}`" in reference("causes.md") for code in SYMPTOMS)
+    assert all(f"## `{code}`" in reference("causes.md") for code in _codes())
     assert all(f"| `{name}` |" in reference("metrics.md") for name in metrics)
     assert all(f"| `{group}` |" in reference("settings.md") for group in GROUPS)
 

@@ -53,7 +53,7 @@ def test_counters_are_judged_and_diagnosed_without_a_table_library(command: str)
     words = [command, str(TEST_DATA / "darshan" / "l_killed_job_merged.darshan"), "--json"]
     code = f"import ioprism.cli\nioprism.cli.main({words}, standalone_mode=False)"
 
-    assert not loaded_by(code) & {"numpy", "polars"}
+    assert "polars" not in loaded_by(code)
 
 
 def test_the_rhythm_of_a_signal_needs_no_table_library(tmp_path: Path) -> None:

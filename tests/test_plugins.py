@@ -20,8 +20,8 @@ from click.testing import CliRunner
 
 from ioprism import PluginError, plugins
 from ioprism.cli import main
+from ioprism.diagnosis.wording import texts
 from ioprism.formats.counters import registry
-from ioprism.rules.causes.wording import texts
 from ioprism.rules.registry import all_rules
 from tests.conftest import ROOT, TEST_DATA
 

@@ -97,7 +97,7 @@ def test_every_result_is_plain_data_a_table_a_line_and_a_cell(results: list[Resu
 
 
 def test_a_report_prints_its_first_line(straggling: ioprism.Trace) -> None:
-    assert repr(ioprism.report(straggling)).startswith("<Report: I/O holds the job up for 11.7 s")
+    assert repr(ioprism.report(straggling)).startswith("<Report: I/O stalls the job for 11.7 s")
 
 
 def test_a_trace_prints_what_it_is(straggling: ioprism.Trace) -> None:

@@ -33,7 +33,7 @@ def test_characterise_prints_the_promised_keys() -> None:
     said = json.loads(result.stdout)
 
     assert result.exit_code == 0
-    assert said["schema"] == 1
+    assert said["schema"] == 2
     assert said["source"] == {"paths": [str(LOG)], "format": "darshan", "warnings": []}
     assert said["job"].keys() >= {
         "ranks",

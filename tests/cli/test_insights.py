@@ -208,7 +208,7 @@ def test_several_logs_become_a_table_of_jobs_and_codes() -> None:
     text = run("insights", STRAGGLER, RANK_0).output
     assert "2 jobs" in text
     assert "rank-0-heavy" in text
-    assert "small-requests" in text  # what holds the first job up
+    assert "small-requests" in text  # what stalls the first job
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -219,7 +219,7 @@ def test_a_job_among_several_gets_the_answer_that_it_gets_alone(place: int) -> N
     assert {key: among[key] for key in among if key in alone} == {
         key: alone[key] for key in alone if key in among
     }
-    assert {"causes", "findings", "held_up"} <= among.keys() & alone.keys()
+    assert {"verdict", "causes", "findings", "io_stall"} <= among.keys() & alone.keys()
 
 
 def test_a_folder_is_judged_in_parallel_and_damage_is_told(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_story_comes_here_and_the_page_where_it_is_asked(tmp_path: Path) -> 
     done = run("report", LOG, "-o", page)
 
     assert done.exit_code == 0, done.output
-    assert "I/O holds the job up" in done.stdout
+    assert "I/O stalls the job for" in done.stdout
     assert "Where the time goes" in done.stdout
     assert f"wrote {page}" in done.stderr
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -38,7 +38,7 @@ def test_the_story_comes_here_and_the_page_where_it_is_asked(tmp_path: Path) -> 
 def test_json_is_one_document_and_nothing_else() -> None:
     found = json.loads(run("report", LOG, "--json").stdout)
 
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert found["source"]["format"] == "darshan"
     assert {"verdict", "findings", "phases", "bottlenecks", "period", "totals"} <= set(found)
 

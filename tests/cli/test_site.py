@@ -54,7 +54,7 @@ def test_sums_hold_over_subjects(store: Path) -> None:
     applications = answer("applications", "--store", store, "--top", 0)["applications"]
 
     assert sum(row["jobs"] for row in applications) == len(jobs) == 7
-    for key in ("node_hours", "held_up_node_hours"):
+    for key in ("node_hours", "io_stall_node_hours"):
         assert sum(row[key] for row in jobs) == pytest.approx(sum(row[key] for row in applications))
     for row in applications:
         own = [job["savings"] for job in jobs if job["application"] == row["application"]]

@@ -10,7 +10,6 @@ import pytest
 from ioprism import FindingInspection, LocalEngine, Thresholds, Trace
 from ioprism.analyses.evidence import evidence_of_trace
 from ioprism.pipeline.inspect import inspected_finding, rule_called
-from ioprism.rules.concerns import KINDS
 from ioprism.rules.registry import RULES
 from ioprism.rules.rule import WORST
 from tests.call_tables import calls, trace_of
@@ -127,12 +126,8 @@ def test_calls_of_which_the_trace_does_not_tell_may_be_meant() -> None:
     assert set(operations(found, "function")) == {"False", "None"}
 
 
-def test_every_code_that_is_about_some_calls_only_is_a_rule() -> None:
-    assert KINDS.keys() <= {"periodic-io", *(rule.code for rule in RULES)}
-
-
 def test_what_limits_small_calls_is_said_of_every_such_rule() -> None:
     limited = {rule.code for rule in RULES if "small_bytes" in rule.thresholds}
     mean_only = {"independent-reads", "independent-writes", "no-parallel-interface"}
 
-    assert {code for code, told in KINDS.items() if told.small} == limited - mean_only
+    assert {rule.code for rule in RULES if rule.call_kind.small} == limited - mean_only

@@ -1,4 +1,4 @@
-"""Findings stand under the causes that explain them, and none costs more than I/O holds up."""
+"""Findings stand below the causes whose calls they show, and none exceeds the stall time."""
 
 from __future__ import annotations
 
@@ -11,51 +11,55 @@ from ioprism import (
     CallGroup,
     Cause,
     Contrast,
-    Diagnosis,
     Finding,
-    HeldUp,
     Saving,
     Severity,
+    StallTime,
     Subject,
     Thresholds,
+    Verdict,
 )
-from ioprism.pipeline.ranking import explained
-from ioprism.reports.wording import first_unexplained, verdict
+from ioprism.pipeline.ranking import rank_findings
 
 DATA = Path(__file__).parents[1] / "data" / "darshan"
 
 
-def finding(code: str, seconds: float | None, level: Severity = Severity.HIGH) -> Finding:
-    return Finding(code, level, Subject("job"), seconds_at_stake=seconds)
+def finding(code: str, seconds: float | None, *, of: str | None = None) -> Finding:
+    return Finding(code, Severity.HIGH, Subject("job"), seconds_at_stake=seconds, cause=of)
 
 
-def diagnosis(*causes: Cause, held_up: float = 10.0) -> Diagnosis:
-    return Diagnosis(20.0, HeldUp(held_up, held_up / 20.0, "phases"), causes)
+def judged(*causes: Cause, stall: float = 10.0) -> Verdict:
+    status = "cause" if causes else "none"
+    return Verdict(status, 20.0, StallTime(stall, stall / 20.0, None, "phases"), causes=causes)
 
 
-def cause(code: str, saving: float, *symptoms: str, **culprit: object) -> Cause:
+def cause(code: str, saving: float, **culprit: object) -> Cause:
     saved = Saving(saving, saving, saving, saving / 20.0)
-    return Cause(code, culprit, saved, 0.9, Contrast(code, CallGroup(1)), symptoms=symptoms)
+    return Cause(code, culprit, saved, 0.9, Contrast(code, CallGroup(1)))
 
 
-def test_symptoms_of_the_cause_that_saves_most_come_first() -> None:
-    found = [finding("small-writes", 9.0), finding("stragglers", 5.0), finding("other", 9.5)]
-    causes = cause("slow-rank", 6.0, "stragglers"), cause("small-requests", 1.0, "small-writes")
+def test_findings_of_the_cause_that_saves_most_come_first() -> None:
+    found = [
+        finding("small-writes", 9.0, of="small-requests"),
+        finding("stragglers", 5.0, of="slow-rank"),
+        finding("other", 9.5),
+    ]
+    causes = cause("slow-rank", 6.0), cause("small-requests", 1.0)
 
-    told = explained(found, diagnosis(*causes), Thresholds())
+    told = rank_findings(found, judged(*causes), Thresholds())
 
     assert [one.code for one in told] == ["stragglers", "small-writes", "other"]
     assert [one.cause for one in told] == ["slow-rank", "small-requests", None]
 
 
-def test_nothing_costs_more_than_i_o_holds_the_job_up() -> None:
-    told = explained([finding("rank-0-heavy", 15.0)], diagnosis(), Thresholds())
+def test_nothing_costs_more_than_i_o_stalls_the_job() -> None:
+    told = rank_findings([finding("rank-0-heavy", 15.0)], judged(), Thresholds())
 
     assert told[0].seconds_at_stake == 10.0
 
 
 def test_what_costs_next_to_nothing_is_a_note() -> None:
-    (told,) = explained([finding("rank-0-heavy", 15.0)], diagnosis(held_up=0.1), Thresholds())
+    (told,) = rank_findings([finding("rank-0-heavy", 15.0)], judged(stall=0.1), Thresholds())
 
     assert told.severity is Severity.INFO
 
@@ -65,21 +69,18 @@ def test_the_bottleneck_that_a_cause_names_stands_under_it() -> None:
                    details=({"process": "rank 2 on node1"},))  # fmt: skip
     other = Finding("bottleneck-process", Severity.WARN, Subject("record"), seconds_at_stake=3.0,
                     details=({"process": "rank 21 on node1"},))  # fmt: skip
-    found = diagnosis(cause("slow-rank", 6.0, ranks=[2]))
+    found = judged(cause("slow-rank", 6.0, ranks=[2]))
 
-    assert [one.cause for one in explained([other, slow], found, Thresholds())] == [
-        "slow-rank",
-        None,
-    ]
+    ranked = rank_findings([other, slow], found, Thresholds())
+    assert [one.cause for one in ranked] == ["slow-rank", None]
 
 
 @pytest.mark.parametrize("name", ["c_rank0_all_io", "g_straggler_rank2"])
-def test_no_finding_of_a_log_is_above_its_held_up_time(name: str) -> None:
+def test_no_finding_of_a_log_is_above_its_stall_time(name: str) -> None:
     insights = ioprism.insights(ioprism.read(DATA / f"{name}.darshan"))
 
-    assert insights.diagnosis is not None
     assert all(
-        (one.seconds_at_stake or 0.0) <= insights.diagnosis.held_up.seconds
+        (one.seconds_at_stake or 0.0) <= insights.verdict.io_stall.seconds
         for one in insights.findings
     )
 
@@ -87,41 +88,23 @@ def test_no_finding_of_a_log_is_above_its_held_up_time(name: str) -> None:
 def test_a_slow_rank_and_the_small_writes_that_slow_it_have_one_cause() -> None:
     insights = ioprism.insights(ioprism.read(DATA / "g_straggler_rank2.darshan"))
 
-    assert insights.diagnosis is not None
-    assert insights.diagnosis.causes[0].culprit["ranks"] == [2]
+    assert insights.verdict.causes[0].culprit["ranks"] == [2]
     serious = [one for one in insights.findings if one.severity in (Severity.HIGH, Severity.WARN)]
     assert {one.code for one in serious[:2]} == {"small-writes", "stragglers"}
     assert {one.cause for one in serious} == {"small-requests"}
 
 
-def test_calls_that_only_counters_show_hold_the_job_up_too() -> None:
+def test_calls_that_only_counters_show_stall_the_job_too() -> None:
     """Rank 0 is 0.213 s in I/O by its own clock; extended tracing leaves out its syncs."""
     insights = ioprism.insights(ioprism.read(DATA / "c_rank0_all_io.darshan"))
 
-    assert insights.diagnosis is not None
-    assert insights.diagnosis.held_up.seconds == pytest.approx(0.2138, rel=0.01)
-    ledger = sum(line.seconds for line in insights.diagnosis.ledger)
-    assert ledger == pytest.approx(insights.diagnosis.held_up.seconds)
+    assert insights.verdict.io_stall.seconds == pytest.approx(0.2138, rel=0.01)
+    ledger = sum(line.seconds for line in insights.verdict.ledger)
+    assert ledger == pytest.approx(insights.verdict.io_stall.seconds)
 
 
-def record(name: str, seconds: float) -> Finding:
-    return Finding("bottleneck-process", Severity.WARN, Subject("record"), title=name,
-                   seconds_at_stake=seconds)  # fmt: skip
+def test_without_a_cause_the_verdict_says_so_and_names_none() -> None:
+    verdict = ioprism.report(ioprism.read(DATA / "a_ckpt_fpp_period5s.darshan")).document.verdict
 
-
-def test_what_is_measured_against_peers_opens_the_story_where_it_is_most_of_the_time() -> None:
-    small = finding("small-writes", 9.0)
-
-    assert first_unexplained(diagnosis(), [small, record("rank 3", 6.0)]) == record("rank 3", 6.0)
-    assert first_unexplained(diagnosis(), [small, record("rank 3", 2.0)]) == small
-    assert first_unexplained(diagnosis(cause("slow-rank", 5.0)), [small]) is None
-
-
-def test_without_a_cause_the_story_says_what_the_time_is_spent_on() -> None:
-    report = ioprism.report(ioprism.read(DATA / "a_ckpt_fpp_period5s.darshan"))
-
-    line = verdict(report.document).line
-
-    assert line.endswith(
-        "No cause was found; 100% of the time in calls goes into writing 1.50 GiB."
-    )
+    assert (verdict.status, verdict.first) == ("none", None)
+    assert "No cause was found" in verdict.line

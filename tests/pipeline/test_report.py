@@ -32,7 +32,7 @@ def report() -> Report:
 
 def test_findings_come_worst_first(report: Report) -> None:
     minor = [f.severity not in (Severity.HIGH, Severity.WARN) for f in report.findings]
-    causes = [cause.code for cause in report.document.diagnosis.causes]  # type: ignore[union-attr]
+    causes = [cause.code for cause in report.document.verdict.causes]
     told = [f.cause for f, less in zip(report.findings, minor, strict=True) if not less]
     places = [causes.index(code) if code else len(causes) for code in told]
 
@@ -44,7 +44,7 @@ def test_findings_come_worst_first(report: Report) -> None:
 def test_the_json_holds_what_every_command_says(report: Report) -> None:
     found = json.loads(report.to_json())
 
-    assert found["verdict"]["line"].startswith("I/O holds the job up")
+    assert found["verdict"]["line"].startswith("I/O stalls the job for 11.")
     for key in ("job", "totals", "by_layer", "findings", "phases", "bottlenecks", "period"):
         assert key in found
     assert found["timeline"]["whole"] is True
@@ -66,7 +66,7 @@ def test_outside_a_notebook_show_prints_the_story(
     report.show()
 
     said = capsys.readouterr().out
-    assert "I/O holds the job up for" in said
+    assert "I/O stalls the job for" in said
     assert "\x1b" not in said
     assert max(map(len, said.splitlines())) <= 80
 
@@ -74,7 +74,7 @@ def test_outside_a_notebook_show_prints_the_story(
 def test_a_notebook_shows_the_story_and_the_page_in_a_frame(report: Report) -> None:
     shown = report._repr_html_()
 
-    assert "<h3>I/O holds the job up" in shown
+    assert "<h3>I/O stalls the job" in shown
     assert 'sandbox="allow-scripts' in shown
 
 
@@ -107,7 +107,9 @@ def test_a_trace_with_nothing_in_it_has_a_report(tmp_path: Path) -> None:
     made = analyse(empty)
     assert not made.figures
 
-    assert json.loads(made.to_json())["verdict"]["line"] == "No I/O was recorded."
+    verdict = json.loads(made.to_json())["verdict"]
+    assert verdict["line"] == "No I/O was recorded, so the job cannot be judged."
+    assert verdict["status"] == "cannot-judge"
     assert "No I/O" in made.to_html(tmp_path / "x.html")
 
 

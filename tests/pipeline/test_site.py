@@ -15,9 +15,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import NoSuchTraceError, UsageError, characterise, read
+from ioprism import NoSuchTraceError, UsageError, characterise, diagnose, read
 from ioprism.model.site import SITE_TABLES
-from ioprism.pipeline.diagnosis import diagnose
 from ioprism.pipeline.site import (
     SiteOptions,
     add_logs,
@@ -53,7 +52,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> SiteStore:
 
 
 def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> None:
-    """Bytes, files, seconds held up and causes are what `characterise` and `diagnose` say."""
+    """Bytes, files, stall time and causes are what `characterise` and `diagnose` say."""
     jobs = {row["path"]: row for row in store.table("jobs").rows(named=True)}
     causes = store.table("causes")
     for path in logs:
@@ -62,7 +61,7 @@ def check_against_single_commands(store: SiteStore, logs: Sequence[Path]) -> Non
         assert row["bytes_read"] == said.by_operation["read"].bytes
         assert row["bytes_written"] == said.by_operation["write"].bytes
         assert row["files"] == said.files
-        assert row["held_up"] == pytest.approx(found.held_up.seconds)
+        assert row["io_stall"] == pytest.approx(found.io_stall.seconds)
         codes = causes.filter(job=row["job"])["code"].to_list()
         assert codes == [cause.code for cause in found.causes]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from ioprism import Job
+from ioprism.diagnosis.wording import FOLDER as CAUSE_TEXTS
+from ioprism.diagnosis.wording import fill
 from ioprism.model.usage import FileFacts, Striping
-from ioprism.rules.causes.wording import FOLDER as CAUSE_TEXTS
-from ioprism.rules.causes.wording import fill
 from ioprism.rules.circumstances import circumstances, log_values
 from ioprism.rules.registry import RULES, judge
 from ioprism.rules.wording import SNIPPETS, texts
@@ -104,9 +104,10 @@ CAUSE_CODE = [
 DECLARED = {
     "mpi.h": "MPI_Info info; MPI_File file; MPI_Offset offset; MPI_Datatype type; int count, rank,"
     " size; char *path; void *buffer;",
-    "hdf5.h": "hid_t access, transfer, create; hsize_t *dims; int rank;",
-    "pnetcdf.h": "int file, variable; MPI_Offset *start, *count; float *values;",
-    "stdio.h": "FILE *stream;",
+    "hdf5.h": "hid_t access, transfer, create; hsize_t *dims, *chunk; int rank, dimensions;",
+    "pnetcdf.h": "int file, variable, old; char *path; MPI_Info info; MPI_Offset *start, *count;"
+    " float *values;",
+    "stdio.h": "FILE *stream; int file;",
 }
 
 
@@ -116,14 +117,14 @@ def header_of(code: str) -> str:
 
 
 def is_python(code: str) -> bool:
-    return code.startswith(("data =", "DataLoader(", "h5py.", "open("))
+    return code.startswith(("data =", "DataLoader(", "h5py.", "open(", "pool ="))
 
 
 @pytest.mark.parametrize("code", CAUSE_CODE)
 @needs_compiler
 @needs_shell
 def test_every_snippet_of_a_cause_compiles_or_parses(code: str) -> None:
-    values = dict.fromkeys(("nodes", "targets", "stripe_bytes"), "4")
+    values = dict.fromkeys(("nodes", "targets", "wanted", "stripe_count", "stripe_bytes"), "4")
     text = fill(code, {**values, "stripe_short": "1M", "directory": "/scratch", "host": "node1",
                        "other_targets": "1,2"})  # fmt: skip
     if is_python(text):

@@ -38,8 +38,8 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
             "user": [f"user{name % 4}" for name in names],
             "start": start * DAY,
             "runtime": 60.0 + held,
-            "held_up": held,
-            "held_up_node_hours": held / 3600,
+            "io_stall": held,
+            "io_stall_node_hours": held / 3600,
             "node_hours": (60.0 + held) / 3600,
             "ranks": np.where(large, 64, 8),
             "bytes_written": moved,
@@ -61,7 +61,7 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
             "user": "user9",
             "start": [day * DAY for day in runs],
             "runtime": 0.3 * DAY,
-            "held_up": 600.0,
+            "io_stall": 600.0,
         }
     )
     columns = SITE_TABLES["jobs"].schema
@@ -72,7 +72,7 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
         if name not in every.columns
     }
     filled = every.with_columns(**missing).with_columns(
-        pl.col("node_hours", "held_up_node_hours", "bytes_read", "bytes_written").fill_null(0),
+        pl.col("node_hours", "io_stall_node_hours", "bytes_read", "bytes_written").fill_null(0),
         pl.col("ranks", "operations", "metadata", "files").fill_null(1),
     )
     return SiteTables(
@@ -190,7 +190,7 @@ def test_jobs_that_suffer_while_others_keep_the_servers_busy_are_named() -> None
     suffers = pl.Series(busy) & (pl.col("application") == "code2")
     jobs = made.jobs.with_columns(
         others_rate=pl.Series(np.where(busy, 5e9, 1e9)),
-        held_up=pl.when(suffers).then(2.5 * pl.col("held_up")).otherwise("held_up"),
+        io_stall=pl.when(suffers).then(2.5 * pl.col("io_stall")).otherwise("io_stall"),
     )
 
     (event,) = site_events(jobs, made.causes, made.targets, made.hosts)

@@ -20,7 +20,9 @@ from ioprism import (
     LocalEngine,
     MemoryPartition,
     Report,
+    StallTime,
     Trace,
+    Verdict,
     analyse,
     characterise,
     read,
@@ -109,7 +111,7 @@ def span(screen: Page) -> float:
 def test_the_page_tells_the_story(screen: Page, demo_page: Path) -> None:
     page = opened(screen, demo_page)
 
-    assert page.inner_text("h1").startswith("I/O holds the job up for 2 min 1")
+    assert page.inner_text("h1").startswith("I/O stalls the job for 2 min ")
     assert page.inner_text("#next-step")
     assert "10 min 00 s" in page.inner_text("#facts")
     assert page.locator(".finding").count() >= 6
@@ -315,7 +317,7 @@ def test_a_log_without_io_says_so(screen: Page, tmp_path: Path) -> None:
 
     page = opened(screen, written(analyse(empty), tmp_path))
 
-    assert page.inner_text("h1") == "No I/O was recorded."
+    assert page.inner_text("h1") == "No I/O was recorded, so the job cannot be judged."
     assert "DXT_ENABLE_IO_TRACE" in page.inner_text("#no-calls")
 
 
@@ -359,6 +361,9 @@ def test_a_cell_that_looks_like_a_formula_is_saved_as_text(screen: Page, demo_pa
     assert page.evaluate("() => csvCell(-5)") == "-5"
 
 
+NOTHING = Verdict("none", 600.0, StallTime(0.0, 0.0, None, "nothing"))
+
+
 def million() -> Document:
     chance = np.random.default_rng(1)
     start = np.sort(chance.uniform(0, 600, MILLION)).round(6)
@@ -381,7 +386,8 @@ def million() -> Document:
                   load_processes=PROCESSES.empty)  # fmt: skip
     engine = LocalEngine()
     return Document(
-        trace=trace, characteristics=characterise(trace), findings=(), not_checked=(),
+        trace=trace, characteristics=characterise(trace), verdict=NOTHING, findings=(),
+        not_checked=(),
         phases=None, bottlenecks=None, rhythm=None,
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
         by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),

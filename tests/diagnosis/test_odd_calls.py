@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ioprism import FILES, LocalEngine, Trace, diagnose
-from ioprism.analyses.diagnosis.cells import Cells
-from ioprism.analyses.diagnosis.layers import library_files
-from ioprism.analyses.diagnosis.observations import observe
-from ioprism.analyses.diagnosis.situation import Situation, situation
-from ioprism.analyses.diagnosis.slow_sessions import _slow_by_bytes
+from ioprism import FILES, Trace, diagnose
 from tests.call_tables import calls, trace_of
 
 RANKS, CALLS = 8, 40
@@ -129,35 +123,3 @@ def test_a_slow_rank_is_found_where_most_calls_are_shorter_than_the_clock_tells(
     ]
 
     assert codes(trace_of(calls(rows))) == ["slow-rank"]
-
-
-def test_the_file_system_is_that_of_files_that_are_known() -> None:
-    rows = made(file=lambda _, k: None if k else 1, seconds=lambda *_: 0.05)
-    trace = trace_of(calls(rows), paths=["/home/a", "/scratch/b"])
-    table = trace.files.with_columns(filesystem=pl.Series(["nfs", "lustre"]))
-
-    seen = observe(replace(trace, load_files=lambda: FILES.conform(table)), LocalEngine())
-
-    assert seen.filesystem == "lustre"
-
-
-def test_files_of_a_library_are_looked_at_in_one_order() -> None:
-    above = made(file=lambda _, k: k, seconds=lambda *_: 0.05, layer="mpiio")
-    below = made(file=lambda _, k: k, seconds=lambda *_: 0.04)
-    at = situation(observe(trace_of(calls(above + below)), LocalEngine()))
-
-    assert [entry.file for entry in library_files(at)] == list(range(CALLS))
-
-
-def test_sets_of_targets_are_told_apart_however_many_there_are() -> None:
-    """Ranks on the last of 5,000 sets are slow in the first phase, all others are sound."""
-    ranks, slow = 5000, np.arange(10_000) // 100 == 49
-    phase, rank = np.repeat([0, 1], ranks), np.tile(np.arange(ranks), 2)
-    seconds = np.where(slow, 2.0, 1.0)
-    at = SimpleNamespace(
-        by_rank=lambda _: np.ones((2, ranks)), calls=SimpleNamespace(bytes=np.ones(1))
-    )
-
-    cells = Cells(phase, rank, rank, np.log(seconds), phase)
-
-    assert _slow_by_bytes(cast("Situation", at), cells, slow, seconds.reshape(2, ranks))

@@ -1,4 +1,4 @@
-"""Whether ranks wait for each other decides how long I/O holds a job up."""
+"""Whether ranks wait for each other decides how long I/O stalls a job."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import ioprism
-from ioprism.analyses.diagnosis import sampling
-from ioprism.analyses.diagnosis.calls import WRITE, Calls
-from ioprism.analyses.diagnosis.waiting import is_independent
+from ioprism.diagnosis import sampling
+from ioprism.diagnosis.late_ranks import is_independent
+from ioprism.diagnosis.limits import Limits
 from tests.call_tables import calls, trace_of
+from tests.diagnosis.known_rows import rounds
 
 RANKS, STEPS = 8, 60
 WHOLE = np.empty(0)  # the calls are no sample
@@ -28,31 +29,23 @@ def in_turn() -> Starts:
     return np.arange(STEPS)[None, :] * 0.15 + np.arange(RANKS)[:, None] * 0.015
 
 
-def writes(start: Starts, seconds: float) -> Calls:
-    begin, count = start.ravel(), start.size
-    nothing = np.zeros(count, np.int64)
-    rank = np.repeat(np.arange(RANKS), STEPS)
-    return Calls(begin, begin + seconds, rank, nothing, np.full(count, WRITE), nothing,
-                 np.full(count, 2**22), np.zeros(count, np.bool_)).ordered()  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("start", "independent"), [(at_random(), True), (together(), False), (in_turn(), False)]
 )
 def test_ranks_are_independent_where_as_many_are_in_calls_at_once_as_by_chance(
     start: Starts, independent: bool
 ) -> None:
-    assert is_independent(writes(start, 0.014), WHOLE) == independent
+    assert is_independent(rounds(start, 0.014), WHOLE, Limits()) == independent
 
 
 def test_one_rank_waits_for_nobody_and_few_calls_tell_nothing() -> None:
-    assert not is_independent(writes(at_random(), 0.014).where(np.arange(STEPS)), WHOLE)
-    assert not is_independent(
-        writes(at_random(), 0.014).where(np.arange(0, RANKS * STEPS, 20)), WHOLE
-    )
+    every = rounds(at_random(), 0.014)
+
+    for some in (np.arange(STEPS), np.arange(0, RANKS * STEPS, 20)):
+        assert not is_independent(every.select(some), WHOLE, Limits())
 
 
-def test_independent_ranks_hold_the_job_up_for_as_long_as_the_longest_of_them() -> None:
+def test_independent_ranks_stall_the_job_for_as_long_as_the_longest_of_them() -> None:
     start = at_random()
     rows = [
         {"start": moment, "seconds": 0.014, "process": rank, "file": rank, "operation": "write",
@@ -62,8 +55,8 @@ def test_independent_ranks_hold_the_job_up_for_as_long_as_the_longest_of_them() 
 
     found = ioprism.diagnose(trace_of(calls(rows)))
 
-    assert found.held_up.how == "ranks"
-    assert found.held_up.seconds == pytest.approx(STEPS * 0.014, rel=0.05)
+    assert found.io_stall.basis == "ranks"
+    assert found.io_stall.seconds == pytest.approx(STEPS * 0.014, rel=0.05)
 
 
 def test_few_ranks_are_independent_where_chance_lasts_and_not_where_they_meet() -> None:
@@ -79,11 +72,11 @@ def test_few_ranks_are_independent_where_chance_lasts_and_not_where_they_meet() 
             {"start": moment, "seconds": 0.02, "process": rank, "file": rank, "offset": 4096 * step,
              "operation": "read", "bytes": 4096}
             for rank in range(RANKS // 2) for step, moment in enumerate(start[rank])
-        ]))).held_up
+        ]))).io_stall
         for start in (alone, meeting)
     ]  # fmt: skip
 
-    assert [held.how for held in found] == ["ranks", "phases"]
+    assert [stall.basis for stall in found] == ["ranks", "phases"]
 
 
 def test_a_sample_of_independent_ranks_stands_for_all_their_calls(
@@ -101,8 +94,8 @@ def test_a_sample_of_independent_ranks_stands_for_all_their_calls(
     monkeypatch.setattr(sampling.sampled_calls, "__kwdefaults__", {"most": 3000})
     part = ioprism.diagnose(trace)
 
-    assert part.held_up.how == whole.held_up.how == "ranks"
-    assert part.held_up.seconds == pytest.approx(whole.held_up.seconds, rel=0.02)
+    assert part.io_stall.basis == whole.io_stall.basis == "ranks"
+    assert part.io_stall.seconds == pytest.approx(whole.io_stall.seconds, rel=0.02)
     assert part.causes[0].code == whole.causes[0].code == "redundant-reads"
     assert part.causes[0].contrast.slow.count == pytest.approx(12_000, rel=0.1)
     assert part.causes[0].facts["copies"] == pytest.approx(1500, rel=0.1)

@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.simulated_storage.cases import make, write_workflow
 from benchmarks.simulated_storage.scenario import Truth
-from ioprism import Diagnosis, LocalEngine, MemoryPartition, Trace, diagnose, read
-from ioprism.analyses.diagnosis.observations import observe
+from ioprism import LocalEngine, MemoryPartition, Trace, Verdict, diagnose, read
+from ioprism.diagnosis.from_calls import observe_calls
+from ioprism.diagnosis.limits import Limits
 from ioprism.model.schema import Operation
 
 
@@ -21,7 +22,7 @@ def case(kind: str, folder: Path, *, seed: int) -> tuple[Trace, Truth]:
     return read(folder / "case"), made.truth
 
 
-def of(trace: Trace) -> Diagnosis:
+def of(trace: Trace) -> Verdict:
     return diagnose(trace)
 
 
@@ -32,7 +33,7 @@ def of(trace: Trace) -> Diagnosis:
 def test_lateness_that_lasts_tells_ranks_that_do_not_wait(kind: str, waits: bool) -> None:
     trace = make(kind, seed=21).run.trace()
 
-    assert observe(trace, LocalEngine()).waits == waits
+    assert observe_calls(trace, LocalEngine(), Limits()).synchronised == waits
 
 
 @pytest.mark.parametrize("kind", ["workflow-slow-rank", "workflow-independent-slow-rank"])
@@ -99,7 +100,7 @@ def test_waiting_for_a_child_process_is_no_io(tmp_path: Path) -> None:
     )
     longer = replace(trace, partitions=(MemoryPartition(pl.concat([events, waiting])),))
 
-    assert of(longer).held_up.seconds == pytest.approx(of(trace).held_up.seconds)
+    assert of(longer).io_stall.seconds == pytest.approx(of(trace).io_stall.seconds)
 
 
 def test_ranks_that_are_all_of_a_node_in_one_application_are_named_by_the_node() -> None:

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from benchmarks.simulated_storage.cases import make, write_case
-from ioprism import EVENTS, FILES, Diagnosis, MemoryPartition, Trace, diagnose, file_table, read
+from ioprism import EVENTS, FILES, MemoryPartition, Trace, Verdict, diagnose, file_table, read
 
 
-def needs(found: Diagnosis, code: str) -> list[str]:
+def needs(found: Verdict, code: str) -> list[str]:
     return [missing.needs for missing in found.not_checked if missing.code == code]
 
 
@@ -79,4 +79,4 @@ def test_what_programs_load_is_said_where_it_is_most_of_the_time() -> None:
     lines, others = ({line.what: line.seconds for line in one.ledger} for one in (found, data))
     assert lines["programs"] > 0
     assert "programs" not in others
-    assert sum(lines.values()) == pytest.approx(found.held_up.seconds)
+    assert sum(lines.values()) == pytest.approx(found.io_stall.seconds)

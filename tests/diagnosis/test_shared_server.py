@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 
-from ioprism import (
-    EVENTS,
-    PROCESSES,
-    Job,
-    LocalEngine,
-    MemoryPartition,
-    Trace,
-    diagnose,
-    file_table,
-)
-from ioprism.analyses.diagnosis.calls import METADATA, WRITE, Calls
-from ioprism.analyses.diagnosis.observations import observe
-from ioprism.analyses.diagnosis.shared_server import crowding, departures, under_way
-from ioprism.analyses.diagnosis.situation import Situation, situation
+from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, diagnose, file_table
 
 RANKS, STEPS, PIECES = 8, 5, 40
 WRITE_SECONDS, OPEN_SECONDS = 2e-4, 3e-4
@@ -73,34 +59,6 @@ def traced(calls: pl.DataFrame) -> Trace:
         "table", (), Job(ranks=RANKS, runtime=last(calls)), (MemoryPartition(events),),
         load_files=lambda: files, load_processes=lambda: processes,
     )  # fmt: skip
-
-
-def seen(trace: Trace) -> Situation:
-    return situation(observe(trace, LocalEngine()))
-
-
-def test_departures_add_up_to_the_time_in_which_anyone_is_in_a_call() -> None:
-    start, end = np.array([0.0, 0.5, 4.0, 4.0]), np.array([2.0, 3.0, 6.0, 5.0])
-    numbers = np.arange(4)
-    calls = Calls(start, end, numbers, numbers, np.full(4, WRITE), numbers, numbers, numbers > 9)
-
-    assert departures(calls).tolist() == [2.0, 1.0, 1.0, 1.0]
-    assert under_way(calls).tolist() == [1, 2, 2, 2]
-
-
-def test_calls_that_one_server_serves_take_longer_the_more_there_are() -> None:
-    at = seen(traced(served_one_by_one(reopen=True)))
-
-    assert crowding(at, at.calls.kind == WRITE) > 0.7
-
-
-def test_calls_that_nobody_waits_for_take_the_same_however_many_there_are() -> None:
-    calls = served_one_by_one(reopen=True)
-    cost = pl.when(pl.col("operation") == "write").then(WRITE_SECONDS).otherwise(OPEN_SECONDS)
-    at = seen(traced(calls.with_columns(end=pl.col("start") + cost)))
-
-    assert crowding(at, at.calls.kind == WRITE) == 0.0
-    assert (at.calls.kind == METADATA).sum() == (PIECES + 1) * RANKS * STEPS
 
 
 def test_reopening_saves_what_the_server_works_for_it_and_not_what_calls_wait() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.simulated_storage.cases import COUNTERS_ONLY
-from ioprism import Cause, Trace, diagnose, read
+from ioprism import Cause, Trace, Verdict, diagnose, read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
+from ioprism.model.verdict import Possible
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20
@@ -18,21 +19,24 @@ STEPS = 4
 OUTLIER = 23e-3  # seconds of one write of each rank, which was interrupted
 
 
-def first_of_counters(trace: Trace, folder: Path) -> Cause:
+def of_counters(trace: Trace, folder: Path) -> Verdict:
     path = folder / "job.darshan"
     write_log(path, log_content(trace, file_alignment=FILE_ALIGNMENT, modules=COUNTERS_ONLY))
-    return diagnose(read(path)).causes[0]
+    return diagnose(read(path))
+
+
+def most_saved(found: Verdict, code: str) -> float:
+    """Seconds that a cause, or what may be one, saves at most."""
+    causes = [cause.saving.high for cause in found.causes if cause.code == code]
+    return max([*causes, *(one.upper for one in found.possible if one.code == code)], default=0.0)
 
 
 def test_a_write_that_was_interrupted_does_not_hide_what_syncs_cost(tmp_path: Path) -> None:
-    counted = first_of_counters(
-        trace_of(calls(_syncing(writes=40, write=20e-6, sync=4e-3))), tmp_path
-    )
+    found = of_counters(trace_of(calls(_syncing(writes=40, write=20e-6, sync=4e-3))), tmp_path)
 
-    assert counted.code == "frequent-sync"
     true = STEPS * 39 * 4e-3  # one sync of each step remains
-    assert counted.saving.seconds == pytest.approx(true, rel=0.33)
-    assert counted.saving.low < true
+    assert true <= most_saved(found, "frequent-sync") <= 1.33 * true
+    assert found.status != "none"
 
 
 def _syncing(*, writes: int, write: float, sync: float) -> Iterator[dict[str, object]]:
@@ -52,12 +56,13 @@ def _syncing(*, writes: int, write: float, sync: float) -> Iterator[dict[str, ob
 
 @pytest.mark.parametrize("sync", [0.0, 0.05])
 def test_one_rank_that_may_wait_for_storage_is_told_with_doubt(tmp_path: Path, sync: float) -> None:
-    counted = first_of_counters(trace_of(calls(_gathered(sync)), processes=4), tmp_path)
+    found = of_counters(trace_of(calls(_gathered(sync)), processes=4), tmp_path)
 
-    assert (counted.code, counted.culprit) == ("serial-io", {"rank": 0})
-    saving = counted.saving
-    # Three of four parts of the writes go; how long its syncs wait, counters do not tell.
-    assert (saving.low < 0.2 * saving.seconds) is (sync > 0)
+    # Under one shared limit nothing is gained; with several, three of four parts of the writes go.
+    assert found.status == "possible"
+    assert found.possible[0].code == "serial-io"
+    assert found.possible[0].upper >= 0.75 * STEPS * 32 * 2e-3
+    assert "single rank" in found.line
 
 
 def _gathered(sync: float) -> Iterator[dict[str, object]]:
@@ -74,13 +79,13 @@ def _gathered(sync: float) -> Iterator[dict[str, object]]:
 
 
 def test_a_heavy_rank_whose_bytes_cost_more_is_told_with_doubt(tmp_path: Path) -> None:
-    counted = first_of_counters(trace_of(calls(_uneven(heavy=64, dear=3e-3, cheap=2e-4))), tmp_path)
+    found = of_counters(trace_of(calls(_uneven(heavy=64, dear=3e-3, cheap=2e-4))), tmp_path)
 
-    assert (counted.code, counted.culprit) == ("data-imbalance", {"ranks": [1]})
     even = (64 + 3 * 3) / 4
     # At the least, what the others' part of it takes at its own pace remains.
-    assert counted.saving.low == pytest.approx(STEPS * (64 - even) * 3e-3, rel=0.05)
-    assert counted.saving.high == pytest.approx(STEPS * (64 * 3e-3 - even * 2e-4), rel=0.05)
+    assert most_saved(found, "data-imbalance") >= STEPS * (64 - even) * 3e-3
+    told: list[Cause | Possible] = [*found.causes, *found.possible]
+    assert [one.culprit for one in told if one.code == "data-imbalance"] == [{"ranks": [1]}]
 
 
 def _uneven(*, heavy: int, dear: float, cheap: float) -> Iterator[dict[str, object]]:

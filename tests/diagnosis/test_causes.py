@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioprism import Diagnosis, IoprismError, diagnose, read
+from ioprism import IoprismError, Verdict, diagnose, read
 
 WORTH = 0.03  # of the run time: what more is claimed where there is nothing to gain is wrong
 
@@ -36,7 +36,7 @@ def test_planted_causes_are_found_with_what_they_cost(shared_data: Path, counter
     assert shares["narrow"] >= 0.8
 
 
-def _mark(marks: dict[str, list[bool]], truth: dict[str, Any], found: Diagnosis) -> None:
+def _mark(marks: dict[str, list[bool]], truth: dict[str, Any], found: Verdict) -> None:
     if not truth["causes"]:
         limit = WORTH * truth["runtime"]
         marks["nothing to gain"].append(all(c.saving.seconds <= limit for c in found.causes))
@@ -85,11 +85,11 @@ def test_calls_that_nobody_is_named_for_are_not_blamed_on_one_rank(shared_data: 
     assert "serial-io" not in {cause.code for cause in found.causes}
 
 
-def check_sums(found: Diagnosis) -> None:
+def check_sums(found: Verdict) -> None:
     saved = sum(cause.saving.seconds for cause in found.causes)
-    assert saved <= found.held_up.seconds * (1 + 1e-9)
-    assert found.held_up.seconds <= found.runtime * (1 + 1e-9)
-    assert sum(line.seconds for line in found.ledger) == pytest.approx(found.held_up.seconds)
+    assert saved <= found.io_stall.seconds * (1 + 1e-9)
+    assert found.io_stall.seconds <= found.runtime * (1 + 1e-9)
+    assert sum(line.seconds for line in found.ledger) == pytest.approx(found.io_stall.seconds)
 
 
 @pytest.mark.corpus

@@ -71,7 +71,7 @@ def test_the_rank_that_syncs_most_is_named() -> None:
     first = ioprism.diagnose(_synced([1, 1, 60, 1, 1])).causes[0]
 
     assert (first.code, first.culprit["ranks"]) == ("frequent-sync", [2])
-    assert first.title.startswith("Data is forced to storage 480 times by rank 2")
+    assert first.title.startswith("480 syncs by rank 2 ")
     # One sync of each step is needed.
     assert first.saving.seconds == pytest.approx(8 * 59 * 0.02, rel=0.15)
 
@@ -81,7 +81,7 @@ def test_no_rank_is_named_where_all_sync() -> None:
 
     assert first.code == "frequent-sync"
     assert "ranks" not in first.culprit
-    assert first.title.startswith("Data is forced to storage 2,400 times")
+    assert first.title.startswith("2,400 syncs ")
 
 
 @pytest.mark.corpus
@@ -90,7 +90,7 @@ def test_the_straggler_of_a_real_log_is_slow_by_its_requests(shared_data: Path) 
 
     first = found.causes[0]
     assert (first.code, first.culprit["ranks"]) == ("small-requests", [2])
-    assert first.title.startswith("1,280 writes of about 256 KiB by rank 2 ")
+    assert first.title.startswith("1,280 small writes (256 KiB on average) by rank 2 ")
     # 11.4 s in its writes, 2.6 s in those of the next slowest rank, as the program counted.
     assert 0.75 * (11.4 - 2.6) < first.saving.seconds < 11.4 - 2.6
     assert {"stragglers", "rank-time-imbalance"} <= set(first.symptoms)

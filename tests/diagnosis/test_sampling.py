@@ -21,7 +21,7 @@ from ioprism import (
     file_table,
     read,
 )
-from ioprism.analyses.diagnosis import sampling
+from ioprism.diagnosis import sampling
 from ioprism.model.intervals import unite
 from tests.call_tables import calls, trace_of
 from tests.counted_passes import Counted
@@ -41,7 +41,7 @@ def test_a_sample_finds_the_same_cause_and_about_the_same_saving(
     assert part.causes[0].code == whole.causes[0].code == "slow-target"
     assert part.causes[0].culprit == whole.causes[0].culprit
     assert part.causes[0].saving.seconds == pytest.approx(whole.causes[0].saving.seconds, rel=0.25)
-    assert part.held_up.seconds == pytest.approx(whole.held_up.seconds, rel=0.15)
+    assert part.io_stall.seconds == pytest.approx(whole.io_stall.seconds, rel=0.15)
 
 
 RANKS, STEPS, CALLS, TARGETS = 32, 4, 2000, 8
@@ -101,7 +101,7 @@ def test_a_slow_target_is_found_in_slices_of_phases(monkeypatch: pytest.MonkeyPa
     found = diagnose(long_phases())
 
     length = SLOWER * CALL * CALLS * STEPS
-    assert found.held_up.seconds == pytest.approx(length, rel=0.1)
+    assert found.io_stall.seconds == pytest.approx(length, rel=0.1)
     assert found.causes[0].code == "slow-target"
     assert found.causes[0].culprit["target"] == TARGETS - 1
     assert found.causes[0].saving.seconds == pytest.approx(length * (1 - 1 / SLOWER), rel=0.33)
@@ -132,7 +132,7 @@ def test_a_sample_of_calls_without_duration_stands_for_their_number(
     monkeypatch.setattr(sampling.sampled_calls, "__kwdefaults__", {"most": 100})
 
     assert sample.share == pytest.approx(sample.events.height / 1000)
-    assert diagnose(trace).held_up.seconds == 0.0
+    assert diagnose(trace).io_stall.seconds == 0.0
 
 
 def test_calls_of_a_single_phase_are_not_counted_before_it_is_sliced() -> None:

@@ -7,17 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import Diagnosis, Trace, diagnose, read
-from ioprism.pipeline.diagnosis import diagnose as diagnose_job
+from ioprism import Trace, Verdict, diagnose, read
 
 PUBLIC = "darshan/public"
 
 
-def first(found: Diagnosis) -> str | None:
+def first(found: Verdict) -> str | None:
     return found.causes[0].code if found.causes else None
 
 
-def spent_on(found: Diagnosis, what: str) -> float:
+def spent_on(found: Verdict, what: str) -> float:
     return sum(line.seconds for line in found.ledger if line.what == what)
 
 
@@ -62,8 +61,8 @@ def test_waiting_inside_libraries_is_no_transfer(shared_data: Path, log: str) ->
     found = diagnose(read(shared_data / log))
 
     assert not found.causes
-    assert spent_on(found, "library") > 0.8 * found.held_up.seconds
-    assert spent_on(found, "transfer") < 0.1 * found.held_up.seconds
+    assert spent_on(found, "library") > 0.8 * found.io_stall.seconds
+    assert spent_on(found, "transfer") < 0.1 * found.io_stall.seconds
 
 
 @pytest.mark.corpus
@@ -109,7 +108,7 @@ def test_counters_tell_where_tracing_ran_full(shared_data: Path) -> None:
     log = shared_data / PUBLIC / "darshan-logs/partial_data_dxt/partial_data_dxt.darshan"
     found = diagnose(read(log))
 
-    assert (first(found), found.held_up.how) == ("small-requests", "counters")
+    assert (first(found), found.io_stall.basis) == ("small-requests", "counters")
 
 
 @pytest.mark.corpus
@@ -120,12 +119,12 @@ def test_counters_tell_where_tracing_ran_full(shared_data: Path) -> None:
         ("dftracer/formats/*-agg-*.pfw", 0.0554),
     ],
 )
-def test_calls_of_other_interfaces_and_unnamed_files_hold_the_job_up(
+def test_calls_of_other_interfaces_and_unnamed_files_stall_the_job(
     shared_data: Path, log: str, seconds: float
 ) -> None:
     (path,) = shared_data.glob(log)
 
-    assert diagnose(read(path)).held_up.seconds == pytest.approx(seconds, abs=1e-3)
+    assert diagnose(read(path)).io_stall.seconds == pytest.approx(seconds, abs=1e-3)
 
 
 @pytest.mark.corpus
@@ -142,11 +141,11 @@ def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
     """Two files of this log have most of their POSIX records missing; a third is slow STDIO."""
     trace = read(shared_data / f"{PUBLIC}/darshan-logs/imbalanced_io/imbalanced-io.darshan")
 
-    found = diagnose_job(trace)
+    found = diagnose(trace)
 
     assert spent_on(found, "library") == 0.0
     assert spent_on(found, "unexplained") > 400.0
-    assert found.held_up.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
+    assert found.io_stall.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
     (small,) = [cause for cause in found.causes if cause.code == "small-requests"]
     assert small.culprit["file"].endswith("1115354007")  # 113 s for 956 writes of one rank
 
@@ -156,7 +155,7 @@ def test_a_first_epoch_from_storage_is_told_from_later_ones_out_of_memory(
     shared_data: Path,
 ) -> None:
     """52 MiB/s in the first epoch, above 1 GiB/s where the same samples are read again."""
-    found = diagnose_job(read(shared_data / "dftracer/example"))
+    found = diagnose(read(shared_data / "dftracer/example"))
 
-    assert spent_on(found, "first-reads") > 0.7 * found.held_up.seconds
-    assert spent_on(found, "unexplained") < 0.2 * found.held_up.seconds
+    assert spent_on(found, "first-reads") > 0.7 * found.io_stall.seconds
+    assert spent_on(found, "unexplained") < 0.2 * found.io_stall.seconds

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 import ioprism
-from ioprism import Diagnosis
-from ioprism.reports.to_terminal.diagnose import answer
+from ioprism import Verdict
 from tests.call_tables import calls, trace_of
 
 BLOCKS, SIZE = 40, 2**22
 
 
-def epochs(*seconds: float) -> Diagnosis:
+def epochs(*seconds: float) -> Verdict:
     """One process reads a file once in each epoch, in order."""
     rows = []
     for epoch, each in enumerate(seconds):
@@ -22,7 +21,7 @@ def epochs(*seconds: float) -> Diagnosis:
     return ioprism.diagnose(trace_of(calls(rows)))
 
 
-def spent_on(found: Diagnosis, what: str) -> float:
+def spent_on(found: Verdict, what: str) -> float:
     return sum(line.seconds for line in found.ledger if line.what == what)
 
 
@@ -30,7 +29,7 @@ def test_what_a_first_reading_takes_longer_than_the_next_is_told_by_itself() -> 
     found = epochs(0.1, 0.001, 0.001)
 
     assert spent_on(found, "first-reads") == pytest.approx(40 * 0.099, rel=0.1)
-    assert "read for the first time" in answer(found)
+    assert "cold-cache reads" in found.line
 
 
 def test_readings_that_take_alike_are_all_transfer() -> None:

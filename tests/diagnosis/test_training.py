@@ -13,20 +13,20 @@ import pytest
 from ioprism import (
     EVENTS,
     PROCESSES,
-    Diagnosis,
     Job,
     LocalEngine,
     MemoryPartition,
     Trace,
+    Verdict,
     diagnose,
     file_table,
     read,
 )
-from ioprism.analyses.diagnosis.stages import kind_of, stage_events, stages
+from ioprism.diagnosis.stages import kind_of, list_stages, stage_events
 
 RANKS, EPOCHS, BATCHES, READ, COMPUTE = 4, 2, 5, 0.5, 1.0
 WORKER = 100  # added to the thread number of a reading worker
-CORPUS = Path(__file__).parents[3] / ".." / "shared" / "data" / "dftracer" / "dlio"
+CORPUS = Path(__file__).parents[2] / ".." / "shared" / "data" / "dftracer" / "dlio"
 
 
 def row(start: float, seconds: float, rank: int, function: str, **more: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def loop(*, prefetch: bool) -> Trace:
     )  # fmt: skip
 
 
-def of(trace: Trace) -> Diagnosis:
+def of(trace: Trace) -> Verdict:
     return diagnose(trace)
 
 
@@ -78,13 +78,13 @@ def test_a_loop_that_reads_its_samples_itself_could_hide_all_but_the_first_of_ea
     assert cause.code == "no-prefetch"
     assert cause.culprit == {"stage": "fetch.iter", "directory": "/data/train"}
     assert cause.saving.seconds == pytest.approx(EPOCHS * (BATCHES - 1) * READ, rel=0.05)
-    assert found.held_up.how == "uncovered"
+    assert found.io_stall.basis == "exposed"
 
 
-def test_reading_that_computing_covers_holds_nobody_up() -> None:
+def test_reading_that_computing_covers_stalls_nobody() -> None:
     found = of(loop(prefetch=True))
 
-    assert found.held_up.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
+    assert found.io_stall.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
     assert not [cause for cause in found.causes if cause.code == "no-prefetch"]
 
 
@@ -94,12 +94,13 @@ def test_computing_covers_reading_where_the_trace_does_not_tell_ranks() -> None:
 
     found = of(replace(trace, partitions=(MemoryPartition(EVENTS.conform(alone)),)))
 
-    assert found.held_up.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
+    assert found.io_stall.seconds == pytest.approx(EPOCHS * READ, rel=0.1)
 
 
 def test_stages_have_their_time_and_their_share_of_each_epoch() -> None:
     told = {
-        stage.name: stage for stage in stages(stage_events(loop(prefetch=False), LocalEngine()))
+        stage.name: stage
+        for stage in list_stages(stage_events(loop(prefetch=False), LocalEngine()))
     }
 
     length = BATCHES * (READ + COMPUTE)
@@ -137,4 +138,4 @@ def test_a_public_training_run_without_workers_is_told_to_prefetch() -> None:
     assert told["fetch"] == pytest.approx(16.9, abs=0.1)
     # Every process computes 25 times 1.362 s; at some moment of 37.1 s at least one does.
     assert 34.0 <= told["compute"] <= 40.9
-    assert found.causes[0].saving.seconds <= found.held_up.seconds <= found.runtime
+    assert found.causes[0].saving.seconds <= found.io_stall.seconds <= found.runtime

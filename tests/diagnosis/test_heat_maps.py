@@ -8,12 +8,12 @@ from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make
 from benchmarks.simulated_storage.hardware import Machine, MiB
 from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
 from benchmarks.simulated_storage.simulate import run
-from ioprism import Diagnosis, Trace, diagnose, read
+from ioprism import Trace, Verdict, diagnose, read
 from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
 from ioprism.formats.darshan.writer import write_log
 
 
-def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Diagnosis:
+def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Verdict:
     modules = (*COUNTERS_ONLY, "HEATMAP") if heat else COUNTERS_ONLY
     path = folder / "log.darshan"
     content = log_content(trace, file_alignment=FILE_ALIGNMENT, modules=modules)
@@ -27,7 +27,7 @@ def test_a_stretch_of_slow_phases_is_interference(tmp_path: Path) -> None:
 
     found = of_heat_maps(case.run.trace(), tmp_path)
 
-    assert found.held_up.how == "heatmap"
+    assert found.io_stall.basis == "heatmap"
     cause = found.causes[0]
     assert cause.code == "interference"
     assert abs(cause.culprit["from"] - truth["culprit"]["from"]) < 6  # type: ignore[index]

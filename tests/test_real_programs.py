@@ -51,6 +51,12 @@ def test_a_change_that_gains_nothing_deserves_no_promise(monkeypatch: pytest.Mon
     assert healthy
 
 
+def test_runs_that_differ_more_than_the_change_are_not_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not _marks(monkeypatch, CHANGED, [5.0, 9.5, 5.0], [])
+
+
 def test_a_machine_without_mpi_is_named_as_such(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.real_programs"]
 

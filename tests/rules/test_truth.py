@@ -10,6 +10,7 @@ import pytest
 import ioprism
 from ioprism import Finding, Insights, Severity, Trace
 from ioprism.formats.darshan.writer import write_trace
+from ioprism.rules.registry import RuleAnswers
 from ioprism.synthetic import (
     Burst,
     MetadataStorm,
@@ -30,7 +31,7 @@ def judged(log: Path) -> Insights:
     return ioprism.insights(ioprism.read(log))
 
 
-def high(found: Insights) -> set[str]:
+def high(found: Insights | RuleAnswers) -> set[str]:
     return {f.code for f in found.findings if f.severity is Severity.HIGH}
 
 

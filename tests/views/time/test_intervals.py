@@ -7,8 +7,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ioprism.model.intervals import unite
 from ioprism.model.schema import Layer
-from ioprism.views.time.intervals import BusyIntervals, unite
+from ioprism.views.time.intervals import BusyIntervals
 
 spans = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10)), min_size=1, max_size=30)
 

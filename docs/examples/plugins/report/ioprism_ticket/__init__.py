@@ -22,8 +22,7 @@ def _head(document: Document) -> Iterator[str]:
 
 
 def _causes(document: Document) -> Iterator[str]:
-    found = document.diagnosis
-    for cause in found.causes if found is not None else ():
+    for cause in document.verdict.causes:
         yield f"- **{cause.title}**: {format_seconds(cause.saving.seconds)} could be saved."
         yield from (f"  - {advice.text}" for advice in cause.advice)
 

@@ -232,7 +232,7 @@ def write_bounds(
 ) -> tuple[Floats, Floats]:
     """The least and the most seconds that writes may take of the time in writes and syncs."""
     least = np.minimum(
-        writing, 0.2 * limits.system_call * writes + 0.2 * moved / limits.memory_rate
+        writing, 0.05 * limits.system_call * writes + 0.2 * moved / limits.memory_rate
     )
     # The longest of several calls is at least twice their mean, unless all are equal.
     mean = np.where(writes >= 8, longest / 2, longest)

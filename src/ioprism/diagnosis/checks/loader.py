@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # stages of a training run need a table library, which counte
 IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
 MIN_LOADS = 6  # of a process
 MIN_FILES = 2  # read in each load, by the median
+MIN_RUN_SHARE = 0.2  # of the run that loads take, where no application events show the loop
 READS_SHARE = 0.9  # of the bytes are read
 WORKERS = 4  # that the advice starts: loads overlap with each other, too
 WORKER_COST = 0.7  # of the overlap that worker processes reach at worst: they share the node
@@ -112,7 +113,9 @@ def _by_pattern(observed: Observed) -> Iterator[Proposal]:
         if count < MIN_LOADS:
             return
         loads = max(loads, count)
-    yield _proposal(observed, covered, first, {}, loads)
+    # Prefetching threads read while the process computes: what little shows may be their start.
+    if float(covered.sum()) >= MIN_RUN_SHARE * observed.runtime * len(np.unique(rows.rank[reads])):
+        yield _proposal(observed, covered, first, {}, loads)
 
 
 def _looks_like_training(observed: Observed) -> bool:

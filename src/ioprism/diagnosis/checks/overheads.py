@@ -28,6 +28,7 @@ from ioprism.diagnosis.rows import (
 from ioprism.model.intervals import Cover
 from ioprism.model.verdict import Decision
 
+MANY_SYNCS = 50  # of a file by each rank, that are a habit rather than steps
 MAX_NEEDED = 0.5  # of the syncs: where more are needed, the program syncs as advised
 MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs
 MIN_CROWD_CALLS = 200  # for how calls slow down with concurrency
@@ -153,7 +154,21 @@ def _needed_syncs(observed: Observed, syncs: Flags) -> Floats:
     made = np.bincount(place[syncs], rows.count[syncs], minlength=len(names))
     users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
     kept[syncs] = np.minimum(1.0, (users / np.maximum(made[place], 1e-9))[syncs])
-    return kept
+    # Many syncs of little data each are frequent however the program pauses between them.
+    file_key = (rows.rank + 1) * files + rows.file + 1
+    every, total = (
+        np.bincount(file_key[x], v[x], minlength=int(file_key.max()) + 1)
+        for x, v in ((syncs, rows.count), (rows.kind == WRITE, rows.bytes))
+    )
+    each = total / np.maximum(every, 1.0)
+    tiny = (
+        syncs
+        & (every[file_key] >= MANY_SYNCS * users)
+        & (each[file_key] < observed.limits.tiny_file)
+    )
+    wanted = np.maximum(users, total[file_key] / observed.limits.block)
+    few = np.minimum(1.0, wanted / np.maximum(every[file_key], 1e-9))
+    return np.where(tiny, np.minimum(kept, few), kept)
 
 
 def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:

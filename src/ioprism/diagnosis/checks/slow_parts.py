@@ -113,7 +113,9 @@ def _serves_slower(observed: Observed, ranks: Ints) -> bool:
     Ranks that queue for one server end one service time after each other, also the last one.
     Counters do not show the queue: with few peers, it may explain the difference.
     """
-    if not observed.per_call:
+    theirs = np.isin(observed.rows.rank, ranks)
+    inferred = float(observed.own[theirs & observed.rows.inferred].sum())
+    if not observed.per_call or inferred > 0.5 * float(observed.own[theirs].sum()):
         return observed.io_ranks - len(ranks) >= observed.limits.min_peers
     served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
     by_rank = observed.by_rank(served).sum(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,7 @@ from ioprism.cli import failure
 from ioprism.cli.options import option
 
 DEBUG = "--debug"
+BUDGET = "--reading-budget"
 
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
@@ -70,11 +72,16 @@ class CommandGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --debug wherever it stands; refuse what an unset variable leaves."""
+        """Take the options of all commands wherever they stand; refuse an empty argument."""
         if "" in args:
             raise click.UsageError("an argument is empty.\nHint: check where it comes from.", ctx)
         if DEBUG in args:
             args = [DEBUG, *(word for word in args if word != DEBUG)]
+        for place, word in enumerate(args):
+            if word == BUDGET or word.startswith(f"{BUDGET}="):
+                end = place + 1 + (word == BUDGET)
+                args = [*args[place:end], *args[:place], *args[end:]]
+                break
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
@@ -93,9 +100,26 @@ class CommandGroup(click.Group):
         return result
 
 
+def _set_reading_budget(_: click.Context, __: click.Parameter, size: str | None) -> None:
+    """Hand the limit to the readers, also to those in processes that the command starts."""
+    if size is not None:
+        from ioprism.formats.budget import VARIABLE
+        from ioprism.units import parse_bytes
+
+        os.environ[VARIABLE] = str(parse_bytes(size))
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
 @option(DEBUG, is_flag=True, expose_value=True, help="Show the traceback of an error.")
+@option(
+    BUDGET,
+    metavar="SIZE",
+    expose_value=False,
+    callback=_set_reading_budget,
+    help="Memory that one input may take at once, such as 4GB; by default 256 MiB and 200 times "
+    "its size.",
+)
 def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 

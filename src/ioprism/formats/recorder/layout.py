@@ -11,6 +11,7 @@ call themselves 2.5.0.
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import field
 from pathlib import Path
@@ -19,6 +20,7 @@ from ioprism.errors import BrokenTraceError
 from ioprism.records import dataclass
 
 MOST_RANKS = 10_000_000
+BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or files of its own
 HEADER = 2**20  # bytes of the header file that are looked at
 SINGLE_FILE = "recorder.dat"
 MAGIC = b"RECORDER"
@@ -95,7 +97,14 @@ def read_layout(folder: Path) -> Layout:
             folder,
             f"its header names {layout.ranks} ranks and a resolution of {layout.resolution} s",
         )
+    if layout.ranks > _bytes_of(folder) // BYTES_OF_RANK:
+        raise broken(folder, f"its header names {layout.ranks} ranks, but its files hold fewer")
     return layout
+
+
+def _bytes_of(folder: Path) -> int:
+    with os.scandir(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
 def _read(folder: Path) -> Layout:

@@ -76,10 +76,10 @@ def outcome(case: int, *, among: int = len(SAMPLES)) -> tuple[str, str]:
     return ("silent loss" if lost and not said else "read"), sample.name
 
 
-def hostile_outcome(case: int) -> tuple[str, str]:
+def hostile_outcome(case: int, *, among: int = len(SAMPLES)) -> tuple[str, str]:
     """Return what became of a trace with something harmful in it or beside it."""
     chance = random.Random(f"harm {case}")
-    sample = chance.choice(SAMPLES)
+    sample = SAMPLES[chance.randrange(among)]
     with tempfile.TemporaryDirectory() as place:
         precious = Path(place) / "precious"
         precious.write_bytes(PRECIOUS)
@@ -118,7 +118,7 @@ def _damage(source: Path, chance: random.Random) -> tuple[str, bool]:
     else:
         data[at : at + chance.randrange(8)] = chance.choice(TOKENS)
     path.write_bytes(data)
-    return kind, data[-1:] in (b"", b"\n", b"\r")
+    return kind, not data or data[-1] in b"\r\n"
 
 
 def work() -> None:
@@ -213,7 +213,7 @@ def main() -> None:
         work()
     elif options.case is not None:
         told = (
-            hostile_outcome(options.case)
+            hostile_outcome(options.case, among=options.among)
             if options.hostile
             else outcome(options.case, among=options.among)
         )

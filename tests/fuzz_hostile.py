@@ -79,7 +79,7 @@ def _database(path: Path, _: Path, chance: random.Random) -> None:
 
 def _packed_again(path: Path, _: Path, chance: random.Random) -> None:
     data = path.read_bytes()
-    for _ in range(chance.randrange(1, 4)):
+    for _number in range(chance.randrange(1, 4)):
         data = chance.choice((gzip.compress, bz2.compress, zlib.compress))(data)
     path.write_bytes(data)
 

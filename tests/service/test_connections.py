@@ -100,7 +100,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:  # type: ignore[override]
+    def log_message(self, *_: object) -> None:
         pass
 
 
@@ -115,11 +115,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedServer]:
 
 def test_a_request_that_comes_byte_by_byte_is_cut_off(server: GuardedServer) -> None:
     begun = time.monotonic()
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=10.0) as slow:
-        with pytest.raises(OSError):
-            for _ in range(200):
-                slow.sendall(b"G")
-                time.sleep(0.05)
+    address = ("127.0.0.1", server.server_port)
+    with socket.create_connection(address, timeout=10.0) as slow, pytest.raises(OSError):
+        for _ in range(200):
+            slow.sendall(b"G")
+            time.sleep(0.05)
     assert time.monotonic() - begun < 5.0
 
 

@@ -25,7 +25,8 @@ from tests.conftest import TEST_DATA
 from tests.storage.test_site_store import batch
 
 HUGE = 10**400
-ODD = (None, True, -1, 2**70, 1.5, float("inf"), float("nan"), "", "x", "\0", "../a", [], ["x"],
+ODD: tuple[Any, ...] = (
+       None, True, -1, 2**70, 1.5, float("inf"), float("nan"), "", "x", "\0", "../a", [], ["x"],
        {}, {"a": 1}, HUGE)  # fmt: skip
 Place = tuple[str | int, ...]
 
@@ -33,9 +34,13 @@ Place = tuple[str | int, ...]
 def places(value: Any, place: Place = ()) -> Iterator[Place]:
     """Where something can be changed; of a list, its first item."""
     yield place
-    inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(
-        value, list
-    ) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value[:1])
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in inner:
         yield from places(item, (*place, key))
 

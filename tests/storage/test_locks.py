@@ -64,13 +64,15 @@ def test_a_reader_of_a_store_cannot_keep_its_writers_out(tmp_path: Path) -> None
 def test_a_lock_that_is_held_is_said_and_what_is_no_file_is_refused(tmp_path: Path) -> None:
     with (tmp_path / ".lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(OutputError, match="taken"), held_alone(
-            tmp_path / ".lock", otherwise="taken"
+        with (
+            pytest.raises(OutputError, match="taken"),
+            held_alone(tmp_path / ".lock", otherwise="taken"),
         ):
             pass
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OutputError, match="not a plain file"), held_alone(
-        tmp_path / "pipe", otherwise="taken"
+    with (
+        pytest.raises(OutputError, match="not a plain file"),
+        held_alone(tmp_path / "pipe", otherwise="taken"),
     ):
         pass
 
@@ -81,7 +83,7 @@ def test_what_a_live_writer_in_another_namespace_writes_stays(
     dead = subprocess.run([sys.executable, "-S", "-c", "import os; print(os.getpid())"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(os, "readlink", lambda _: "pid:[1]")
+        elsewhere.setattr(Path, "readlink", lambda _: Path("pid:[1]"))
         there = atomic._here()
     theirs = tmp_path / f".a.txt.{there}-{dead.stdout.strip()}-0{atomic.NEW}"
     theirs.touch()

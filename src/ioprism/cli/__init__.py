@@ -103,10 +103,14 @@ class CommandGroup(click.Group):
 def _set_reading_budget(_: click.Context, __: click.Parameter, size: str | None) -> None:
     """Hand the limit to the readers, also to those in processes that the command starts."""
     if size is not None:
+        from ioprism.errors import UsageError
         from ioprism.formats.budget import VARIABLE
         from ioprism.units import parse_bytes
 
-        os.environ[VARIABLE] = str(parse_bytes(size))
+        try:
+            os.environ[VARIABLE] = str(parse_bytes(size))
+        except UsageError as error:
+            raise click.UsageError(str(error)) from error
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -46,5 +46,6 @@ def _columns(name: str) -> dict[str, pl.DataType]:
         newest = FIXED[name][max(FIXED[name])]
         counters = dict.fromkeys(newest.counters, pl.Int64())
         return keys | counters | dict.fromkeys(newest.times, pl.Float64())
-    variable = {"HEATMAP": HEATMAP, "LUSTRE": keys | LUSTRE}.get(name, {})
+    others: dict[str, Mapping[str, pl.DataType]] = {"HEATMAP": HEATMAP, "LUSTRE": keys | LUSTRE}
+    variable = others.get(name, {})
     return {column: dtype for column, dtype in variable.items() if column != "id"}

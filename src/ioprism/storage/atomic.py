@@ -241,7 +241,7 @@ def _escaped(name: str) -> str:
 def _here() -> str:
     """Name the machine and the process namespace: only there does a process number mean ours."""
     try:
-        namespace = os.readlink("/proc/self/ns/pid")
+        namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         namespace = ""
     name = f"{socket.gethostname()} {namespace}".encode("utf-8", "surrogateescape")

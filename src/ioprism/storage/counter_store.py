@@ -86,7 +86,8 @@ class CounterStore:
 
     def span(self) -> tuple[int, int] | None:
         """Return when the first and the last sample of any server was taken, if there are any."""
-        files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
+        found = (self.folder / "counters").glob("server=*/month=*/*.parquet")
+        files = sorted(path for path in found if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
         if not ends:

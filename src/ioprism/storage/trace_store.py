@@ -26,6 +26,7 @@ from ioprism.model.trace import (
 )
 from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
+from ioprism.storage.plain_file import open_plain
 from ioprism.storage.remote import at_hand, is_file
 from ioprism.text import address_of
 
@@ -123,7 +124,7 @@ def _write_parquet(table: pl.DataFrame, path: Path) -> str:
 
 def _checksum(path: Path) -> int:
     checksum = 0
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while window := file.read(WINDOW):
             checksum = isal_zlib.crc32(window, checksum)
     return checksum

@@ -94,8 +94,13 @@ def test_reading_a_database_leaves_nothing_beside_it(tmp_path: Path) -> None:
 def test_other_tables_cannot_be_read_nor_more_steps_made_than_a_scan_needs(tmp_path: Path) -> None:
     path = database(tmp_path / "a.db", OST_DATA, "CREATE TABLE secret (a);")
     with opened_tables(path, "OST_DATA") as tables:
-        for statement in ("SELECT * FROM secret", f"{ENDLESS} SELECT count(*) FROM n",
-                          "ATTACH 'b.db' AS b", "PRAGMA journal_mode", "SELECT load_extension('a')"):  # fmt: skip
+        for statement in (
+            "SELECT * FROM secret",
+            f"{ENDLESS} SELECT count(*) FROM n",
+            "ATTACH 'b.db' AS b",
+            "PRAGMA journal_mode",
+            "SELECT load_extension('a')",
+        ):
             with pytest.raises(sqlite3.DatabaseError):
                 tables._connection.execute(statement).fetchall()
         with pytest.raises(sqlite3.DatabaseError, match="no plain table"):

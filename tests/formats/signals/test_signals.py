@@ -71,7 +71,8 @@ def test_required_bandwidth_is_not_counted_as_measured(tmp_path: Path) -> None:
 
 
 def test_tmio_lines_of_several_flushes(tmp_path: Path) -> None:
-    end, nothing = {"io_time": {"delta_t_agg": 1}}, {"write_sync": {"bandwidth": {}}}
+    end: dict[str, Any] = {"io_time": {"delta_t_agg": 1}}
+    nothing: dict[str, Any] = {"write_sync": {"bandwidth": {}}}
     lines = [{"write_sync": BODY}, end, {"write_sync": BODY}, end, nothing, end]
     path = tmp_path / "2.jsonl"
     path.write_text("".join(f"\t{json.dumps(line)}\n" for line in lines))

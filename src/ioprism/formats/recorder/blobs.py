@@ -11,6 +11,7 @@ from isal import isal_zlib
 from ioprism.formats.budget import Budget
 from ioprism.formats.recorder.layout import Section
 from ioprism.formats.text import UNREADABLE
+from ioprism.storage.plain_file import open_plain
 
 LARGEST = 2**30  # bytes that are read at once
 WINDOW = 2**20
@@ -19,7 +20,7 @@ COPIES_HELD = 4  # of a blob: as bytes, as numbers, and what is computed of them
 
 def read_section(section: Section) -> bytes:
     """Return a section's bytes."""
-    with section.path.open("rb") as file:
+    with open_plain(section.path) as file:
         end = file.seek(0, os.SEEK_END)
         stop = end if section.stop is None else min(end, section.stop)
         file.seek(min(end, section.start))

@@ -142,9 +142,7 @@ def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list
     return runs, [f"skipped {entry}" for entry in bad]
 
 
-def _run(
-    row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]], budget: Budget
-) -> Run:
+def _run(row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]], budget: Budget) -> Run:
     text = row.get("node_list") or ""
     if text and text not in lists:
         lists[text] = parse_node_list(text)

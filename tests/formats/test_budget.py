@@ -39,6 +39,13 @@ def darshan(folder: Path) -> Path:
     return folder / "a.darshan"
 
 
+def darshan_names(folder: Path) -> Path:
+    """A table of names that is all zeros: a name every nine bytes."""
+    chosen = next(n for n in range(99) if random.Random(n).randrange(1, 12) == 1)
+    (folder / "a.darshan").write_bytes(darshan_bomb(size=2**26, chance=random.Random(chosen)))
+    return folder / "a.darshan"
+
+
 def blob(size: int) -> bytes:
     packed = zlib.compress(bytes(2**20) * (size // 2**20), 9)
     return struct.pack("<QQ", len(packed), size) + packed
@@ -82,7 +89,8 @@ def packed_runs(folder: Path) -> Path:
     return folder / "runs.csv.gz"
 
 
-CASES = [(darshan, read), (recorder, read), (jobs, read_job_list), (server_map, read_server_map),
+CASES = [(darshan, read), (darshan_names, read), (recorder, read), (jobs, read_job_list),
+         (server_map, read_server_map),
          (runs, read_runs), (packed_runs, read_runs)]  # fmt: skip
 
 

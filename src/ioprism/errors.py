@@ -173,8 +173,8 @@ class OverBudgetError(BrokenTraceError):
 
     def __init__(self, source: Path, *, what: str, needed: int, allowed: int) -> None:
         super().__init__(
-            f"{what} would take at least {needed / 1e9:.2f} GB of memory, but a file of this size "
-            f"may take {allowed / 1e9:.2f} GB: it is damaged, or made to do harm.\n"
+            f"{what} would take at least {needed / 2**20:,.3g} MiB of memory, but a file of this "
+            f"size may take {allowed / 2**20:,.3g} MiB: it is damaged, or made to do harm.\n"
             f"Hint: if you trust it, use --reading-budget {-(-2 * needed // 10**9)}GB.",
             source=source,
         )

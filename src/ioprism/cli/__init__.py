@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -100,15 +99,15 @@ class CommandGroup(click.Group):
         return result
 
 
-def _set_reading_budget(_: click.Context, __: click.Parameter, size: str | None) -> None:
+def _set_reading_budget(context: click.Context, _: click.Parameter, size: str | None) -> None:
     """Hand the limit to the readers, also to those in processes that the command starts."""
     if size is not None:
         from ioprism.errors import UsageError
-        from ioprism.formats.budget import VARIABLE
+        from ioprism.formats.budget import reading_budget
         from ioprism.units import parse_bytes
 
         try:
-            os.environ[VARIABLE] = str(parse_bytes(size))
+            context.with_resource(reading_budget(parse_bytes(size)))
         except UsageError as error:
             raise click.UsageError(str(error)) from error
 

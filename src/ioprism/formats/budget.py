@@ -11,6 +11,8 @@ file. Real inputs stay far below: text and logs compress to a tenth or a twentie
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ioprism.errors import OverBudgetError
@@ -38,6 +40,20 @@ class Budget:
         self.held += size
         if self.held > self.allowed:
             raise OverBudgetError(self.source, what=what, needed=self.held, allowed=self.allowed)
+
+
+@contextmanager
+def reading_budget(size: int) -> Iterator[None]:
+    """Set the limit, in bytes, here and in processes that are started meanwhile."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(size)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def allowance(source: Path) -> int:

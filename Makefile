@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs notebooks dist fuzz mutants clean
+.PHONY: help demo test lint bench docs notebooks dist fuzz mutants lowest newest clean
 
 help:
 	@echo "make demo   diagnose a sample trace and say where the results are"
@@ -17,6 +17,8 @@ help:
 	@echo "make dist   build the wheel and the source archive, and check them"
 	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
+	@echo "make lowest  install the lowest declared versions and ask a few questions"
+	@echo "make newest  the same with the newest versions"
 	@echo "make clean  remove .venv, demo, dist and site"
 
 # What Debian keeps apart is brought by apt where it is missing and we may: $(call bring,PACKAGE).
@@ -59,6 +61,9 @@ fuzz: $(READY)
 
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants --seconds $(SECONDS)
+
+lowest newest:
+	.ci/smoke $@ $(PYTHON)
 
 docs: $(READY)
 	$(BIN)/python -m docs.generate

@@ -30,7 +30,7 @@ from ioprism.write_time import Run, WritePattern
 from tests.formats.jobs.test_formats import SACCT
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.signals.test_ftio_text import COLUMNS, LISTS
-from tests.formats.signals.test_signals import BODY, GEKKO, MODE
+from tests.formats.signals.test_signals import BODY, GEKKO, IO_TIME, MODE
 from tests.service.running import burst
 from tests.storage.test_site_store import batch
 
@@ -46,6 +46,7 @@ class Sample:
     make: Callable[[Path], Path]  # writes it into a folder; returns what to read
     read: Callable[[Path], tuple[Sums, bool]]  # the sums, and whether something was said
     notices_cuts: bool = True
+    notices_torn_lines: bool = False  # if it cannot notice a cut between two lines
 
 
 def _copied(name: str) -> Callable[[Path], Path]:
@@ -196,6 +197,14 @@ def _watched(path: Path) -> tuple[Sums, bool]:
         service.close()
 
 
+EMPTY_MODE = [*MODE[:-1], []]
+TMIO_PACKED = b"".join(map(msgpack.packb, (MODE, IO_TIME, MODE, IO_TIME, EMPTY_MODE, IO_TIME)))
+NOTHING: dict[str, object] = {"write_sync": {"bandwidth": {}}}
+TMIO_LINES = "".join(
+    f"{json.dumps(one)}\n{json.dumps({'io_time': {'delta_t_agg': 1}})}\n"
+    for one in ({"write_sync": BODY}, {"write_sync": BODY}, NOTHING)
+)
+
 SAMPLES = (
     *(Sample(f"darshan {n}", _copied(f"darshan/{n}.darshan"), _events)
       for n in ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write")),
@@ -203,22 +212,22 @@ SAMPLES = (
       for n in ("gotcha-hdf5", "v2.4.0-mpiio_coll", "pilgrim-ckpt_interproc", "master-ckpt")),
     *(Sample(f"dftracer {n}", _copied(f"dftracer/{n}"), _events, notices_cuts=n.endswith("gz"))
       for n in ("v2.2.0-md1-plain.pfw", "v2.2.0-agg.pfw", "v2.0.3-md1.pfw.gz")),
-    Sample("strace", _copied("strace/randread_np2.strace"), _events, notices_cuts=False),
-    Sample("table", _table, _events, notices_cuts=False),
+    Sample("strace", _copied("strace/randread_np2.strace"), _events),
+    Sample("table", _table, _events, notices_cuts=False, notices_torn_lines=True),
     Sample("packed table", _packed_table, _events),
     Sample("chrome", _chrome, _events),
     Sample("store", _store, _events),
     Sample("counter store", _counter_store, _stored_counters),
     Sample("counters", _copied("servers/A_aligned.counters.csv"), _raw_counters,
-           notices_cuts=False),
-    Sample("tmio lines", _written("2.jsonl", f"{json.dumps({'write_sync': BODY})}\n" * 3), _events,
-           notices_cuts=False),
-    Sample("tmio msgpack", _written("4.msgpack", msgpack.packb(MODE) * 2), _events,
-           notices_cuts=False),
+           notices_cuts=False, notices_torn_lines=True),
+    Sample("tmio lines", _written("2.jsonl", TMIO_LINES), _events),
+    Sample("tmio msgpack", _written("4.msgpack", TMIO_PACKED), _events),
     Sample("gekkofs", _written("7.json", json.dumps(GEKKO)), _events),
     Sample("ftio lists", _written("run.txt", LISTS), _events, notices_cuts=False),
-    Sample("ftio columns", _written("run.txt", COLUMNS), _events, notices_cuts=False),
-    Sample("recorder text", _copied("recorder/master-hdf5/_text"), _events, notices_cuts=False),
+    Sample("ftio columns", _written("run.txt", COLUMNS), _events, notices_cuts=False,
+           notices_torn_lines=True),
+    Sample("recorder text", _copied("recorder/master-hdf5/_text"), _events, notices_cuts=False,
+           notices_torn_lines=True),
     Sample("recorder parquet", _recorder_parquet, _events, notices_cuts=False),
     *(Sample(f"counters {name}", _copied(f"counters/{name}.txt"), _raw_counters, notices_cuts=False)
       for name in ("job_stats", "mmpmon_text", "prometheus", "stats")),

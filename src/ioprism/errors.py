@@ -12,6 +12,7 @@ IoprismError
 │   ├── UnknownFormatError       no reader recognises the file
 │   ├── ReaderUnavailableError   a reader exists, its dependency is not installed
 │   └── BrokenTraceError         the format is known, the content cannot be read
+│       └── OverBudgetError      it would take more memory than its size justifies
 ├── OutputError                  the result cannot be written where it was asked for
 │   └── RunFailedError           one run of a campaign failed; the others go on
 ├── ServiceError                 a running service cannot be reached, or does not know the answer
@@ -166,6 +167,20 @@ class ReaderUnavailableError(TraceError):
 
 class BrokenTraceError(TraceError):
     """The format is known, but nothing useful can be read from the content."""
+
+
+class OverBudgetError(BrokenTraceError):
+    """Reading this would take more memory than the size of the file justifies."""
+
+    def __init__(self, source: Path, *, what: str, needed: int, allowed: int) -> None:
+        super().__init__(
+            f"{what} would take at least {needed / 2**20:,.3g} MiB of memory, but a file of this "
+            f"size may take {allowed / 2**20:,.3g} MiB: it is damaged, or made to do harm.\n"
+            f"Hint: if you trust it, use --reading-budget {-(-2 * needed // 10**9)}GB.",
+            source=source,
+        )
+        self.needed = needed
+        self.allowed = allowed
 
 
 class OutputError(IoprismError):

@@ -132,3 +132,9 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert done.exit_code == 1
     assert "pip install 'ioprism[mcp]'" in done.output
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\0"])
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is not a path"):
+        Folders.of([tmp_path]).allowed(name)

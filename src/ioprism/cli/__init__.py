@@ -12,6 +12,7 @@ from ioprism.cli import failure
 from ioprism.cli.options import option
 
 DEBUG = "--debug"
+BUDGET = "--reading-budget"
 
 # The command's module is imported when the command runs, so that `ioprism --help` is quick.
 COMMANDS = {
@@ -71,7 +72,7 @@ class CommandGroup(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take --debug wherever it stands; refuse what an unset variable leaves.
+        """Take the options of all commands wherever they stand; refuse an empty argument.
 
         Words behind `--` are another program's, or names of files.
         """
@@ -81,6 +82,11 @@ class CommandGroup(click.Group):
             raise click.UsageError("an argument is empty.\nHint: check where it comes from.", ctx)
         if DEBUG in own:
             own = [DEBUG, *(word for word in own if word != DEBUG)]
+        for place, word in enumerate(own):
+            if word == BUDGET or word.startswith(f"{BUDGET}="):
+                last = place + 1 + (word == BUDGET)
+                own = [*own[place:last], *own[:place], *own[last:]]
+                break
         return super().parse_args(ctx, [*own, *others])
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
@@ -99,9 +105,30 @@ class CommandGroup(click.Group):
         return result
 
 
+def _set_reading_budget(context: click.Context, _: click.Parameter, size: str | None) -> None:
+    """Hand the limit to the readers, also to those in processes that the command starts."""
+    if size is not None:
+        from ioprism.errors import UsageError
+        from ioprism.formats.budget import reading_budget
+        from ioprism.units import parse_bytes
+
+        try:
+            context.with_resource(reading_budget(parse_bytes(size)))
+        except UsageError as error:
+            raise click.UsageError(str(error)) from error
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ioprism")
 @option(DEBUG, is_flag=True, expose_value=True, help="Show the traceback of an error.")
+@option(
+    BUDGET,
+    metavar="SIZE",
+    expose_value=False,
+    callback=_set_reading_budget,
+    help="Memory that one input may take at once, such as 4GB; by default 256 MiB and 200 times "
+    "its size.",
+)
 def main(debug: bool) -> None:
     """Explain the I/O of HPC jobs from their traces.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import click
@@ -41,6 +42,7 @@ def explore(
 
     Example: ioprism explore run42.darshan
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it cleans up as for Ctrl-C
     trace = options.read_job(paths, format_name)
     if not quiet:
         output.say("reading events…")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -219,6 +219,9 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
                help="Number of Dask workers to start."),
         option("--memory-limit", metavar="SIZE",
                help="Memory to use, such as 1GB; per worker with Dask."),
+        option("--index", is_flag=True,
+               help="With Dask, keep indexes of compressed traces beside them for later runs, "
+               "not in the cache folder."),
     ]  # fmt: skip
 
     @wraps(command)
@@ -229,9 +232,10 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
         cluster: str | None,
         workers: int | None,
         memory_limit: str | None,
+        index: bool,
         **others: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401 - whatever the command takes and returns
-        chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit)
+        chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit, index=index)
         with chosen.surveying() as ready:
             return command(*args, engine_options=ready, **others)
 
@@ -248,6 +252,7 @@ class EngineOptions:
     workers: int | None = None
     memory_limit: str | None = None
     session: Session | None = None  # with the workers, if there are any
+    index: bool = False  # whether indexes are kept beside the traces
 
     @contextmanager
     def surveying(self) -> Iterator[EngineOptions]:
@@ -261,6 +266,7 @@ class EngineOptions:
             yield self
             return
         from ioprism.engine.cluster import ClusterSettings, Session
+        from ioprism.formats.dftracer.checkpoints import indexes_beside_files
         from ioprism.formats.surveys import surveyed_by
 
         kind = cast("Cluster", self.cluster or "local")
@@ -269,6 +275,7 @@ class EngineOptions:
                 Session(ClusterSettings(self.scheduler, kind, self.workers or 2, limit))
             ) as session,
             surveyed_by(session.map),
+            indexes_beside_files() if self.index else nullcontext(),
         ):
             yield replace(self, session=session)
 

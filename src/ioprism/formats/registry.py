@@ -230,6 +230,10 @@ def _read(reader: Reader, source: Path) -> Trace:
     trace = reader.read(source)
     if reader.name != OWN_STORE:
         trace = gated(trace)
+    elif trace.counters:
+        from ioprism.formats.stored_counters import with_checked_counters
+
+        trace = with_checked_counters(trace)
     if said_offsets() is None or reader.name in SETS_CLOCKS:
         return trace
     from ioprism.formats.clocks import moved_as_said

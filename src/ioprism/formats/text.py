@@ -89,6 +89,19 @@ def head(path: Path, size: int) -> str:
         return ""
 
 
+TORN_END = "the last line has no line end: the file may be truncated"
+
+
+def ends_torn(path: Path) -> bool:
+    """Whether the last line of a plain file has no end; what is compressed says so by itself."""
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        if not size:
+            return False
+        file.seek(size - 1)
+        return file.read(1) not in b"\r\n" and not is_gzip(path)
+
+
 def lines(path: Path, warn: Warn) -> Iterator[str]:
     """Yield the lines; overlong ones are cut, a damaged end is reported."""
     with opened(path) as file:
@@ -96,3 +109,5 @@ def lines(path: Path, warn: Warn) -> Iterator[str]:
             yield line.decode("utf-8", "backslashreplace")
         if is_damaged(file):
             warn(f"{path.name}: the compressed data are cut short or damaged")
+        elif ends_torn(path):
+            warn(f"{path.name}: {TORN_END}")

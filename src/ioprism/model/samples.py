@@ -78,6 +78,10 @@ class Sample:
         return sum(self.times) / len(self.times)
 
 
+MOST_NODES = 1_000_000  # the largest machines have 160,000
+LONGEST_NUMBER = 18  # digits
+
+
 def parse_node_list(text: str) -> tuple[int, ...]:
     """Read node numbers such as ``0-63,128``.
 
@@ -87,10 +91,16 @@ def parse_node_list(text: str) -> tuple[int, ...]:
     nodes: list[int] = []
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else True)):
+        sound = first.isdecimal() and (last.isdecimal() if dash else True)
+        if not sound or max(len(first), len(last)) > LONGEST_NUMBER:
             raise UsageError(f"{text[:80]!r} is not a node list.\nHint: write it as in 0-63,128.")
         low, high = int(first), int(last or first)
-        if high < low or high - low > 10_000_000:
+        if high - low + len(nodes) >= MOST_NODES:
+            raise UsageError(
+                f"the node list {text[:80]!r} names more than {MOST_NODES:,} nodes.\n"
+                "Hint: no machine has so many; check it."
+            )
+        if high < low:
             raise UsageError(f"the node range {part!r} is not ascending.\nHint: write it as 0-63.")
         nodes.extend(range(low, high + 1))
     if len(set(nodes)) != len(nodes):

@@ -13,7 +13,7 @@ import secrets
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -26,6 +26,7 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html import report as html_form
 from ioprism.reports.to_html.report import about, file_names, stripes
+from ioprism.service.connections import GuardedServer
 from ioprism.text import printable
 from ioprism.units import format_count, format_seconds
 from ioprism.views.picture.packed import pack
@@ -174,6 +175,7 @@ class Handler(BaseHTTPRequestHandler):
             kind, content = self._answered()
         except RefusedError as refusal:
             status, kind = refusal.status, "text/plain; charset=utf-8"
+            self.close_connection = True
             content = refusal.reason.encode("utf-8")
         except ValueError:  # an address that is none, a number that is none
             status, kind, content = 400, "text/plain; charset=utf-8", b"malformed request"
@@ -199,6 +201,7 @@ class Handler(BaseHTTPRequestHandler):
             raise RefusedError(404, "there is nothing here")
         if not secrets.compare_digest(pieces[1].encode(), self.server.token.encode()):
             raise RefusedError(403, "wrong token")
+        self.server.trust(self.connection)
         answer = self.server.exploration.answers.get(pieces[2])
         if answer is None:
             raise RefusedError(404, "there is nothing here")
@@ -219,19 +222,15 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing: addresses hold the secret."""
 
 
-class ExploreServer(ThreadingHTTPServer):
+class ExploreServer(GuardedServer):
     """A server for one trace and one user."""
 
-    daemon_threads = True
     allow_reuse_address = False
 
     def __init__(self, exploration: Exploration, *, port: int) -> None:
         self.exploration = exploration
         self.token = secrets.token_urlsafe(24)
         super().__init__((HOST, port), Handler)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect or send nonsense."""
 
     @property
     def address(self) -> str:

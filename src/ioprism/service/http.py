@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from dataclasses import asdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,6 +19,7 @@ from ioprism.reports.to_html import live as page_form
 from ioprism.reports.to_json import live as json_form
 from ioprism.service import metrics
 from ioprism.service.addresses import is_loopback
+from ioprism.service.connections import GuardedServer
 from ioprism.service.jobs import Job
 from ioprism.service.watch import Watch
 
@@ -27,11 +28,8 @@ KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
 JSON = "application/json"
 
 
-class Server(ThreadingHTTPServer):
+class Server(GuardedServer):
     """Serves one watch; requests run in threads of their own."""
-
-    daemon_threads = True
-    block_on_close = False
 
     def __init__(self, watch: Watch, host: str, port: int, *, token: str | None = None) -> None:
         self.watch = watch
@@ -45,15 +43,12 @@ class Server(ThreadingHTTPServer):
                 "Hint: choose another --http port; 0 takes any."
             ) from error
         self.url = f"http://{host}:{self.server_address[1]}/{self.token}"
-        threading.Thread(target=self.serve_forever, args=(1.0,), name="http", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.5,), name="http", daemon=True).start()
 
     def close(self) -> None:
         """Stop serving."""
         self.shutdown()
         self.server_close()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -69,6 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a request for one of the known paths."""
         if not self._is_for_us():
             self._send(403, JSON, to_json.line({"error": "this name is not served here"}))
+            self.close_connection = True
             return
         try:
             asked = urlsplit(self.path)
@@ -78,7 +74,9 @@ class Handler(BaseHTTPRequestHandler):
         path = self._path_behind_token(asked.path)
         if path is None:
             self._send(403, JSON, to_json.line({"error": "the token is missing or wrong"}))
+            self.close_connection = True
             return
+        self.server.trust(self.connection)
         answer = self.PATHS.get(path)
         if answer is None:
             known = ", ".join(self.PATHS)

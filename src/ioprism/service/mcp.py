@@ -107,6 +107,8 @@ class Folders:
         Raises:
             UsageError: it is outside, leads outside, or does not exist.
         """
+        if "\0" in name:
+            raise UsageError(f"{printable(name)} is not a path.\nHint: name a file or a folder.")
         meant = ((root / name).resolve() for root in self.roots)
         allowed = next((path for path in meant if self._holds(path) and path.exists()), None)
         if allowed is None:

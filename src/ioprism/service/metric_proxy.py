@@ -46,7 +46,7 @@ class ReplyServer(threading.Thread):
         self._largest = largest
         self._counts = counts
         self._keys = keys
-        self._stop = threading.Event()
+        self._ended = threading.Event()  # Thread has a method _stop of its own
         self._socket = self._listen(address)
         self.start()
 
@@ -59,7 +59,7 @@ class ReplyServer(threading.Thread):
 
     def run(self) -> None:
         """Answer until `close`."""
-        while not self._stop.is_set():
+        while not self._ended.is_set():
             if self._socket.poll(POLL_MS):
                 raw = self._socket.recv()
                 reply = self._move(raw) if raw.startswith(NEW_ADDRESS) else answer(raw)
@@ -70,7 +70,7 @@ class ReplyServer(threading.Thread):
 
     def close(self) -> None:
         """Stop answering."""
-        self._stop.set()
+        self._ended.set()
         self.join()
 
     _moving_to: str | None = None

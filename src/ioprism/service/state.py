@@ -16,6 +16,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.storage.atomic import atomic_write
+from ioprism.storage.plain_file import open_plain
 
 VERSION = 2
 MARK = "ioprism watch"
@@ -42,9 +43,12 @@ def load(path: Path) -> Mapping[str, Any] | None:
     import msgpack
 
     try:
-        raw = path.read_bytes()
+        with open_plain(path) as file:
+            raw = file.read()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise unusable(path, f"it cannot be read ({error.strerror})") from error
     try:
         sealed = msgpack.unpackb(raw, strict_map_key=False)
     except (ValueError, msgpack.exceptions.UnpackException) as error:
@@ -125,9 +129,11 @@ def recorded(
         left_out: hears how many bytes at the end are not used, if any are.
     """
     try:
-        file = path.open("rb")
+        file = open_plain(path)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise unusable(path, f"it cannot be read ({error.strerror})") from error
     with file:
         end, used = os.fstat(file.fileno()).st_size, 0
         while len(head := file.read(HEAD.size)) == HEAD.size:

@@ -7,6 +7,7 @@ more than one. So answers are never far behind the messages, and an idle service
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import select
@@ -37,6 +38,7 @@ BATCH = 0.005  # seconds of rest; what a job sends within it is answered togethe
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
 TRY_AGAIN = 5.0  # seconds after the state could not be saved
+TRIM = 30.0  # seconds between times at which freed memory goes back to the system
 STATE_SHARE = 4  # or when the journal is this many times as large as the state
 
 
@@ -94,7 +96,7 @@ class Watch:
         self._generation = 0
         self._unsaved_since: float | None = None  # monotonic seconds of the last failure
         self._state_bytes = 0
-        self._tidied = time.monotonic()
+        self._tidied = self._trimmed = time.monotonic()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._stopping = False
         self.last_arrival = time.monotonic()
@@ -321,6 +323,9 @@ class Watch:
 
     def _tidy(self, now: float) -> None:
         self.jobs.expire(now)
+        if now - self._trimmed >= TRIM:
+            self._trimmed = now
+            give_back_memory()
         size = 0 if self._journal is None else self._journal.size
         large = size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes)
         failed = self._unsaved_since is not None and now - self._unsaved_since > TRY_AGAIN
@@ -352,6 +357,13 @@ class Watch:
         for source in self.sources:
             if source.address in files:
                 source.restore(files[source.address])
+
+
+def give_back_memory() -> None:
+    """Let glibc return what jobs that are gone had; short commands keep it (`__main__`)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def rehearse() -> None:

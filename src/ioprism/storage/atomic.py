@@ -34,8 +34,10 @@ FORGOTTEN = 86400.0  # seconds after which what another machine left beside a ta
 AT_FDCWD = -100
 EXCHANGE = 2  # renameat2: both names swap what they name, in one step
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LEAST_FREE = 2**16  # bytes, below which a disk is full
 UNSUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 _PRIVATE, _SHARED = 0o600, 0o666
+WRITERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextmanager
@@ -94,7 +96,8 @@ def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterat
     try:
         with _named(target):
             beside.mkdir()
-        yield beside
+        with _full_named(target):
+            yield beside
         take_place(beside, target, marker=marker, replace=replace)
     finally:
         _remove(beside)
@@ -123,12 +126,17 @@ def _named(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _full_named(target: Path) -> Iterator[None]:
-    """Name the file in the error when a write finds no room."""
+    """Name the file in the error when a write finds no room; libraries only say that."""
     try:
         yield
-    except OSError as error:
-        if error.filename is None and error.errno in FULL:
-            raise OSError(error.errno, error.strerror, str(target)) from error
+    except Exception as error:
+        number = error.errno if isinstance(error, OSError) else None
+        said = [one for one in FULL if os.strerror(one) in str(error)]
+        if number is None and shutil.disk_usage(target.parent).free < LEAST_FREE:
+            said.append(errno.ENOSPC)  # a library that hides why it could not write
+        if number in FULL or (number is None and said):
+            code = number or said[0]
+            raise OSError(code, os.strerror(code), str(target)) from error
         raise
 
 
@@ -231,7 +239,13 @@ def _escaped(name: str) -> str:
 
 
 def _here() -> str:
-    return hashlib.blake2b(socket.gethostname().encode(), digest_size=4).hexdigest()
+    """Name the machine and the process namespace: only there does a process number mean ours."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    name = f"{socket.gethostname()} {namespace}".encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(name, digest_size=4).hexdigest()
 
 
 def _tidy(left: Path, target: Path) -> None:
@@ -328,19 +342,35 @@ LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEX
 def held_alone(path: Path, *, otherwise: str) -> Iterator[None]:
     """Hold a lock while writing.
 
+    Only those who may write to the folder may open the file: whoever can open it, for reading
+    even, can hold the lock and keep the writers out.
+
     Args:
         path: the file that stands for the lock, made if it is not there.
         otherwise: what to say if another process holds it.
 
     Raises:
-        OutputError: another process holds the lock.
+        OutputError: another process holds the lock, or something else has its name.
     """
-    file = os.open(path, LOCK_FLAGS, 0o666)
+    folder = path.parent.stat().st_mode
+    writers = 0 if folder & stat.S_ISVTX else folder & WRITERS
+    mode = _PRIVATE | writers | writers << 1  # who may write there may open it both ways
+    file = os.open(path, LOCK_FLAGS, mode)
     try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OutputError(
+                f"{printable(str(path))} is not a plain file.\nHint: remove it; it is a lock."
+            )
+        if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != mode:
+            os.fchmod(file, mode)  # made by an older version, or under a mask
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
         raise OutputError(otherwise) from None
+    except BaseException:
+        os.close(file)
+        raise
     try:
         yield
     finally:

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from ioprism.storage.plain_file import open_plain
+
 KEY = "ioprism_digest"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
@@ -39,6 +41,8 @@ def read_checked(path: Path) -> pl.DataFrame:
     Raises:
         ChangedContentError: it cannot be read, or is not what was written.
     """
+    if not path.is_file():
+        raise ChangedContentError("it is not a plain file")
     try:
         table = pl.read_parquet(path, hive_partitioning=False, glob=False)
         expected = pl.read_parquet_metadata(path).get(KEY)
@@ -105,7 +109,8 @@ def read_document(path: Path) -> tuple[dict[str, Any], bool]:
     try:
         if path.stat().st_size > LARGEST:
             raise ChangedContentError("it is implausibly large")
-        document = dict(json.loads(path.read_text(encoding="utf-8")))
+        with open_plain(path) as file:
+            document = dict(json.loads(file.read()))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, ChangedContentError):
             raise

@@ -12,6 +12,7 @@ neither a changed byte nor a missing file changes an answer unnoticed.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -44,6 +45,7 @@ JOBS_FILE = "jobs.parquet"
 PER_SERVER = "counters.parquet"
 PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
+PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,8 @@ class CounterStore:
 
     def span(self) -> tuple[int, int] | None:
         """Return when the first and the last sample of any server was taken, if there are any."""
-        files = sorted((self.folder / "counters").glob("server=*/month=*/*.parquet"))
+        found = (self.folder / "counters").glob("server=*/month=*/*.parquet")
+        files = sorted(path for path in found if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
         if not ends:
@@ -131,10 +134,15 @@ class CounterStore:
         entries = _read_json(path)
         try:
             return {
-                key: Ingested(**{**entry, "warnings": tuple(entry["warnings"])})
+                key: Ingested(
+                    str(entry["name"]),
+                    str(entry["format"]),
+                    int(entry["records"]),
+                    tuple(map(str, entry["warnings"])),
+                )
                 for key, entry in entries.items()
             }
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
             raise _broken(path, f"its ledger is incomplete ({error})") from error
 
 
@@ -159,10 +167,18 @@ def open_store(folder: Path) -> CounterStore:
             source=folder,
         )
     jobs = [JOBS_FILE] if manifest.get("jobs") else []
-    for name in [*jobs, *(f"counters/{one}" for one in manifest.get("partitions", ()))]:
+    partitions = manifest.get("partitions", [])
+    if not isinstance(partitions, list) or not all(map(_is_partition, partitions)):
+        raise _broken(folder, "its manifest does not name its partitions")
+    for name in [*jobs, *(f"counters/{one}" for one in partitions)]:
         if not (folder / name).is_file():
             raise _broken(folder, f"{printable(name)} is missing")
     return CounterStore(folder)
+
+
+def _is_partition(name: object) -> bool:
+    """Whether a name is one that a partition can have; a manifest must not point elsewhere."""
+    return isinstance(name, str) and PARTITION.fullmatch(name) is not None
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from ioprism.text import printable
 MANIFEST = "ioprism-site.json"
 LOCK = ".lock"
 VERSION = 2
+MOST_BATCHES = 10**8 - 1  # names have eight digits
 UNCOUNTED = 1  # the version whose manifest does not count batches
 
 
@@ -93,7 +94,10 @@ class SiteStore:
         """How many batches are whole; whatever is beyond them was interrupted."""
         manifest = _manifest(self.folder)
         if manifest["ioprism_site_store"] != UNCOUNTED:
-            return int(manifest["batches"])
+            batches = manifest.get("batches")
+            if not isinstance(batches, int) or not 0 <= batches <= MOST_BATCHES:
+                raise _broken(self.folder / MANIFEST, "it does not count its batches")
+            return batches
         jobs = (self.folder / SITE_JOBS.name).glob("*.parquet")
         return max((_number(path) for path in jobs), default=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, TraceError
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
+from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table
+from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import (
     Completeness,
     Job,
@@ -25,6 +26,7 @@ from ioprism.model.trace import (
 )
 from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
+from ioprism.storage.plain_file import open_plain
 from ioprism.storage.remote import at_hand, is_file
 from ioprism.text import address_of
 
@@ -34,6 +36,7 @@ EVENTS_PER_FILE = 1_000_000  # a partition each: a quarter of a gigabyte while i
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
 WINDOW = 2**20  # bytes read at once
+LATEST = 1e11  # seconds since 1970, beyond any clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def _write_parquet(table: pl.DataFrame, path: Path) -> str:
 
 def _checksum(path: Path) -> int:
     checksum = 0
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         while window := file.read(WINDOW):
             checksum = isal_zlib.crc32(window, checksum)
     return checksum
@@ -180,8 +183,8 @@ class StoreReader:
                         for name, file in manifest["counters"].items()
                     }
                 ),
-                load_files=lambda: FILES.conform(files()),
-                load_processes=lambda: PROCESSES.conform(processes()),
+                load_files=lambda: _conform(FILES, files, source),
+                load_processes=lambda: _conform(PROCESSES, processes, source),
                 completeness=completeness,
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -207,8 +210,38 @@ def _manifest(source: Path) -> dict[str, Any]:
 
 
 def _job(facts: dict[str, Any]) -> Job:
-    mounts = tuple(Mount(str(m["path"]), str(m["filesystem"])) for m in facts.pop("mounts"))
-    return Job(**facts, mounts=mounts)
+    """Return the facts of a job, each of the kind that it has to be.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: one of them is not.
+    """
+    return Job(
+        ranks=_whole(facts["ranks"], "ranks", most=MOST_RANKS),
+        start_time=_seconds(facts["start_time"], "start_time"),
+        end_time=_seconds(facts["end_time"], "end_time"),
+        runtime=_seconds(facts["runtime"], "runtime"),
+        executable=None if facts["executable"] is None else str(facts["executable"]),
+        user=_whole(facts["user"], "user", most=2**63),
+        job_id=None if facts["job_id"] is None else str(facts["job_id"]),
+        mounts=tuple(Mount(str(m["path"]), str(m["filesystem"])) for m in facts["mounts"]),
+        metadata={str(key): str(value) for key, value in facts["metadata"].items()},
+    )
+
+
+def _whole(value: object, name: str, *, most: int) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value <= most:
+        raise ValueError(f"{name} is not a plausible number")
+    return value
+
+
+def _seconds(value: object, name: str) -> float | None:
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not abs(value) < LATEST:  # also NaN
+        raise ValueError(f"{name} is not a plausible time")
+    return float(value)
 
 
 def _inside(folder: Path, name: str) -> Path:
@@ -229,6 +262,21 @@ def _read_table(path: Path, checksum: int) -> pl.DataFrame:
             return pl.read_parquet(copy, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise _broken(path, "it is not a readable Parquet file") from error
+
+
+def _conform(schema: Table, load: Callable[[], pl.DataFrame], source: Path) -> pl.DataFrame:
+    """Return a table with all its columns, whose first one names each row once."""
+    table = load()
+    if not set(schema.names) <= set(table.columns):
+        raise _broken(source, f"its table of {schema.name} has other columns")
+    try:
+        table = schema.conform(table)
+    except pl.exceptions.PolarsError as error:
+        raise _broken(source, f"its table of {schema.name} has other columns") from error
+    needed = [column.name for column in schema.columns if not column.nullable]
+    if table[needed[0]].is_duplicated().any() or any(table[name].null_count() for name in needed):
+        raise _broken(source, f"its table of {schema.name} does not name every row")
+    return table
 
 
 def _broken(source: Path, why: str) -> BrokenTraceError:

@@ -193,3 +193,14 @@ def test_bursts_of_many_requests_are_known_after_four_of_them() -> None:
 
     assert said is not None and said.period is not None
     assert said.period.seconds == pytest.approx(10.0, rel=0.01)
+
+
+def test_a_job_with_a_rhythm_needs_no_more_memory_the_longer_it_runs() -> None:
+    tracker, levels = Tracker(), []
+    for count in (100, 3000):
+        followed(bursts(every(10.0, count=count), length=1.0), tracker)
+        levels.append(len(tracker.ring.levels))
+
+    assert levels[1] <= levels[0] + 1
+    assert tracker.latest is not None and tracker.latest.period is not None
+    assert tracker.latest.period.seconds == pytest.approx(10.0, rel=0.02)

@@ -6,8 +6,9 @@ import gzip
 import os
 import pickle
 import sqlite3
+import time
 import zlib
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,12 @@ from polars.testing import assert_frame_equal
 
 from ioprism import read
 from ioprism.formats.dftracer import checkpoints, ranges, reader
-from ioprism.formats.dftracer.checkpoints import index_of, inflated_from, make_index
+from ioprism.formats.dftracer.checkpoints import (
+    index_of,
+    indexes_beside_files,
+    inflated_from,
+    make_index,
+)
 from ioprism.formats.surveys import surveyed_by
 from tests.formats.dftracer.test_reader import many_calls
 
@@ -34,16 +40,22 @@ def single(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(ranges, "COMPRESSED", 10_000)
     monkeypatch.setattr(reader, "PARTITION", 200_000)
     monkeypatch.setattr(checkpoints, "SPACING", 100_000)
-    path = tmp_path / "a.pfw.gz"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "trace").mkdir()
+    path = tmp_path / "trace/a.pfw.gz"
     # Little memory makes many blocks, at which checkpoints can be.
     packed = zlib.compressobj(wbits=31, memLevel=1)
     path.write_bytes(packed.compress(many_calls(20_000)) + packed.flush())
     return path
 
 
+def beside(single: Path) -> Path:
+    return single.with_name("a.pfw.gz.gzidx")
+
+
 def test_inflating_begins_at_every_checkpoint(single: Path) -> None:
     text = gzip.decompress(single.read_bytes())
-    assert make_index(single)
+    assert make_index(single, beside(single))
     index = index_of(single)
 
     assert index.size == len(text)
@@ -61,18 +73,74 @@ def test_workers_share_a_single_member(single: Path) -> None:
 
     assert len(whole.partitions) == 1
     assert len(cut.partitions) >= 4
-    assert single.with_name("a.pfw.gz.gzidx").is_file()
+    assert list(single.parent.iterdir()) == [single]
     assert_frame_equal(cut.events(), whole.events())
     assert_frame_equal(cut.files, whole.files)
     assert cut.job == whole.job
     assert not cut.completeness.warnings
 
 
+def test_an_index_is_kept_beside_the_trace_only_where_that_is_asked_for(single: Path) -> None:
+    with surveyed_by(here), indexes_beside_files():
+        cut = read(single)
+
+    assert len(cut.partitions) >= 4
+    assert beside(single).is_file()
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_link_beside_a_trace_is_not_written_through(single: Path, asked: bool) -> None:
+    precious = single.parent.parent / "precious"
+    precious.write_text("mine")
+    for name in (".a.pfw.gz.gzidx.part", "a.pfw.gz.gzidx"):
+        single.with_name(name).symlink_to(precious)
+    with surveyed_by(here), indexes_beside_files() if asked else nullcontext():
+        read(single)
+
+    assert precious.read_text() == "mine"
+    assert beside(single).is_symlink()
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"CREATE VIEW checkpoints AS {ENDLESS} SELECT i AS uc_offset, 1 AS uc_size, 1 AS c_offset,"
+        " 0 AS bits, zeroblob(1000) AS dict_compressed FROM n",
+        "CREATE TABLE checkpoints (uc_offset, uc_size, c_offset, bits,"
+        " dict_compressed AS (zeroblob(900000000)))",
+        "CREATE VIRTUAL TABLE checkpoints USING fts5(uc_offset, uc_size, c_offset, bits,"
+        " dict_compressed)",
+    ],
+    ids=["endless view", "computed column", "virtual table"],
+)
+def test_an_index_that_computes_is_left_aside(single: Path, statement: str) -> None:
+    whole = read(single).events()
+    with closing(sqlite3.connect(single.with_name("a.pfw.gz.zindex"))) as tables, tables:
+        tables.execute(statement)
+        if "AS (zeroblob" in statement:
+            tables.execute("INSERT INTO checkpoints VALUES (300000, 400000, 100000, 0)")
+    begun = time.monotonic()
+
+    assert_frame_equal(read(single).events(), whole)
+    assert time.monotonic() - begun < 20.0
+
+
+def test_an_index_larger_than_its_trace_can_need_is_not_read(single: Path) -> None:
+    whole = read(single).events()
+    with beside(single).open("wb") as file:
+        file.truncate(2**40)
+
+    assert_frame_equal(read(single).events(), whole)
+
+
 def test_the_tables_of_dftracer_utils_are_an_index_too(single: Path) -> None:
     whole = read(single)
-    make_index(single)
+    make_index(single, beside(single))
     index = index_of(single)
-    single.with_name("a.pfw.gz.gzidx").unlink()
+    beside(single).unlink()
     with closing(sqlite3.connect(single.with_name("a.pfw.gz.zindex"))) as tables, tables:
         tables.execute(
             "CREATE TABLE checkpoints (id INTEGER PRIMARY KEY, file_id, checkpoint_idx, "
@@ -94,8 +162,8 @@ def test_the_tables_of_dftracer_utils_are_an_index_too(single: Path) -> None:
 @pytest.mark.parametrize("harm", ["older", "of another file", "damaged", "no index"])
 def test_an_index_that_is_of_no_use_changes_nothing(single: Path, harm: str) -> None:
     whole = read(single).events()
-    make_index(single)
-    kept = single.with_name("a.pfw.gz.gzidx")
+    make_index(single, beside(single))
+    kept = beside(single)
     content = bytearray(kept.read_bytes())
     if harm == "older":
         os.utime(kept, ns=(0, 0))
@@ -113,10 +181,10 @@ def test_an_index_that_is_of_no_use_changes_nothing(single: Path, harm: str) -> 
 
 
 def test_several_members_are_read_whatever_an_index_of_the_first_says(single: Path) -> None:
-    make_index(single)
+    make_index(single, beside(single))
     whole = single.read_bytes()
     single.write_bytes(whole + whole)
-    kept = single.with_name("a.pfw.gz.gzidx")
+    kept = beside(single)
     content = bytearray(kept.read_bytes())
     content[7:15] = len(whole + whole).to_bytes(8, "little")
     kept.write_bytes(content)

@@ -64,9 +64,7 @@ def decoded(layout: Layout, rank: int) -> list[Call]:
 
 def signatures_of(layout: Layout, rank: int) -> Mapping[int, Signature]:
     section = layout.section(ALL_SIGNATURES) if layout.shared else layout.section(SIGNATURES, rank)
-    data = read_section(section)
-    if layout.generation != "B":
-        data = next(blobs(data))
+    data = read_section(section) if layout.generation == "B" else next(blobs(section))
     return read_signatures(data, layout.functions, wide=layout.wide_functions, warn=fail)
 
 
@@ -174,7 +172,7 @@ def test_version_three_is_read_as_its_source_describes_it(tmp_path: Path) -> Non
     shutil.copytree(old, new)
     header = (old / "recorder.mt").read_bytes()
     (new / "recorder.mt").write_bytes(header[:40].ljust(1024, b"\0") + header[40:])
-    table = next(blobs((old / "recorder.cst").read_bytes()))
+    table = next(blobs(Section(old / "recorder.cst")))
     (new / "recorder.cst").write_bytes(packed(widened(table)))
 
     assert bytes_by_layer(new) == bytes_by_layer(old)
@@ -188,7 +186,7 @@ def test_a_single_file_is_read_as_its_source_describes_it(tmp_path: Path) -> Non
     ranks = struct.unpack_from("<i", header)[0]
     start = struct.pack("<5i", 3, 1, 0, ranks, len(names)) + bytes(12) + header[16:40]
     metadata = start + b"".join(name.encode().ljust(64, b"\0") for name in names)
-    table = packed(widened(next(blobs((old / "recorder.cst").read_bytes()))))
+    table = packed(widened(next(blobs(Section(old / "recorder.cst")))))
     sections = [
         (0, metadata),
         (1, (old / "recorder.ts").read_bytes()),

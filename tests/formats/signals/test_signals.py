@@ -71,7 +71,9 @@ def test_required_bandwidth_is_not_counted_as_measured(tmp_path: Path) -> None:
 
 
 def test_tmio_lines_of_several_flushes(tmp_path: Path) -> None:
-    lines = [{"write_sync": BODY}, {"io_time": {"delta_t_agg": 1}}, {"write_sync": BODY}]
+    end: dict[str, Any] = {"io_time": {"delta_t_agg": 1}}
+    nothing: dict[str, Any] = {"write_sync": {"bandwidth": {}}}
+    lines = [{"write_sync": BODY}, end, {"write_sync": BODY}, end, nothing, end]
     path = tmp_path / "2.jsonl"
     path.write_text("".join(f"\t{json.dumps(line)}\n" for line in lines))
 
@@ -86,7 +88,37 @@ def test_a_line_that_is_cut_off_is_left_out_with_a_warning(tmp_path: Path) -> No
     trace = read(path)
 
     assert trace.events().height == 6
-    assert trace.completeness.warnings == ("2.jsonl: the last line is cut off and left out",)
+    assert trace.completeness.warnings == (
+        "2.jsonl: the last line is cut off and left out",
+        "2.jsonl: the last flush has no io_time: the file is truncated",
+    )
+
+
+EMPTY_MODE = [*MODE[:-1], []]
+
+
+def test_a_msgpack_trace_cut_anywhere_is_never_taken_for_whole(tmp_path: Path) -> None:
+    path = tmp_path / "4.msgpack"
+    flushes = [MODE, MODE, IO_TIME, MODE, IO_TIME, EMPTY_MODE, IO_TIME]
+    whole = b"".join(msgpack.packb(part) for part in flushes)
+    path.write_bytes(whole)
+    assert read(path).completeness.whole
+
+    silent = []
+    for size in range(len(msgpack.packb(MODE)), len(whole)):
+        path.write_bytes(whole[:size])
+        if read(path).completeness.whole:
+            silent.append(size)
+
+    assert silent == []
+
+
+def test_lines_of_tmio_cut_between_two_flushes_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "2.jsonl"
+    end = json.dumps({"io_time": {"delta_t_agg": 1}})
+    path.write_text(f"{json.dumps({'write_sync': BODY})}\n{end}\n")
+
+    assert "the empty flush that ends a trace is missing" in read(path).completeness.warnings[0]
 
 
 def test_tmio_msgpack_keeps_exact_bytes(tmp_path: Path) -> None:

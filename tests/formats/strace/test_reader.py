@@ -172,4 +172,4 @@ def test_ranges_of_a_file_are_read_apart_and_say_the_same(
     again = read(path)
     again.events()
     assert again.completeness.warnings == whole.completeness.warnings
-    assert len(whole.completeness.warnings) == 2
+    assert len(whole.completeness.warnings) == 3

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.text import is_gzip
+from ioprism.formats.text import TORN_END, is_gzip
 from ioprism.model.counters import Tally
 
 BLOCK = 16 * 2**20
@@ -54,6 +54,7 @@ def blocks(source: Path, tally: Tally, *, size: int = BLOCK) -> Iterator[bytes]:
             tally.leave_out(DAMAGED, count=0 if overlong else 1)
             rest, overlong = b"", True
     if rest and not overlong:
+        tally.note(f"{source.name}: {TORN_END}")
         yield rest + b"\n"
 
 

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.counter_rows import ROWS_PER_TABLE, Rows
 from ioprism.formats.counters.lines import DAMAGED
+from ioprism.formats.foreign_database import Tables, opened_tables
 from ioprism.formats.local_time import epoch_us
 from ioprism.model.counters import TARGET, ReadingOptions, Tally
 
 MAGIC = b"SQLite format 3\x00"
-STORAGE = """
-    SELECT OST_INFO.OST_NAME, TIMESTAMP_INFO.TIMESTAMP, OST_DATA.READ_BYTES, OST_DATA.WRITE_BYTES
-    FROM OST_DATA
-    JOIN OST_INFO ON OST_INFO.OST_ID = OST_DATA.OST_ID
-    JOIN TIMESTAMP_INFO ON TIMESTAMP_INFO.TS_ID = OST_DATA.TS_ID
-"""
-METADATA = """
-    SELECT MDS_INFO.MDS_NAME, TIMESTAMP_INFO.TIMESTAMP,
-           MAX(CASE OPERATION_INFO.OPERATION_NAME WHEN 'open' THEN MDS_OPS_DATA.SAMPLES END),
-           MAX(CASE OPERATION_INFO.OPERATION_NAME WHEN 'close' THEN MDS_OPS_DATA.SAMPLES END)
-    FROM MDS_OPS_DATA
-    JOIN MDS_INFO ON MDS_INFO.MDS_ID = MDS_OPS_DATA.MDS_ID
-    JOIN TIMESTAMP_INFO ON TIMESTAMP_INFO.TS_ID = MDS_OPS_DATA.TS_ID
-    JOIN OPERATION_INFO ON OPERATION_INFO.OPERATION_ID = MDS_OPS_DATA.OPERATION_ID
-    WHERE OPERATION_INFO.OPERATION_NAME IN ('open', 'close')
-    GROUP BY MDS_INFO.MDS_NAME, TIMESTAMP_INFO.TIMESTAMP
-"""
-QUERIES = ((STORAGE, ("br", "bw")), (METADATA, ("oc", "cc")))
+TABLES = ("OST_INFO", "OST_DATA", "TIMESTAMP_INFO", "MDS_INFO", "MDS_OPS_DATA", "OPERATION_INFO")
+METADATA_TABLES = {"MDS_OPS_DATA", "MDS_INFO", "OPERATION_INFO"}
+COUNTED = {"open": "oc", "close": "cc"}
+BYTES_OF_PAIR = 400  # of memory for the opens and closes of a server at one time
+Samples = Iterator[tuple[object, object, dict[str, object]]]  # server, timestamp, values
 
 
 class LmtReader:
@@ -49,54 +38,70 @@ class LmtReader:
             with source.open("rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
                     return False
-            with closing(_connect(source)) as database:
-                return {"OST_DATA", "TIMESTAMP_INFO"} <= _tables(database)
+            with opened_tables(source, *TABLES) as tables:
+                return "OST_DATA" in tables and "TIMESTAMP_INFO" in tables
         except (OSError, sqlite3.Error):
             return False
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
         """Yield tables of samples."""
         try:
-            with closing(_connect(source)) as database:
-                present = _tables(database)
-                for query, values in QUERIES:
-                    if values[0] == "br" or {"MDS_OPS_DATA", "MDS_INFO"} <= present:
-                        yield from _samples(database, query, values, options, tally)
-        except sqlite3.Error as error:
+            with opened_tables(source, *TABLES) as tables:
+                times = _times(tables, ZoneInfo(options.timezone))
+                yield from _collected(_storage(tables), times, tally)
+                if all(name in tables for name in METADATA_TABLES):
+                    yield from _collected(_metadata(tables, source), times, tally)
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise BrokenTraceError(
                 f"the database cannot be read ({error}).\nHint: make the copy again.",
                 source=source,
             ) from error
 
 
-def _connect(source: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+def _times(tables: Tables, zone: ZoneInfo) -> dict[object, int | None]:
+    rows = tables.rows("TIMESTAMP_INFO", "TS_ID", "TIMESTAMP")
+    return {number: epoch_us(str(moment), zone) for number, moment in rows}
 
 
-def _tables(database: sqlite3.Connection) -> set[str]:
-    return {str(name) for (name,) in database.execute("SELECT name FROM sqlite_master")}
+def _storage(tables: Tables) -> Samples:
+    names = dict(tables.rows("OST_INFO", "OST_ID", "OST_NAME"))
+    for number, moment, read, written in tables.rows(
+        "OST_DATA", "OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"
+    ):
+        if number in names:
+            yield names[number], moment, {"br": read, "bw": written}
 
 
-def _samples(
-    database: sqlite3.Connection,
-    query: str,
-    values: tuple[str, str],
-    options: ReadingOptions,
-    tally: Tally,
+def _metadata(tables: Tables, source: Path) -> Samples:
+    """Bring opens and closes of a server together; each is a row of its own."""
+    names = dict(tables.rows("MDS_INFO", "MDS_ID", "MDS_NAME"))
+    operations = tables.rows("OPERATION_INFO", "OPERATION_ID", "OPERATION_NAME")
+    counters = {number: COUNTED[name] for number, name in operations if name in COUNTED}
+    pairs: dict[tuple[object, object], dict[str, object]] = {}
+    budget = Budget(source)
+    for number, moment, operation, samples in tables.rows(
+        "MDS_OPS_DATA", "MDS_ID", "TS_ID", "OPERATION_ID", "SAMPLES"
+    ):
+        if number in names and operation in counters:
+            if (number, moment) not in pairs:
+                budget.take(BYTES_OF_PAIR, "the metadata operations")
+            pairs.setdefault((number, moment), {})[counters[operation]] = samples
+    for (number, moment), values in pairs.items():
+        yield names[number], moment, values
+
+
+def _collected(
+    samples: Samples, times: Mapping[object, int | None], tally: Tally
 ) -> Iterator[pl.DataFrame]:
-    zone = ZoneInfo(options.timezone)
-    times: dict[object, int | None] = {}
-    cursor = database.execute(query)
-    while rows := cursor.fetchmany(ROWS_PER_TABLE):
+    while some := list(islice(samples, ROWS_PER_TABLE)):
         collected = Rows()
-        for server, moment, first, second in rows:
-            if moment not in times:
-                times[moment] = epoch_us(str(moment), zone)
-            time_us = times[moment]
-            if time_us is None or not isinstance(first, int) or not isinstance(second, int):
+        for server, moment, values in some:
+            time_us = times.get(moment)
+            sound = len(values) == 2 and all(isinstance(value, int) for value in values.values())
+            if time_us is None or not sound:
                 tally.leave_out(DAMAGED)
                 continue
-            sample = dict(zip(values, (first, second), strict=True))
+            sample = {name: value for name, value in values.items() if isinstance(value, int)}
             collected.add(
                 tally, server=str(server), part="", source=TARGET, time_us=time_us, **sample
             )

@@ -6,6 +6,7 @@ counter that starts from 0 with the file. Negative zero marks an interval nobody
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.counter_rows import checked
 from ioprism.model.counters import COUNTERS, SECOND, TARGET, ReadingOptions, Tally
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 CELLS_AT_ONCE = 4_000_000
-MOST_INTERVALS = 2**25  # a year of seconds; what is not stored is not in the file, but takes memory
 LARGEST_COUNT = 2.0**62
 # Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
 DATA = {
@@ -63,8 +64,11 @@ class TokioReader:
                 ]
                 if not groups:
                     raise _broken(source, "it has none of the groups of a TOKIO time series")
+                budget = Budget(source)
                 for group in groups:
-                    yield from _group_samples(file[group], source, tally)
+                    inner = _inside(file, group, h5py)
+                    _check_group(inner, source, budget, h5py)
+                    yield from _group_samples(inner, source, tally)
         except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             raise _broken(source, str(error)) from error
 
@@ -79,11 +83,40 @@ def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
     return h5py
 
 
+def _inside(group: Any, name: str, h5py: Any) -> Any:  # noqa: ANN401
+    """Return a member of a group; links may lead to other files, and are not followed."""
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{name} is a link")
+    return group[name]
+
+
+def _check_group(group: Any, source: Path, budget: Budget, h5py: Any) -> None:  # noqa: ANN401
+    """Refuse data that lie in other files, or are larger than the file can hold.
+
+    Raises:
+        BrokenTraceError: a data set is not plain numbers of this file.
+        OverBudgetError: it needs more memory than a file of this size may take.
+    """
+    for name in ("timestamps", *DATA):
+        if name not in group:
+            continue
+        data = _inside(group, name, h5py)
+        if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf":
+            raise _broken(source, f"{name} are not numbers")
+        if data.external or data.is_virtual:
+            raise _broken(source, f"{name} are stored in another file")
+        chunk = math.prod(data.chunks or ()) * data.dtype.itemsize
+        budget.take(data.size * data.dtype.itemsize + chunk, name)
+        if "columns" in data.attrs:
+            titles = data.attrs.get_id("columns")
+            # Names of variable length may all be the same long one, which is in the file once.
+            width = source.stat().st_size if titles.dtype.kind == "O" else titles.dtype.itemsize
+            budget.take(math.prod(titles.shape) * width, "the names of columns")
+
+
 def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ANN401
     if "timestamps" not in group:
         raise _broken(source, f"the group {group.name} has no timestamps")
-    if group["timestamps"].size > MOST_INTERVALS:
-        raise _broken(source, f"the group {group.name} has implausibly many timestamps")
     starts = np.asarray(group["timestamps"][:], dtype=np.int64)
     present = [name for name in DATA if name in group]
     if any(group[name].shape[0] != len(starts) for name in present):

@@ -6,6 +6,7 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.log import Log, whole
 from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import Job, Mount, Warn
@@ -17,6 +18,8 @@ if TYPE_CHECKING:  # the job's facts are read without it
 
 JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB
 NAME_BYTES = 4 * 2**30
+BYTES_OF_NAME = 300  # of memory for an entry: a number, a text, and their place in a table
+NAMES = "the table of file names"
 METADATA = 1024
 LONGEST_RUN = 10 * 365 * 86400  # seconds; beyond it the times are damage
 
@@ -95,10 +98,15 @@ def read_names(log: Log, warn: Warn) -> Names:
 
 
 def name_table(log: Log, warn: Warn) -> dict[int, str]:
-    """Read the names by identifier; a name that is cut off is dropped with a warning."""
+    """Read the names by identifier; a name that is cut off is dropped with a warning.
+
+    Raises:
+        OverBudgetError: there are more names than a log of this size can hold.
+    """
     data = whole(log, log.names, warn, limit=NAME_BYTES)
     counted = log.version < (3, 10)
-    names, consumed = (_counted_names if counted else _terminated_names)(data, log.byte_order)
+    read = _counted_names if counted else _terminated_names
+    names, consumed = read(data, log.byte_order, Budget(log.path))
     if consumed < len(data):
         warn(f"{log.path.name}: the table of file names is cut off; some files have no name")
     return names
@@ -107,7 +115,8 @@ def name_table(log: Log, warn: Warn) -> dict[int, str]:
 _TERMINATED = re.compile(rb"(.{8})([^\0]*)\0", re.DOTALL)
 
 
-def _terminated_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
+def _terminated_names(data: bytes, order: str, budget: Budget) -> tuple[dict[int, str], int]:
+    budget.take(BYTES_OF_NAME * min(data.count(b"\0"), len(data) // 9), NAMES)
     entries = _TERMINATED.findall(data)
     identifiers = struct.unpack(f"{order}{len(entries)}Q", b"".join(one for one, _ in entries))
     names: dict[int, str] = {}
@@ -116,7 +125,7 @@ def _terminated_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
     return names, sum(9 + len(name) for _, name in entries)
 
 
-def _counted_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
+def _counted_names(data: bytes, order: str, budget: Budget) -> tuple[dict[int, str], int]:
     head = struct.Struct(f"{order}QI")
     names: dict[int, str] = {}
     position = 0
@@ -125,6 +134,7 @@ def _counted_names(data: bytes, order: str) -> tuple[dict[int, str], int]:
         end = position + head.size + length
         if end > len(data):
             break
+        budget.take(BYTES_OF_NAME, NAMES)
         _remember(names, identifier, data[position + head.size : end])
         position = end
     return names, position

@@ -12,11 +12,12 @@ import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal
 
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.records import ADDED_IN, DXT_LAYERS, DXT_VERSIONS, FIXED, MODULES
 from ioprism.model.trace import Warn
 from ioprism.records import dataclass
@@ -31,6 +32,7 @@ COMPRESSIONS = ("zlib", "bzip2", "none")
 # what follows it, which is quadratic in the number of ranks.
 WINDOW = 64 * 1024
 PIECE = 4 * 2**20
+COPIES_HELD = 2  # of records and names: as bytes and as a table; extended tracing streams
 # The checksum at the end of a zlib stream, and what isal may have read beyond it, in bytes.
 CHECKSUM, BIT_BUFFER = 4, 8
 NO_BYTES = 1  # the checksum of nothing
@@ -60,14 +62,6 @@ class Log:
     job: Region
     names: Region
     modules: dict[str, Region]
-
-
-class _Decompressor(Protocol):
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
 
 
 def read_log(path: Path) -> Log:
@@ -191,6 +185,9 @@ def pieces(log: Log, region: Region, warn: Warn, *, size: int = PIECE) -> Iterat
     """Yield a region's inflated bytes in pieces of about `size` bytes.
 
     What cannot be inflated ends the region, and `warn` hears of it.
+
+    Raises:
+        OverBudgetError: there is more of it than a log of this size can hold.
     """
     with log.path.open("rb") as file:
         available = max(0, min(region.length, file.seek(0, 2) - region.offset))
@@ -203,8 +200,14 @@ def pieces(log: Log, region: Region, warn: Warn, *, size: int = PIECE) -> Iterat
             return
         file.seek(region.offset)
         raw = _windows(file, available)
-        source = raw if log.compression == "none" else _inflate(log, region, raw, warn)
-        yield from _gather(source, size)
+        if log.compression == "none":
+            yield from _gather(raw, size)
+            return
+        inflate = _inflate if log.compression == "zlib" else _inflate_bzip2
+        budget, weight = Budget(log.path), 1 if region.name in DXT_LAYERS else COPIES_HELD
+        for piece in _gather(inflate(log, region, raw, warn), size):
+            budget.take(weight * len(piece), f"the {region.name} data")
+            yield piece
 
 
 def _windows(file: BinaryIO, available: int) -> Iterator[bytes]:
@@ -214,7 +217,7 @@ def _windows(file: BinaryIO, available: int) -> Iterator[bytes]:
 
 
 def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iterator[bytes]:
-    stream = _decompressor(log.compression)
+    stream = isal_zlib.decompressobj()
     fed, check, before = False, NO_BYTES, b""
     for window in raw:
         data = window
@@ -222,20 +225,16 @@ def _inflate(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iter
             try:
                 inflated = stream.decompress(data)
             except (isal_zlib.error, OSError, EOFError, ValueError):  # type: ignore[misc] # its stub
-                warn(
-                    f"{log.path.name}: the {region.name} data are damaged; "
-                    "what follows the damage is missing and what precedes it may be wrong"
-                )
+                _warn_damaged(log, region, warn)
                 return
             yield inflated
             fed = True
-            if log.compression == "zlib":
-                check = isal_zlib.adler32(inflated, check)
+            check = isal_zlib.adler32(inflated, check)
             if not stream.eof:
                 before = (before + data)[-CHECKSUM:]
                 break
             data = _behind(stream.unused_data, before + data, check)
-            stream = _decompressor(log.compression)
+            stream = isal_zlib.decompressobj()
             fed, check, before = False, NO_BYTES, b""
     if fed:
         warn(f"{log.path.name}: the {region.name} data end early; records are missing")
@@ -255,8 +254,30 @@ def _behind(unused: bytes, fed: bytes, check: int) -> bytes:
     return unused
 
 
-def _decompressor(compression: str) -> _Decompressor:
-    return isal_zlib.decompressobj() if compression == "zlib" else bz2.BZ2Decompressor()
+def _inflate_bzip2(log: Log, region: Region, raw: Iterator[bytes], warn: Warn) -> Iterator[bytes]:
+    """Inflate in bounded pieces: bzip2 packs a gigabyte of zeros into a kilobyte."""
+    stream, fed = bz2.BZ2Decompressor(), False
+    for window in raw:
+        data = window
+        while data or (fed and not stream.needs_input):
+            try:
+                yield stream.decompress(data, PIECE)
+            except (OSError, EOFError, ValueError):
+                _warn_damaged(log, region, warn)
+                return
+            data, fed = b"", True
+            if stream.eof:
+                data = stream.unused_data
+                stream, fed = bz2.BZ2Decompressor(), False
+    if fed:
+        warn(f"{log.path.name}: the {region.name} data end early; records are missing")
+
+
+def _warn_damaged(log: Log, region: Region, warn: Warn) -> None:
+    warn(
+        f"{log.path.name}: the {region.name} data are damaged; "
+        "what follows the damage is missing and what precedes it may be wrong"
+    )
 
 
 def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:

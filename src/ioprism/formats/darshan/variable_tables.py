@@ -19,7 +19,7 @@ from ioprism.model.trace import Warn
 LUSTRE_BYTES = 2**30
 VERSIONS = (1, 2)
 
-_SCHEMA = pl.Schema(
+LUSTRE = pl.Schema(
     {
         "id": pl.UInt64(),
         "rank": pl.Int32(),
@@ -40,7 +40,7 @@ def read_lustre(log: Log, region: Region, codes: FileCodes, warn: Warn) -> pl.Da
     else:
         data = whole(log, region, warn, limit=LUSTRE_BYTES)
         rows = list(_checked(lustre_components(data, log.byte_order, region.version), log, warn))
-    table = pl.DataFrame(rows, schema=_SCHEMA)
+    table = pl.DataFrame(rows, schema=LUSTRE)
     file = codes.series("file", table["id"].to_numpy().astype(np.uint64))
     return table.drop("id").insert_column(0, file)
 

@@ -2,8 +2,9 @@
 
 An index notes, every few megabytes of text, where a block of the compressed data begins, down
 to the bit, and the 32 KiB of text in front of it. Two kinds are read: what `indexed_gzip`
-writes (`NAME.gzidx`, which is made here if that package is installed) and the SQLite tables of
-dftracer-utils (`NAME.zindex`, `NAME.idx`).
+writes (`NAME.gzidx`) and the SQLite tables of dftracer-utils (`NAME.zindex`, `NAME.idx`). One of
+the first kind is made here if that package is installed: in the cache folder of the user, or
+beside the file where that was asked for (`indexes_beside_files`).
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import field
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from isal import isal_zlib
 
+from ioprism.errors import OutputError
+from ioprism.formats.foreign_database import opened_tables
 from ioprism.formats.text import UNREADABLE
 from ioprism.records import dataclass
+from ioprism.storage.atomic import atomic_write
+from ioprism.storage.cache import cached_name
 
 OWN = ".gzidx"
 SQLITE = (".zindex", ".idx")
@@ -29,7 +36,9 @@ SPACING = 16 * 2**20  # bytes of text between checkpoints of an index that is ma
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once
 MOST_POINTS = 1_000_000
+LEAST_INDEX, INDEX_SHARE = 16 * 2**20, 4  # bytes of an index, and of those per byte of its file
 REACH = 2**15  # bytes of text that compressed data may refer back to
+DAMAGED = (ValueError, TypeError, OverflowError, struct.error, sqlite3.Error, *UNREADABLE)
 _HEAD = struct.Struct("<5sBBQQIII")  # GZIDX, version, flags, sizes, spacing, window, points
 _POINT = struct.Struct("<QQBB")  # compressed and inflated offset, bits, whether text follows
 
@@ -62,10 +71,14 @@ class Stretch:
 
 def index_of(path: Path) -> Index:
     """Return the index of a file; an empty one if there is none that can be used."""
-    with suppress(OSError, ValueError, TypeError, struct.error, sqlite3.Error, *UNREADABLE):
-        own = path.with_name(path.name + OWN)
-        if _is_newer(own, path):
-            return _sound(_from_gzidx(own.read_bytes(), path), path)
+    with suppress(OSError, OutputError, *DAMAGED):
+        own = cached_name(path, suffix=OWN)
+        if own.is_file():
+            return _sound(_from_gzidx(_content(own, path), path), path)
+    with suppress(OSError, *DAMAGED):
+        beside = path.with_name(path.name + OWN)
+        if _is_newer(beside, path):
+            return _sound(_from_gzidx(_content(beside, path), path), path)
         for ending in SQLITE:
             index = path.with_name(path.name + ending)
             if _is_newer(index, path):
@@ -84,21 +97,50 @@ def _sound(index: Index, path: Path) -> Index:
     return index
 
 
-def make_index(path: Path) -> bool:
-    """Make an index and keep it beside the file; False if that cannot be done."""
+def _content(index: Path, path: Path) -> bytes:
+    """Read an index; one that is out of proportion to its file is none."""
+    if index.stat().st_size > LEAST_INDEX + INDEX_SHARE * path.stat().st_size:
+        raise ValueError("an implausibly large index")
+    return index.read_bytes()
+
+
+_beside: ContextVar[bool] = ContextVar("beside", default=False)
+
+
+@contextmanager
+def indexes_beside_files() -> Iterator[None]:
+    """Let indexes that are made be kept beside their files, for other users of them."""
+    token = _beside.set(True)
+    try:
+        yield
+    finally:
+        _beside.reset(token)
+
+
+def index_place(path: Path) -> Path:
+    """Return where an index of this file is to be kept.
+
+    Raises:
+        OutputError: the cache folder cannot be used.
+    """
+    return path.with_name(path.name + OWN) if _beside.get() else cached_name(path, suffix=OWN)
+
+
+def make_index(path: Path, target: Path) -> bool:
+    """Make an index of a file; False if that cannot be done."""
     try:
         from indexed_gzip import IndexedGzipFile, ZranError  # type: ignore[import-untyped]
     except ImportError:
         return False
-    target = path.with_name(path.name + OWN)
-    aside = target.with_name(f".{target.name}.part")
     try:
-        with IndexedGzipFile(str(path), spacing=SPACING) as file:
+        with (
+            IndexedGzipFile(str(path), spacing=SPACING) as file,
+            atomic_write(target, replace=True) as temporary,
+            temporary.open("wb") as written,
+        ):
             file.build_full_index()
-            file.export_index(str(aside))
-        aside.replace(target)
-    except (OSError, EOFError, ZranError, zlib.error):
-        aside.unlink(missing_ok=True)
+            file.export_index(fileobj=written)
+    except (OSError, EOFError, OutputError, ZranError, zlib.error):
         return False
     return True
 
@@ -153,12 +195,9 @@ def _from_gzidx(content: bytes, path: Path) -> Index:
 
 
 def _from_sqlite(index: Path) -> Index:
-    with closing(sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True)) as tables:
-        rows = tables.execute(
-            "SELECT uc_offset, uc_size, c_offset, bits, dict_compressed FROM checkpoints "
-            "ORDER BY uc_offset LIMIT ?",
-            (MOST_POINTS,),
-        ).fetchall()
+    columns = ("uc_offset", "uc_size", "c_offset", "bits", "dict_compressed")
+    with opened_tables(index, "checkpoints") as tables:
+        rows = sorted(islice(tables.rows("checkpoints", *columns), MOST_POINTS))
     points = (
         Checkpoint(text, at, bits, zlib.decompressobj().decompress(before, REACH))
         for text, _, at, bits, before in rows

@@ -119,7 +119,9 @@ def _by_duckdb(
 
 HEAD = 65536  # bytes that show how lines end
 _COMMA = re.compile(rb"\}[ ,]*,[ ,\r]*\n")
-_ODD_BYTE = re.compile("[\udc80-\udcff]")  # as `surrogateescape` marks it
+_ODD_BYTES = {
+    0xDC00 + byte: f"\\\\x{byte:02x}" for byte in range(128, 256)
+}  # as `surrogateescape` marks them
 LONGEST_OBJECT = LONGEST_LINE + 2 * CHUNK  # bytes
 
 
@@ -137,4 +139,7 @@ def _plain(piece: bytes) -> bytes:
 def _valid(piece: bytes) -> bytes:
     """The text with bytes that are no Unicode written out, as hexadecimal digits."""
     text = piece.decode("utf-8", "surrogateescape")
-    return _ODD_BYTE.sub(lambda found: f"\\\\x{ord(found[0]) - 0xDC00:02x}", text).encode()
+    written = text.translate(_ODD_BYTES).encode()
+    if len(written) > LONGEST_OBJECT and max(map(len, written.split(b"\n"))) > LONGEST_OBJECT:
+        return text.encode("utf-8", "replace")  # a line that DuckDB would refuse, and all others
+    return written

@@ -13,7 +13,7 @@ from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
 from ioprism.formats.dftracer.calls import Index
-from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, make_index
+from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
     DftracerRange,
@@ -103,12 +103,16 @@ def _trace_files(folder: Path) -> list[Path]:
 def _surveys(paths: Sequence[Path]) -> list[Survey]:
     """Survey all ranges of all files, on the workers if there are some."""
     if on_workers() and (whole := [path for path in paths if lacks_index(path)]):
-        each(make_index, whole)
+        each(_index, [(path.absolute(), index_place(path.absolute())) for path in whole])
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
     for part, found in zip(parts, each(survey, parts), strict=True):
         by_file[part.path].append(found)
     return [_whole(found) for found in by_file.values()]
+
+
+def _index(given: tuple[Path, Path]) -> bool:
+    return make_index(*given)
 
 
 def _whole(parts: list[Survey]) -> Survey:

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 
 MOST_HOSTS = 200_000
+LONGEST_NAME = 253  # characters, as the domain name system allows
+CACHED_LISTS = 64  # each may name 200,000 hosts; the same list comes up many times in a row
 NOBODY = frozenset({"", "none assigned", "(null)", "none", "null", "unknown"})
 RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 PIECE = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?")
@@ -15,7 +17,7 @@ class HostlistError(ValueError):
     """The text is no list of hosts, or names more than any machine has."""
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=CACHED_LISTS)
 def expand_hosts(text: str) -> tuple[str, ...]:
     """Return the hosts in the order written, each once; none for `None assigned` and the like.
 
@@ -51,6 +53,8 @@ def _expand_word(word: str) -> list[str]:
     names = [""]
     for piece in PIECE.finditer(word):
         prefix, ranges = piece.groups()
+        if len(names[0]) + len(prefix) > LONGEST_NAME:
+            raise HostlistError(f"a host of {word[:80]!r} has an implausibly long name")
         endings = [prefix] if ranges is None else [prefix + n for n in _numbers(ranges)]
         _limit(len(names) * len(endings))
         names = [name + ending for name in names for ending in endings]

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import beginning, text_lines
 from ioprism.formats.jobs.job_rows import JobRows
 from ioprism.formats.local_time import zone_of
@@ -49,7 +50,7 @@ class LoadLevelerReader:
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the steps that have ended."""
-        blocks = _Blocks(zone_of(options.timezone), JobRows(), tally)
+        blocks = _Blocks(zone_of(options.timezone), JobRows(Budget(source)), tally)
         for line in text_lines(source, tally):
             blocks.take(line)
         blocks.finish()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.job_rows import JobRows
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, ReadingOptions, Tally
@@ -37,7 +38,7 @@ class LsfReader:
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that ran; times in these records need no zone."""
         del options
-        rows = JobRows()
+        rows = JobRows(Budget(source))
         for line in text_lines(source, tally):
             if not line.startswith('"JOB_FINISH"'):
                 continue

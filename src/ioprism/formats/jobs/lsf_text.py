@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import beginning, text_lines
 from ioprism.formats.jobs.job_rows import JobRows
 from ioprism.formats.local_time import zone_of
@@ -47,7 +48,7 @@ class LsfTextReader:
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that have ended."""
         zone = zone_of(options.timezone)
-        rows = JobRows()
+        rows = JobRows(Budget(source))
         for paragraph in _paragraphs(text_lines(source, tally)):
             _add(paragraph, rows, zone, tally)
         return rows.table()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.hostlist import MOST_HOSTS
 from ioprism.formats.jobs.job_rows import JobRows
@@ -30,7 +31,7 @@ class PbsReader:
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that ended."""
         zone = zone_of(options.timezone)
-        rows = JobRows()
+        rows = JobRows(Budget(source))
         for line in text_lines(source, tally):
             fields = line.split(";", 3)
             if len(fields) < 4:

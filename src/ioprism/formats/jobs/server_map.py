@@ -8,12 +8,14 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import text_lines
 from ioprism.formats.files import check_file
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.model.counters import Tally
 
 HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32], or *."
+BYTES_OF_PAIR = 200  # that a node and its server take
 ANY = "*"  # every job uses the server, whatever its nodes
 
 
@@ -33,13 +35,13 @@ def read_server_map(source: Path) -> pl.DataFrame:
         ) from error
     if not rows or [word.strip() for word in rows[0]][:2] != ["node", "server"]:
         raise BrokenTraceError(f"this is not a map from nodes to servers.\n{HINT}", source=source)
+    pairs: list[tuple[str, str]] = []
+    budget = Budget(source)
     try:
-        pairs = [
-            (node, row[1].strip())
-            for row in rows[1:]
-            if len(row) >= 2
-            for node in expand_hosts(_joined(row[0]))
-        ]
+        for row in rows[1:]:
+            nodes = expand_hosts(_joined(row[0])) if len(row) >= 2 else ()
+            budget.take(BYTES_OF_PAIR * len(nodes), "the lists of nodes")
+            pairs += [(node, row[1].strip()) for node in nodes]
     except HostlistError as error:
         raise BrokenTraceError(f"{error}.\n{HINT}", source=source) from error
     return pl.DataFrame(pairs, schema={"node": pl.String, "server": pl.String}, orient="row")

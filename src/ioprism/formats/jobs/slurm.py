@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.formats.jobs.job_rows import DAMAGED_NODES, JobRows
@@ -38,7 +39,7 @@ class SlurmReader:
         """Return the jobs that ran; steps are left out, they are part of their job."""
         zone = zone_of(options.timezone)
         heading: list[str] = []
-        rows = JobRows()
+        rows = JobRows(Budget(source))
         for line in text_lines(source, tally):
             words = _split(line)
             if _is_heading(words):

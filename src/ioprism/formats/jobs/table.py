@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.counters.lines import DAMAGED, beginning, text_lines
 from ioprism.formats.jobs.hostlist import HostlistError, expand_hosts
 from ioprism.formats.jobs.job_rows import DAMAGED_NODES, JobRows
@@ -35,7 +36,7 @@ class JobTableReader:
         zone = zone_of(options.timezone)
         lines = text_lines(source, tally)
         heading = next(lines, "").lstrip("\ufeff").strip().split(",")
-        rows = JobRows()
+        rows = JobRows(Budget(source))
         for line in lines:
             words = _words(line)
             if words is None or len(words) != len(heading):

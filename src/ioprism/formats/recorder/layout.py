@@ -11,14 +11,17 @@ call themselves 2.5.0.
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import field
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError
 from ioprism.records import dataclass
+from ioprism.storage.plain_file import open_plain
 
 MOST_RANKS = 10_000_000
+BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or files of its own
 HEADER = 2**20  # bytes of the header file that are looked at
 SINGLE_FILE = "recorder.dat"
 MAGIC = b"RECORDER"
@@ -73,7 +76,7 @@ class Layout:
 def is_recorder(folder: Path) -> bool:
     """Whether a folder has the files of a Recorder trace."""
     if (folder / SINGLE_FILE).is_file():
-        with (folder / SINGLE_FILE).open("rb") as file:
+        with open_plain(folder / SINGLE_FILE) as file:
             return file.read(8) == MAGIC
     header = folder / "recorder.mt"
     beside = ("0.itf", "0.cst", "recorder.cst")
@@ -95,7 +98,14 @@ def read_layout(folder: Path) -> Layout:
             folder,
             f"its header names {layout.ranks} ranks and a resolution of {layout.resolution} s",
         )
+    if layout.ranks > _bytes_of(folder) // BYTES_OF_RANK:
+        raise broken(folder, f"its header names {layout.ranks} ranks, but its files hold fewer")
     return layout
+
+
+def _bytes_of(folder: Path) -> int:
+    with os.scandir(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
 def _read(folder: Path) -> Layout:
@@ -148,7 +158,7 @@ def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section
 
 def _sections(path: Path) -> dict[tuple[int, int], Section]:
     size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         _, _, count = struct.unpack("<8sII", file.read(16))
         if count > MOST_SECTIONS:
             raise ValueError(f"{count} sections")
@@ -162,7 +172,7 @@ def _sections(path: Path) -> dict[tuple[int, int], Section]:
 
 
 def _bytes(section: Section) -> bytes:
-    with section.path.open("rb") as file:
+    with open_plain(section.path) as file:
         file.seek(section.start)
         return file.read(HEADER)
 

@@ -25,6 +25,7 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.records import dataclass
+from ioprism.storage.plain_file import open_plain
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
 ROWS = 1_000_000  # read at once
@@ -83,7 +84,7 @@ def _missing_parts(source: Path, parts: Sequence[Path]) -> list[str]:
         f"part.{number}.parquet" for number in range(min(max(numbers, default=-1), MOST_PARTS))
     }
     if (source / METADATA).is_file():
-        with (source / METADATA).open("rb") as file:
+        with open_plain(source / METADATA) as file:
             named |= {name.decode() for name in PART.findall(file.read(METADATA_BYTES))}
     return sorted(named - present, key=lambda name: (len(name), name)) if numbers else []
 

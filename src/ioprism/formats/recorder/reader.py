@@ -136,9 +136,8 @@ class _Content:
         layout, warn = self.layout, _named(self.completeness.warn, rank)
         if layout.generation == "A":
             return read_old_rank(layout, rank, warn)[1]
-        data = read_section(layout.section(ALL_SIGNATURES if rank < 0 else SIGNATURES, rank))
-        if layout.generation != "B":
-            data = next(blobs(data), b"")
+        section = layout.section(ALL_SIGNATURES if rank < 0 else SIGNATURES, rank)
+        data = read_section(section) if layout.generation == "B" else next(blobs(section), b"")
         return read_signatures(data, layout.functions, wide=layout.wide_functions, warn=warn)
 
     def _shifts(self) -> dict[int, float]:

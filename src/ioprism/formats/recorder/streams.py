@@ -8,10 +8,12 @@ any memory holds, so lengths are computed first and bounded by the number of tim
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.formats.budget import Budget
 from ioprism.formats.recorder.blobs import blobs, inflated, read_section
 from ioprism.formats.recorder.layout import (
     ALL_GRAMMARS,
@@ -71,10 +73,10 @@ def read_grammars(layout: Layout, warn: Warn) -> Grammars:
 
 def _rank_grammar(layout: Layout, rank: int) -> bytes:
     try:
-        data = read_section(layout.section(GRAMMAR, rank))
+        section = layout.section(GRAMMAR, rank)
+        return read_section(section) if layout.generation == "B" else next(blobs(section), b"")
     except OSError:
         return b""
-    return data if layout.generation == "B" else next(blobs(data), b"")
 
 
 def _shared_grammars(layout: Layout, numbers: Integers) -> list[bytes]:
@@ -83,7 +85,7 @@ def _shared_grammars(layout: Layout, numbers: Integers) -> list[bytes]:
             _rank_grammar(layout, number)
             for number in range(min(len(numbers), int(numbers.max()) + 1))
         ]
-    return list(blobs(read_section(layout.section(ALL_GRAMMARS))))
+    return list(blobs(layout.section(ALL_GRAMMARS)))
 
 
 def read_ticks(layout: Layout, rank: int) -> npt.NDArray[np.uint32]:
@@ -97,19 +99,34 @@ def read_ticks(layout: Layout, rank: int) -> npt.NDArray[np.uint32]:
 
 
 def _packed_ticks(layout: Layout, section: Section, rank: int) -> bytes:
-    table = Section(section.path, section.start, section.start + 8 * layout.ranks)
-    told = read_section(table)
-    sizes = np.frombuffer(told, "<u8", len(told) // 8)
-    if rank >= len(sizes):
+    ends = _tick_ends(section, layout.ranks, section.path.stat().st_mtime_ns)
+    if rank + 1 >= len(ends) or ends[rank] == ends[rank + 1]:
         return b""
-    first = section.start + 8 * layout.ranks + int(sizes[:rank].sum())
-    data = read_section(Section(section.path, first, first + int(sizes[rank])))
+    begin = section.start + 8 * layout.ranks
+    first, last = begin + int(ends[rank]), begin + int(ends[rank + 1])
+    data = read_section(Section(section.path, first, last))
     if not layout.packed_times:
         return data
     if len(data) < 16:
         return b""
     (size,) = struct.unpack_from("<Q", data)
-    return inflated(memoryview(data)[16 : 16 + min(size, len(data))])
+    packed = memoryview(data)[16 : 16 + min(size, len(data))]
+    return inflated(packed, Budget(section.path))
+
+
+@lru_cache(maxsize=4)
+def _tick_ends(section: Section, ranks: int, changed: int) -> npt.NDArray[np.uint64]:  # noqa: ARG001
+    """Where each rank's ticks end behind the table of sizes; read once for all ranks.
+
+    Args:
+        section: the ticks of all ranks.
+        ranks: how many there are.
+        changed: when the file was, which tells its versions apart.
+    """
+    told = read_section(Section(section.path, section.start, section.start + 8 * ranks))
+    sizes = np.frombuffer(told, "<u8", len(told) // 8)
+    whole = np.uint64(section.path.stat().st_size)
+    return np.concatenate(([np.uint64(0)], np.cumsum(np.minimum(sizes, whole))))
 
 
 def last_end(ticks: npt.NDArray[np.uint32], resolution: float) -> float:

@@ -24,6 +24,7 @@ from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEAD = 4096
+LOOKED_AT = 8  # files of a folder that show what it is
 _LINE = re.compile(
     r"(\d{1,12}\.\d{6,7}) (\d{1,12}\.\d{6,7}) (?:(-?\d{1,10}) )?([A-Za-z_]\w*) "
     r"(?:\d{1,4} (?:\d{1,20} )?)?\((.*)\)\s*$"
@@ -41,8 +42,9 @@ class RecorderTextReader:
     def recognises(self, source: Path) -> bool:
         """Whether the lines are Recorder's. Never raises."""
         try:
-            files = _files(source)
-            return bool(files) and _LINE.match(head(files[0], HEAD).partition("\n")[0]) is not None
+            # The first file may be the one that is truncated.
+            starts = (head(file, HEAD).partition("\n")[0] for file in _files(source)[:LOOKED_AT])
+            return any(_LINE.match(start) is not None for start in starts)
         except OSError:
             return False
 

@@ -11,6 +11,8 @@ from io import BytesIO
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError, TraceError, UsageError
+from ioprism.formats.budget import Budget
+from ioprism.formats.files import check_readable
 from ioprism.formats.samples.ior import read_ior_json, read_ior_text
 from ioprism.model.samples import Run, WritePattern, parse_node_list
 from ioprism.records import dataclass
@@ -43,6 +45,7 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
         )
     if source.is_dir():
         raise TraceError("this is a folder.\nHint: name one file of runs.", source=source)
+    check_readable(source)
     content = source.read_bytes()
     text = _text(content, source)
     recognised = _reader(text)
@@ -100,6 +103,8 @@ def _reader(text: str) -> tuple[str, Read] | None:
     return None
 
 
+BYTES_OF_RUN = 600  # that a run and its pattern take
+BYTES_OF_NODE = 40  # that a number takes in a list
 NEEDED = ("nodes", "cores_per_node", "burst_bytes", "seconds")
 SHOWN = 3  # bad rows named in a message
 
@@ -117,9 +122,11 @@ def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list
     runs: list[Run] = []
     bad: list[str] = []
     lists: dict[str, tuple[int, ...]] = {}
+    budget = Budget(source)
     while True:
         try:
-            runs.append(_run(next(rows), lists))
+            budget.take(BYTES_OF_RUN, "the runs")
+            runs.append(_run(next(rows), lists, budget))
         except StopIteration:
             break
         except (csv.Error, ValueError, UsageError) as error:
@@ -135,10 +142,11 @@ def read_table(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list
     return runs, [f"skipped {entry}" for entry in bad]
 
 
-def _run(row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]]) -> Run:
+def _run(row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]], budget: Budget) -> Run:
     text = row.get("node_list") or ""
     if text and text not in lists:
         lists[text] = parse_node_list(text)
+        budget.take(BYTES_OF_NODE * len(lists[text]), "the lists of nodes")
     pattern = WritePattern(
         nodes=_count(row, "nodes"),
         cores_per_node=_count(row, "cores_per_node"),

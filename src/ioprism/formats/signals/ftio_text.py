@@ -22,6 +22,7 @@ import numpy as np
 
 from ioprism.formats.signals.build import Content, Intervals, build_trace, interval_bytes
 from ioprism.formats.signals.documents import broken, head
+from ioprism.formats.text import TORN_END, ends_torn
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Completeness, Trace
 
@@ -63,7 +64,10 @@ class FtioTextReader:
             content = Content([_intervals(columns, text)])
         except (ValueError, KeyError, OverflowError) as error:
             raise broken(source, f"its columns cannot be read ({error})") from error
-        return build_trace(source, content, Completeness(), name=self.name)
+        completeness = Completeness()
+        if ends_torn(source):
+            completeness.warn(f"{source.name}: {TORN_END}")
+        return build_trace(source, content, completeness, name=self.name)
 
 
 def _is_complete(names: set[str]) -> bool:

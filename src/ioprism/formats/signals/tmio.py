@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -63,14 +63,54 @@ class TmioReader:
 
     def _contents(self, source: Path, completeness: Completeness) -> Iterator[Content]:
         start = head(source)
+        flushes = _Flushes()
         if start.lstrip()[:1] != b"{":
             for flush in msgpack_objects(source, completeness):
-                yield parse_flush(flush)
+                content = parse_flush(flush)
+                flushes.observe([flush[0]], content)
+                yield content
         elif _has_lines(start):
             for line in json_lines(source, completeness):
-                yield parse_document(line)
+                content = parse_document(line)
+                flushes.observe(line, content)
+                yield content
         else:
             yield parse_document(json_document(source))
+        if (missing := flushes.missing_end) is not None:
+            completeness.warn(f"{source.name}: {missing}")
+
+
+class _Flushes:
+    """Notices where a stream of flushes ends.
+
+    A flush is one entry for each mode and then `io_time`. The last one, which TMIO writes when
+    the program ends, has no phases.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False  # a mode came, and no io_time since
+        self._phases = 0  # in this flush
+        self._last_phases = 0  # in the one before
+
+    def observe(self, keys: Iterable[object], content: Content) -> None:
+        """Take one entry: its keys, and what it holds."""
+        names = [key for key in keys if isinstance(key, str)]
+        self._begun |= any(name.startswith(("read_", "write_")) for name in names)
+        self._phases += sum(len(part.start) for part in content.intervals)
+        if "io_time" in names:
+            self._begun, self._last_phases, self._phases = False, self._phases, 0
+
+    @property
+    def missing_end(self) -> str | None:
+        """What to say about the end; None if it is there, or the stream is not TMIO's."""
+        if self._begun:
+            return "the last flush has no io_time: the file is truncated"
+        if self._last_phases:
+            return (
+                "the empty flush that ends a trace is missing: the program was killed or still "
+                "runs, or the file is truncated"
+            )
+        return None
 
 
 def _has_lines(start: bytes) -> bool:

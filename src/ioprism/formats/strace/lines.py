@@ -19,6 +19,7 @@ _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(")
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed>")
 _RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
+_ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
 _NO_PID = 0
 
@@ -53,6 +54,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.damaged = 0
+        self.running: set[int] = set()  # that made calls and have not ended
         self._waiting: dict[tuple[int, str], tuple[float, str]] = {}
 
     @property
@@ -70,7 +72,10 @@ class Calls:
             pid = int(head[1] or head[2] or _NO_PID)
             text = line[head.end() :].rstrip()
             if text.startswith(("+++", "---")):
+                if _ENDED.match(text):
+                    self.running.discard(pid)
                 continue
+            self.running.add(pid)
             call = self._call(pid, _seconds(head), text)
             if call is not None:
                 yield call

@@ -19,7 +19,14 @@ from ioprism.errors import BrokenTraceError
 from ioprism.formats.call_rows import Row, RowPartition, Span
 from ioprism.formats.strace.lines import Calls, has_date, looks_like_strace
 from ioprism.formats.strace.replay import Process, Replay
-from ioprism.formats.text import LONGEST_LINE, head, is_damaged, opened
+from ioprism.formats.text import (
+    LONGEST_LINE,
+    TORN_END,
+    ends_torn,
+    head,
+    is_damaged,
+    opened,
+)
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
@@ -58,6 +65,13 @@ class StraceReader:
         completeness, replay = Completeness(), first.replay
         if replay.untimed:
             completeness.warn("strace ran without -T: calls have no duration")
+        if ends_torn(source):
+            completeness.warn(f"{source.name}: {TORN_END}")
+        if running := len(first.calls.running):
+            completeness.warn(
+                f"{source.name}: the end of {format_counted(running, 'process', 'processes')} is "
+                "missing: the tracer was stopped or ran with -qq, or the file is truncated"
+            )
         processes = list(replay.processes.values())
         program = _program(processes, moved)
         ranks = _ranks(processes, program)

@@ -23,11 +23,11 @@ from ioprism.formats.parquet import (
 from ioprism.formats.plausibility import LATEST
 from ioprism.formats.tables.compressed import blocks_of
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
-from ioprism.formats.text import head, is_gzip
+from ioprism.formats.text import TORN_END, ends_torn, head, is_gzip
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
-from ioprism.model.trace import Job, Trace, Warn
+from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.records import dataclass
 
 ROWS = 250_000  # read at once
@@ -184,6 +184,9 @@ class _Content:
     def trace(self) -> Trace:
         first, last = self._span()
         processes = self.processes
+        completeness = Completeness()
+        if _kind(self.table.path) != "parquet" and ends_torn(self.table.path):
+            completeness.warn(f"{self.table.path.name}: {TORN_END}")
         return Trace(
             format=TableReader.name,
             paths=(self.source,),
@@ -193,6 +196,7 @@ class _Content:
             ),
             load_files=lambda: file_table(self.files["file"]),
             load_processes=lambda: processes,
+            completeness=completeness,
         )
 
     def _span(self) -> tuple[float, float]:

@@ -275,6 +275,8 @@ class Tracker:
         if self._period is None or self._equal < self.settings.equal_answers:
             return
         self._window = max(self._window, now - self.settings.last_periods * self._period.seconds)
+        # A job with a rhythm needs no more memory the longer it runs: twice what is looked at.
+        self.ring.forget_before(2 * self._window - now)
 
     def _step(self, look: Look, now: float) -> float:
         """How far the signal must move on before another analysis is worth its cost."""

@@ -87,6 +87,11 @@ class Ring:
         self._make_room(0, until=math.floor(self.end / self.finest) + 1)
         self._spread(start, end, rate)
 
+    def forget_before(self, moment: float) -> None:
+        """Give the coarsest bins up that hold only what was before a moment (seconds)."""
+        while len(self.levels) > 1 and self.levels[-2].begin <= moment:
+            self.too_old += float(self.levels.pop().values.sum())
+
     def signal(self, *, start: float | None = None, shortest: float = 0.0) -> Signal:
         """Return what is known from a moment on, evenly sampled; the mean rate of each bin.
 

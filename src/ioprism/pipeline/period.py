@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
 import numpy as np
@@ -14,7 +14,14 @@ from ioprism.analyses.periodicity.onsets.confirmation import (
     needs_confirmation,
 )
 from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
-from ioprism.analyses.periodicity.rhythm import answered, every_second, rhythm, take_turns
+from ioprism.analyses.periodicity.rhythm import (
+    SAME,
+    answered,
+    every_second,
+    is_minor,
+    rhythm,
+    take_turns,
+)
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.periodicity.spectral.filters import Filter, apply
 from ioprism.engine.base import Engine
@@ -74,7 +81,7 @@ def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhy
         whole = _rhythm(_bandwidth(trace, engine, settings), settings)
         whole = _confirmed(whole, trace, engine)
         if settings.direction == "both":
-            whole = _with_directions(whole, trace, engine, settings)
+            whole = _best_of_directions(whole, trace, engine, settings)
     if settings.by is None:
         return JobRhythm(whole)
     parts = _parts(trace, engine, settings.by, settings)
@@ -97,12 +104,19 @@ def _sampled(steps: StepFunction, settings: RhythmSettings) -> Signal:
 
 
 def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
+    return _rhythm_of(_sampled(steps, settings), settings)
+
+
+def _rhythm_of(
+    signal: Signal, settings: RhythmSettings, *, found: Period | None = None
+) -> Rhythm:
     return rhythm(
-        _sampled(steps, settings),
+        signal,
         options=replace(settings.options, resample=settings.frequency is None),
         components=settings.components,
         fit=settings.fit,
         direction=settings.direction,
+        found=found,
     )
 
 
@@ -132,37 +146,79 @@ def _shown(signal: Signal, period: Period, trace: Trace, engine: Engine) -> Peri
     return period if is_confirmed(period) else None
 
 
-def _with_directions(
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """The period of reads or of writes, and the signal that shows it."""
+
+    name: str
+    period: Period
+    signal: Signal
+
+
+def _best_of_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
-    """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
-    rhythms = _by_direction(both, trace, engine, settings)
-    named = tuple(NamedPeriod(period, name) for name, period in rhythms.items())
-    both = replace(both, rhythms=(*both.rhythms, *named))
-    if both.period is None:
-        best = min(rhythms.values(), key=lambda p: p.false_alarm_probability, default=None)
-        return both if best is None else answered(both, best)
-    if len(rhythms) == len(DIRECTIONS) and take_turns(
-        both.period, rhythms["read"], rhythms["write"]
-    ):
-        both = answered(both, every_second(both.signal, both.period))
-        return replace(both, takes_turns=True)
-    return both
+    """Answer with the period of all I/O, of reads or of writes that explains most.
+
+    A period beyond doubt comes before a possible one; among those the bytes of the job that it
+    explains count, times the share of the time in which it holds.
+    """
+    found = _by_direction(both, trace, engine, settings)
+    named = tuple(NamedPeriod(one.period, one.name) for one in found)
+    every = (*both.rhythms, *named)
+    if both.period is not None and len(found) == len(DIRECTIONS):
+        read, write = (one.period for one in found)
+        if take_turns(both.period, read, write):
+            both = answered(both, every_second(both.signal, both.period))
+            return replace(both, takes_turns=True, rhythms=every)
+    worthy = [one for one in found if not is_minor(one.period)]
+    best = max(worthy, key=lambda one: _rank(one, both), default=None)
+    if best is None or (both.period is not None and _rank_of_all(both, worthy) >= _rank(best, both)):
+        return replace(both, rhythms=every)
+    own = replace(settings, direction=best.name)
+    first = [one for one in every if one.direction == best.name and one.period is best.period]
+    others = [one for one in every if one not in first]
+    answer = _rhythm_of(best.signal, own, found=best.period)
+    return replace(answer, rhythms=(*first, *others))
+
+
+def _rank(one: _Direction, both: Rhythm) -> tuple[bool, float]:
+    """How well the period of a direction explains all I/O of the job."""
+    total, own = (_moved(signal) for signal in (both.signal, one.signal))
+    period = one.period
+    explained = (period.bytes_share or 0.0) * own / total if total > 0.0 else 0.0
+    return period.certainty == "sure", explained * (period.time_share or 0.0)
+
+
+def _rank_of_all(both: Rhythm, found: Sequence[_Direction]) -> tuple[bool, float]:
+    """How well the period of all I/O explains it; directions that share the period count too."""
+    period = both.period
+    if period is None:
+        return False, 0.0
+    agreeing = [one for one in found if abs(one.period.seconds / period.seconds - 1.0) <= SAME]
+    shares = [_rank(one, both)[1] for one in agreeing]
+    own = (period.bytes_share or 0.0) * (period.time_share or 0.0)
+    return period.certainty == "sure", max(own, sum(shares))
+
+
+def _moved(signal: Signal) -> float:
+    return float(signal.values.sum()) * signal.interval
 
 
 def _by_direction(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
-) -> dict[str, Period]:
+) -> list[_Direction]:
     # Each direction is a test of its own, so the level is divided among them (Bonferroni).
     level = settings.options.max_false_alarm / len(DIRECTIONS)
     only = only_direction(trace)
     if only in DIRECTIONS:
         whole = both.period
-        return {only: whole} if whole and whole.false_alarm_probability <= level else {}
+        sure = whole is not None and whole.false_alarm_probability <= level
+        return [_Direction(only, whole, both.signal)] if whole is not None and sure else []
     options = replace(
         settings.options, max_false_alarm=level, maybe=False, resample=settings.frequency is None
     )
-    rhythms = {}
+    directions = []
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction)
         try:
@@ -172,8 +228,8 @@ def _by_direction(
         found = detect(signal, options=options)
         period = None if found is None else _shown(signal, found, trace, engine)
         if period is not None:
-            rhythms[direction] = period
-    return rhythms
+            directions.append(_Direction(direction, period, signal))
+    return directions
 
 
 def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> list[PartRhythm]:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
+from ioprism.analyses.periodicity.main_bursts import FEW_BYTES, explained, loudest_samples
 from ioprism.analyses.periodicity.onsets import phase_starts
 from ioprism.analyses.periodicity.onsets.confirmation import (
     confirming_phases,
@@ -173,7 +174,24 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    return accepted(signal, _found(signal, options), options)
+    found = accepted(signal, _found(signal, options), options)
+    return found if found is None else _of_main_bursts(signal, explained(signal, found), options)
+
+
+def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
+    """The period of what moves most bytes, where the one found explains few of them.
+
+    It is one more question, so that each of both may use half of the false-alarm level.
+    """
+    if options.method not in ("auto", "phases") or (found.bytes_share or 0.0) >= FEW_BYTES:
+        return found
+    loud = loudest_samples(signal)
+    strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
+    other = accepted(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
+    if other is None:
+        return found
+    other = explained(signal, other)
+    return max(found, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
 
 
 def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:

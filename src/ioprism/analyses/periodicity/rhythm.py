@@ -9,7 +9,14 @@ from ioprism.analyses.periodicity.describe import (
 )
 from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.analyses.periodicity.detect import DEFAULTS, Options, detect
-from ioprism.analyses.periodicity.results import Fit, NamedPeriod, Period, Rhythm
+from ioprism.analyses.periodicity.main_bursts import explained
+from ioprism.analyses.periodicity.results import (
+    MIN_BYTES_SHARE,
+    Fit,
+    NamedPeriod,
+    Period,
+    Rhythm,
+)
 from ioprism.analyses.periodicity.several import other_periods
 from ioprism.analyses.periodicity.spectral import dft
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
@@ -25,6 +32,7 @@ def rhythm(
     components: int = 0,
     fit: bool = False,
     direction: str = "both",
+    found: Period | None = None,
 ) -> Rhythm:
     """Find the periods of a signal and describe the dominant one.
 
@@ -34,9 +42,10 @@ def rhythm(
         components: how many cosine waves to describe the signal by; 0 for none.
         fit: whether to fit them by least squares (ten if ``components`` is 0).
         direction: read, write or both: what the signal is.
+        found: its dominant period, if it is known already.
     """
-    found = detect(signal, options=options)
-    every = () if found is None else (found, *other_periods(signal, found, options=options))
+    found = detect(signal, options=options) if found is None else found
+    every = () if found is None else (found, *_others(signal, found, options))
     waves = Rhythm(
         signal=signal,
         period=None,
@@ -48,7 +57,16 @@ def rhythm(
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
         direction=direction,
     )
-    return waves if found is None else answered(waves, found)
+    return waves if found is None or is_minor(found) else answered(waves, found)
+
+
+def is_minor(period: Period) -> bool:
+    """Whether a period moves so few bytes that it is a detail of the I/O, not the answer."""
+    return period.bytes_share is not None and period.bytes_share < MIN_BYTES_SHARE
+
+
+def _others(signal: Signal, found: Period, options: Options) -> list[Period]:
+    return [explained(signal, one) for one in other_periods(signal, found, options=options)]
 
 
 def _fit(signal: Signal, count: int) -> Fit:

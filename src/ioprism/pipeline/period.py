@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 
 import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.headline import (
+    DIRECTIONS,
+    DirectionPeriod,
+    best_direction,
+    options_of_direction,
+)
 from ioprism.analyses.periodicity.onsets.confirmation import (
     beginning_with,
     is_confirmed,
     needs_confirmation,
 )
 from ioprism.analyses.periodicity.results import NamedPeriod, Period, Rhythm
-from ioprism.analyses.periodicity.rhythm import (
-    SAME,
-    answered,
-    every_second,
-    is_minor,
-    rhythm,
-    take_turns,
-)
+from ioprism.analyses.periodicity.rhythm import answered, every_second, rhythm, take_turns
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.periodicity.spectral.filters import Filter, apply
 from ioprism.engine.base import Engine
@@ -30,8 +29,6 @@ from ioprism.model.signal import Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
-
-DIRECTIONS = ("read", "write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,78 +143,39 @@ def _shown(signal: Signal, period: Period, trace: Trace, engine: Engine) -> Peri
     return period if is_confirmed(period) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Direction:
-    """The period of reads or of writes, and the signal that shows it."""
-
-    name: str
-    period: Period
-    signal: Signal
-
-
 def _best_of_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
-    """Answer with the period of all I/O, of reads or of writes that explains most.
-
-    A period beyond doubt comes before a possible one; among those the bytes of the job that it
-    explains count, times the share of the time in which it holds.
-    """
+    """Answer with the period of all I/O, of reads or of writes that explains most."""
     found = _by_direction(both, trace, engine, settings)
-    named = tuple(NamedPeriod(one.period, one.name) for one in found)
+    named = tuple(NamedPeriod(one.period, one.direction) for one in found)
     every = (*both.rhythms, *named)
     if both.period is not None and len(found) == len(DIRECTIONS):
         read, write = (one.period for one in found)
         if take_turns(both.period, read, write):
             both = answered(both, every_second(both.signal, both.period))
             return replace(both, takes_turns=True, rhythms=every)
-    worthy = [one for one in found if not is_minor(one.period)]
-    best = max(worthy, key=lambda one: _rank(one, both), default=None)
-    if best is None or (both.period is not None and _rank_of_all(both, worthy) >= _rank(best, both)):
+    best = best_direction(both.signal, both.period, found)
+    if best is None:
         return replace(both, rhythms=every)
-    own = replace(settings, direction=best.name)
-    first = [one for one in every if one.direction == best.name and one.period is best.period]
+    own = replace(settings, direction=best.direction)
+    first = [one for one in every if one.period is best.period and one.direction == own.direction]
     others = [one for one in every if one not in first]
     answer = _rhythm_of(best.signal, own, found=best.period)
     return replace(answer, rhythms=(*first, *others))
 
 
-def _rank(one: _Direction, both: Rhythm) -> tuple[bool, float]:
-    """How well the period of a direction explains all I/O of the job."""
-    total, own = (_moved(signal) for signal in (both.signal, one.signal))
-    period = one.period
-    explained = (period.bytes_share or 0.0) * own / total if total > 0.0 else 0.0
-    return period.certainty == "sure", explained * (period.time_share or 0.0)
-
-
-def _rank_of_all(both: Rhythm, found: Sequence[_Direction]) -> tuple[bool, float]:
-    """How well the period of all I/O explains it; directions that share the period count too."""
-    period = both.period
-    if period is None:
-        return False, 0.0
-    agreeing = [one for one in found if abs(one.period.seconds / period.seconds - 1.0) <= SAME]
-    shares = [_rank(one, both)[1] for one in agreeing]
-    own = (period.bytes_share or 0.0) * (period.time_share or 0.0)
-    return period.certainty == "sure", max(own, sum(shares))
-
-
-def _moved(signal: Signal) -> float:
-    return float(signal.values.sum()) * signal.interval
-
-
 def _by_direction(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
-) -> list[_Direction]:
-    # Each direction is a test of its own, so the level is divided among them (Bonferroni).
-    level = settings.options.max_false_alarm / len(DIRECTIONS)
+) -> list[DirectionPeriod]:
+    resample = settings.frequency is None
+    options = replace(options_of_direction(settings.options), resample=resample)
     only = only_direction(trace)
     if only in DIRECTIONS:
         whole = both.period
-        sure = whole is not None and whole.false_alarm_probability <= level
-        return [_Direction(only, whole, both.signal)] if whole is not None and sure else []
-    options = replace(
-        settings.options, max_false_alarm=level, maybe=False, resample=settings.frequency is None
-    )
+        if whole is None or whole.false_alarm_probability > options.max_false_alarm:
+            return []
+        return [DirectionPeriod(only, whole, both.signal)]
     directions = []
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction)
@@ -226,9 +184,10 @@ def _by_direction(
         except AnalysisError:
             continue
         found = detect(signal, options=options)
-        period = None if found is None else _shown(signal, found, trace, engine)
+        periodic = found is not None and found.pattern == "periodic"
+        period = _shown(signal, found, trace, engine) if found is not None and periodic else None
         if period is not None:
-            directions.append(_Direction(direction, period, signal))
+            directions.append(DirectionPeriod(direction, period, signal))
     return directions
 
 

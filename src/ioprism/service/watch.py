@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.live.online import Settings, Tracker
+from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
 from ioprism.errors import OutputError
 from ioprism.records import dataclass
 from ioprism.service import state
@@ -35,6 +35,8 @@ LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other source
 HOUSEKEEPING = 1.0  # seconds
 BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
+CONCLUSION_BUDGET = 0.05  # seconds for answers to jobs that are over, before messages go first
+CLOSING_BUDGET = 5.0  # seconds, the same when the service ends
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
 TRY_AGAIN = 5.0  # seconds after the state could not be saved
 STATE_SHARE = 4  # or when the journal is this many times as large as the state
@@ -236,6 +238,7 @@ class Watch:
                 if source.waits_on() is None:
                     source.read(self.intake, self._journal)
             self._answer(self.intake.finalize(), budget=1.0)
+            self._conclude(self.jobs, budget=CLOSING_BUDGET)
             self.save()
             if self._journal is not None and self._unsaved_since is None:
                 self._journal.discard()  # all of it is in the state now
@@ -305,7 +308,17 @@ class Watch:
                 return
 
     def _predict(self, job: Job, *, analyse: bool) -> None:
-        prediction = job.tracker.predict(analyse=analyse)
+        self._tell(job, job.tracker.predict(analyse=analyse))
+
+    def _conclude(self, jobs: Iterable[Job], *, budget: float) -> None:
+        """Answer for jobs that seem to be over, once each; those left have their turn later."""
+        until = time.monotonic() + budget
+        for job in jobs:
+            if not job.concluded and time.monotonic() <= until:
+                job.concluded = True
+                self._tell(job, job.tracker.conclude())
+
+    def _tell(self, job: Job, prediction: Prediction | None) -> None:
         now = time.monotonic()
         for arrived, messages in job.waiting.items():
             self.latency.record(now - arrived, messages=messages)
@@ -320,6 +333,8 @@ class Watch:
             listener(answer)
 
     def _tidy(self, now: float) -> None:
+        over = [job for job in self.jobs if not job.concluded and job.seems_over(now)]
+        self._conclude(over, budget=CONCLUSION_BUDGET)
         self.jobs.expire(now)
         size = 0 if self._journal is None else self._journal.size
         large = size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes)

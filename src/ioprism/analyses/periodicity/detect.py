@@ -17,6 +17,7 @@ from ioprism.analyses.periodicity.onsets.confirmation import (
     needs_confirmation,
 )
 from ioprism.analyses.periodicity.onsets.scales import coarser_signals
+from ioprism.analyses.periodicity.onsets.slots import pattern_of
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
@@ -163,11 +164,14 @@ def period(
         start=start,
         end=end,
     )
-    return detect(signal, options=options)
+    found = detect(signal, options=options)
+    return None if found is None or found.pattern == "slotted" else found
 
 
 def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """Find the period of a signal, or None if chance explains it too well.
+
+    The period of slotted phases is that of their slots: see `Period.pattern`.
 
     Raises:
         SignalTooShortError: there are fewer than ``MIN_SAMPLES`` samples.
@@ -207,6 +211,7 @@ def accepted(signal: Signal, found: Period | None, options: Options) -> Period |
         found = replace(found, confirmed=confirming_phases(signal, found))
         if needs_confirmation(signal, found) and not is_confirmed(found):
             return None
+    found = replace(found, pattern=pattern_of(signal, found))
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     if not unsure:
         return found

@@ -138,6 +138,7 @@ class Rhythm(Result):
     rhythms: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
     takes_turns: bool = False  # reads and writes alternate: each repeats half as often
     direction: str = "both"  # read, write or both: what the signal is
+    slotted: Period | None = None  # the slots at random multiples of which phases begin
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism period` prints with `--json`, without `by` and its parts."""
@@ -152,6 +153,7 @@ class Rhythm(Result):
             "period": None if self.period is None else self.period.to_dict(),
             "rhythms": [one.to_dict() for one in self.rhythms],
             "takes_turns": self.takes_turns,
+            "slotted": None if self.slotted is None else self.slotted.to_dict(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "components": [asdict(wave) for wave in self.components],
             "fit": None if self.fit is None else asdict(self.fit),
@@ -177,11 +179,6 @@ class Rhythm(Result):
         if self.period is None:
             return self._without_answer(subject)
         every, sure = format_seconds(self.period.seconds), f"{self.period.confidence:.0%}"
-        if self.period.pattern == "slotted":
-            return (
-                f"Not periodic: the {subject} begin{_s(self.direction)} at random multiples "
-                f"of {every} (slotted)"
-            )
         if self.takes_turns:
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
         possible = self.period.certainty == "maybe" or self.period.confidence < CONFIDENT
@@ -189,6 +186,14 @@ class Rhythm(Result):
         return f"The {subject} {verb} every {every} (confidence {sure})"
 
     def _without_answer(self, subject: str) -> str:
+        if self.slotted is not None:
+            slot = format_seconds(self.slotted.seconds)
+            return (
+                f"Not periodic: {subject} phases begin at a few distances in random order "
+                f"(slotted, {slot} on average)"
+                if self.slotted.method == "phases"
+                else f"Not periodic: {subject} phases begin at random multiples of {slot} (slotted)"
+            )
         minor = self.rhythms[0].period if self.rhythms else None
         if minor is None or minor.bytes_share is None:
             return f"No period: the {subject} may be irregular"

@@ -9,20 +9,13 @@ from ioprism.analyses.periodicity.describe import (
 )
 from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.analyses.periodicity.detect import DEFAULTS, Options, detect
+from ioprism.analyses.periodicity.headline import SAME, is_minor
 from ioprism.analyses.periodicity.main_bursts import explained
-from ioprism.analyses.periodicity.results import (
-    MIN_BYTES_SHARE,
-    Fit,
-    NamedPeriod,
-    Period,
-    Rhythm,
-)
+from ioprism.analyses.periodicity.results import Fit, NamedPeriod, Period, Rhythm
 from ioprism.analyses.periodicity.several import other_periods
 from ioprism.analyses.periodicity.spectral import dft
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.model.signal import Signal
-
-SAME = 0.05  # of the period
 
 
 def rhythm(
@@ -45,6 +38,8 @@ def rhythm(
         found: its dominant period, if it is known already.
     """
     found = detect(signal, options=options) if found is None else found
+    slotted = found if found is not None and found.pattern == "slotted" else None
+    found = None if slotted is not None else found
     every = () if found is None else (found, *_others(signal, found, options))
     waves = Rhythm(
         signal=signal,
@@ -56,13 +51,9 @@ def rhythm(
         next_phase=None,
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
         direction=direction,
+        slotted=slotted,
     )
     return waves if found is None or is_minor(found) else answered(waves, found)
-
-
-def is_minor(period: Period) -> bool:
-    """Whether a period moves so few bytes that it is a detail of the I/O, not the answer."""
-    return period.bytes_share is not None and period.bytes_share < MIN_BYTES_SHARE
 
 
 def _others(signal: Signal, found: Period, options: Options) -> list[Period]:

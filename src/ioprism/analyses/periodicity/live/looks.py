@@ -15,6 +15,7 @@ from ioprism.analyses.periodicity.onsets.phase_starts import (
     find_train,
     train_of_all,
 )
+from ioprism.analyses.periodicity.onsets.regularity import may_wander
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
@@ -56,7 +57,14 @@ def by_phases(
     if (chances.at_look(share) if known is None else chances.told) > math.log(level):
         return None
     found = describe(signal, train)
-    return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
+    return _periodic(
+        accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
+    )
+
+
+def _periodic(found: Period | None) -> Period | None:
+    """The period, unless its phases come at random slots: they tell nothing of the next one."""
+    return None if found is None or found.pattern == "slotted" else found
 
 
 def _look(parts: Segments, train: Train) -> int:
@@ -84,10 +92,12 @@ def with_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | 
     Where phases are sharp and show no rhythm, the spectrum must explain a good part of the signal:
     serial streams, and pairs of bursts at random times, have a line in it, too.
     """
-    found = detect(signal, options=Options("auto", level, maybe=False, confirm=False))
-    sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
-    clear = found is None or found.method == "phases" or found.confidence >= CLEAR_SHARE
-    return found if clear or not sharp else None
+    found = _periodic(detect(signal, options=Options("auto", level, maybe=False, confirm=False)))
+    phases = parts.by_levels if len(signal.values) > FEW_SAMPLES else None
+    if found is None or found.method == "phases" or phases is None:
+        return found
+    wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=level)
+    return found if found.confidence >= CLEAR_SHARE and not wanders else None
 
 
 def phase_starts(parts: Segments, known: Period) -> FloatArray | None:

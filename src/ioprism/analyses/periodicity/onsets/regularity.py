@@ -23,7 +23,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.chance import CERTAIN, log_alike, log_ever_even, log_regular
+from ioprism.analyses.periodicity.chance import (
+    CERTAIN,
+    log_alike,
+    log_ever_even,
+    log_ever_wandering,
+    log_regular,
+)
 from ioprism.analyses.periodicity.onsets import stretches
 from ioprism.analyses.periodicity.onsets.counting import periods_between
 from ioprism.analyses.periodicity.onsets.segments import Phases
@@ -50,6 +56,7 @@ RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
 RARE = math.log(0.25)  # how seldom a process without a clock is that even, beside others
 RARE_EVER = math.log(0.15)  # the same at any moment, of which the chance is told too high
+RARE_WALK = math.log(0.05)  # how seldom distances wander, beside other processes without a clock
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
@@ -65,7 +72,7 @@ class Chances:
 
     gaps: float = CERTAIN  # of a renewal process, or a serial stream
     steps: float = NEVER  # of a loader's steps
-    ever: float = NEVER  # of a loader's steps at any moment until now
+    ever: float = NEVER  # of a loader's or wandering steps at any moment until now
     random: float = CERTAIN  # of bursts that no program times, see above
 
     @property
@@ -140,8 +147,18 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     if variation > SURE_VARIATION or _wanders(distances):
         return Stretch(first, last, Chances(random=random), alike)
     steps = RARE + _log_chance(part, distances, EVEN)
-    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=ROUNDING * part.resolution)
+    error = ROUNDING * part.resolution
+    ever = max(
+        RARE_EVER + log_ever_even(distances, shape=EVEN, error=error),
+        RARE_WALK + log_ever_wandering(distances, error=error),
+    )
     return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
+
+
+def may_wander(phases: Phases, *, level: float) -> bool:
+    """Whether distances that wander look like these more often than a false-alarm level."""
+    error = ROUNDING * phases.resolution
+    return log_ever_wandering(np.diff(phases.starts), error=error) > math.log(level)
 
 
 def _wanders(distances: FloatArray) -> bool:

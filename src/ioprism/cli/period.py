@@ -105,7 +105,7 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
 @option("--wavelet", default="haar", help="Mother wavelet, for --hybrid.")
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
-@option("--by", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
+@option("--by", type=click.Choice(KEYS), help="Also find the period of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
 @options.page
 @options.format_name
@@ -130,7 +130,9 @@ def period(
     quiet: bool,
     **sought: Any,  # noqa: ANN401 - as `RhythmSettings` has them
 ) -> None:
-    """Find the rhythm of a job's I/O: its period, how certain it is, and when it holds.
+    """Find the period of a job's I/O, how certain it is, and when it holds.
+
+    Several jobs, or a folder of them, become a table.
 
     Example: ioprism period run42.darshan --direction write
     """
@@ -140,6 +142,11 @@ def period(
         chosen_filter=parse_filter(filter_text) if filter_text else None,
         **sought,
     )
+    if mapping is None and len(jobs := _groups(paths, format_name)) > 1:
+        if page is not None or settings.by is not None:
+            raise click.UsageError("--output and --by are for one job: give a single TRACE.")
+        _show_many(paths, jobs, settings, format_name, as_json=as_json, quiet=quiet)
+        return
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         rhythm = job_rhythm(trace, LateEngine(progress), settings)
@@ -154,6 +161,37 @@ def period(
             terminal_form.show_parts(parts, output.console(), key=settings.by)
         output.show_warnings(trace)
     output.say_written(page, quiet=quiet)
+
+
+def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
+    """The paths of each job; a single file is one without asking."""
+    if options.grouping() == "one" or (len(paths) == 1 and paths[0].is_file()):
+        return [paths]
+    from ioprism.pipeline.insights import groups
+
+    return list(groups(paths, format_name=format_name, grouping=options.grouping()))
+
+
+def _show_many(
+    paths: tuple[Path, ...],
+    jobs: list[tuple[Path, ...]],
+    settings: RhythmSettings,
+    format_name: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from ioprism.pipeline.many_periods import period_table
+
+    with output.progress("looking for periods", quiet=quiet) as progress:
+        found = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in found.failed:
+        output.say(f"skipped {message}")
+    if as_json:
+        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        click.echo(document)
+    else:
+        terminal_form.show_many(found, output.console())
 
 
 def _write_page(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
+from ioprism.pipeline.many_periods import JobPeriod, PeriodTable
 from ioprism.pipeline.period import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
@@ -32,7 +34,7 @@ def show(rhythm: Rhythm, console: Console) -> None:
 
 def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:
     """Print which files, ranks or directories carry a rhythm."""
-    heading(console, f"The rhythm by {key}")
+    heading(console, f"The period by {key}")
     rows = [
         (
             name(part.name),
@@ -43,6 +45,30 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
         for part in parts
     ]
     table(console, (key, "bytes", "period", "false alarm"), rows)
+
+
+def show_many(found: PeriodTable, console: Console) -> None:
+    """Print one row per job."""
+    heading(console, found.summary())
+    rows = [
+        (
+            name(job.application or Path(job.path).name),
+            job.direction if job.pattern == "periodic" else "",
+            format_seconds(job.seconds) if job.seconds is not None else job.pattern,
+            _share(job.duty_cycle),
+            "" if job.phase_bytes is None else format_bytes(job.phase_bytes),
+            _share(job.bytes_share),
+            "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
+            name(Path(job.path).name),
+        )
+        for job in found.jobs
+    ]
+    columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
+    table(console, columns, rows)
+
+
+def _doubt(job: JobPeriod) -> str:
+    return "possibly, " if job.certainty == "maybe" else ""
 
 
 def _others(rhythm: Rhythm, console: Console) -> None:

@@ -56,7 +56,6 @@ RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
 EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
 RARE = math.log(0.25)  # how seldom a process without a clock is that even, beside others
 RARE_EVER = math.log(0.15)  # the same at any moment, of which the chance is told too high
-RARE_WALK = math.log(0.05)  # how seldom distances wander, beside other processes without a clock
 SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
 MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
@@ -150,7 +149,7 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     error = ROUNDING * part.resolution
     ever = max(
         RARE_EVER + log_ever_even(distances, shape=EVEN, error=error),
-        RARE_WALK + log_ever_wandering(distances, error=error),
+        log_ever_wandering(distances, error=error),
     )
     return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
 

@@ -12,6 +12,7 @@ import numpy as np
 from ioprism.analyses.periodicity.onsets.scales import phases_of_job
 from ioprism.analyses.periodicity.onsets.segments import busy_runs, find_phases
 from ioprism.analyses.periodicity.results import Pattern, Period
+from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 FEWEST_DISTANCES = 7
@@ -29,9 +30,12 @@ OFF_MULTIPLE = 0.1  # of the period, root mean square; distances of slots are mu
 
 def pattern_of(signal: Signal, period: Period) -> Pattern:
     """Whether the phases of a period come after it each time, or at random slots."""
-    starts = np.array([start for start, _ in period.phases])
-    if period.method == "phases" and _has_few_values(np.diff(starts), signal.interval):
-        return "slotted"
+    if period.method == "phases":
+        starts, ends = np.array(period.phases).T
+        # A counter that is polled rounds lengths and distances alike.
+        resolution = max(signal.interval, median(ends - starts) / ROUNDED)
+        if _has_few_values(np.diff(starts), resolution):
+            return "slotted"
     runs = busy_runs(signal)
     if len(runs[0]) <= FEWEST_DISTANCES:
         return "periodic"
@@ -55,7 +59,7 @@ def _skips(distances: FloatArray, slot: float) -> bool:
 def _has_few_values(distances: FloatArray, resolution: float) -> bool:
     """Whether distances take two to six values, none of which is the usual one."""
     count, deviation = len(distances), float(distances.std()) if len(distances) else 0.0
-    if count < FEWEST_DISTANCES or deviation <= ROUNDED * resolution:
+    if count < FEWEST_DISTANCES:
         return False
     if deviation <= UNEVEN * float(distances.mean()):
         return False
@@ -68,7 +72,8 @@ def _has_few_values(distances: FloatArray, resolution: float) -> bool:
         groups = np.split(ordered, cuts + 1)
         within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / count
         means = np.array([group.mean() for group in groups])
-        if float(np.diff(means).min()) < APART * float(distances.mean()):
+        apart = float(np.diff(means).min())
+        if apart < max(APART * float(distances.mean()), ROUNDED * resolution):
             return False
         if within <= min(WITHIN * deviation**2, (EXACT * float(distances.mean())) ** 2):
             kinds = np.searchsorted((ordered[cuts] + ordered[cuts + 1]) / 2, distances)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.analyses.periodicity.detect import METHODS, Options
-from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, Number, option
 from ioprism.model.trace import Progress, Trace
-from ioprism.pipeline.period import RhythmSettings, job_rhythm
+from ioprism.pipeline.period import JobRhythm, RhythmSettings, job_rhythm
 from ioprism.records import dataclass
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
@@ -151,11 +150,12 @@ def period(
     with output.progress("reading events", quiet=quiet) as progress:
         rhythm = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
-        _write_page(page, rhythm.whole, trace, settings, replace=force)
+        _write_page(page, rhythm, trace, settings, replace=force)
     if as_json:
         click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
     else:
         terminal_form.show(rhythm.whole, output.console())
+        terminal_form.show_asynchronous(rhythm.asynchronous, output.console())
         if settings.by is not None:
             parts = rhythm.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)
@@ -195,7 +195,7 @@ def _show_many(
 
 
 def _write_page(
-    page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+    page: Path, rhythm: JobRhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
     from ioprism.storage.atomic import atomic_write_text

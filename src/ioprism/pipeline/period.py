@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from ioprism.model.signal import Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
+
+if TYPE_CHECKING:
+    from ioprism.analyses.asynchronous import RequiredBandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,7 @@ class JobRhythm:
 
     whole: Rhythm
     parts: tuple[PartRhythm, ...] = ()
+    asynchronous: tuple[RequiredBandwidth, ...] = ()  # where the trace tells waits apart
 
 
 def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhythm:
@@ -79,15 +84,31 @@ def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhy
         whole = _confirmed(whole, trace, engine)
         if settings.direction == "both":
             whole = _best_of_directions(whole, trace, engine, settings)
+    waits = _asynchronous(trace)
     if settings.by is None:
-        return JobRhythm(whole)
+        return JobRhythm(whole, asynchronous=waits)
     parts = _parts(trace, engine, settings.by, settings)
     named = [
         NamedPeriod(part.rhythm.period, settings.direction, part.name)
         for part in parts
         if part.rhythm.period is not None
     ]
-    return JobRhythm(replace(whole, rhythms=(*whole.rhythms, *named)), tuple(parts))
+    return JobRhythm(replace(whole, rhythms=(*whole.rhythms, *named)), tuple(parts), waits)
+
+
+def _asynchronous(trace: Trace) -> tuple[RequiredBandwidth, ...]:
+    """Required and measured bandwidth of asynchronous I/O, which only TMIO tells."""
+    if trace.format != "tmio" or len(trace.paths) != 1:
+        return ()
+    from ioprism.analyses.asynchronous import required_bandwidth
+    from ioprism.formats.signals.tmio import read_asynchronous
+
+    return tuple(
+        required_bandwidth(
+            direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes
+        )
+        for direction, one in read_asynchronous(trace.paths[0]).items()
+    )
 
 
 def _bandwidth(trace: Trace, engine: Engine, settings: RhythmSettings) -> StepFunction:

@@ -9,6 +9,7 @@ import numpy as np
 from ioprism.analyses.scheduling.machine import Iteration, SimulatedJob
 from ioprism.records import dataclass
 
+START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its first phase
 MOST_STEPS = 20_000  # of a job; then they are repeated
 
 
@@ -56,6 +57,7 @@ def draw_jobs(workload: Workload, *, seed: int) -> list[SimulatedJob]:
             period = kind.period * max(0.2, 1.0 + kind.spread * float(chance.standard_normal()))
             steps = min(MOST_STEPS, int(2.0 * workload.horizon / period) + 2)
             jitter = np.clip(1.0 + kind.variation * chance.standard_normal(steps), 0.1, 2.0)
+            jitter[0] *= chance.uniform(*START_UP)
             rate = min(kind.bandwidth or workload.bandwidth, workload.bandwidth)
             moved = kind.io_share * period * rate
             compute = (1.0 - kind.io_share) * period * jitter

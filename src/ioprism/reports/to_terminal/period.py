@@ -8,13 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.analyses.asynchronous import RequiredBandwidth
 from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
 from ioprism.pipeline.many_periods import JobPeriod, PeriodTable
 from ioprism.pipeline.period import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
-from ioprism.units import format_bytes, format_rate, format_seconds
+from ioprism.units import format_bytes, format_counted, format_rate, format_seconds
 
 WIDTH, ROWS = 72, 6
 MOST_RANGES = 5
@@ -30,6 +31,22 @@ def show(rhythm: Rhythm, console: Console) -> None:
     _others(rhythm, console)
     _candidates(rhythm, console)
     _components(rhythm, console)
+
+
+def show_asynchronous(every: Sequence[RequiredBandwidth], console: Console) -> None:
+    """Print how fast the file system must be so that asynchronous I/O stays hidden."""
+    for one in every:
+        heading(console, f"Asynchronous {one.direction}s")
+        needs = format_rate(one.required_peak)
+        facts(
+            console,
+            [
+                ("required", f"{needs} so that all of them stay hidden (B, highest of all ranks)"),
+                ("measured", f"{format_rate(one.measured_peak)} at most (T)"),
+                ("hidden", f"{one.hidden:.0%} of {format_counted(one.requests, 'request')}"),
+                ("waited", f"{format_seconds(one.waited)} over all ranks"),
+            ],
+        )
 
 
 def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from ioprism.analyses.periodicity.detect import Options, accepted, detect
+from ioprism.analyses.periodicity.detect import UNSURE, Options, accepted, detect
 from ioprism.analyses.periodicity.live.change import relative_difference
 from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES
 from ioprism.analyses.periodicity.live.spending import MIN_PHASES, look_at, share_of_look
@@ -22,6 +23,7 @@ from ioprism.model.signal import FloatArray, Signal
 
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 CLEAR_SHARE = 0.3  # of the variance
+DOUBT_SHARE = 0.1  # of the level, up to which a period is announced as one beyond doubt
 QUARTERS = 4  # of a usual phase, by which the latest one grows until it says something new
 
 
@@ -57,9 +59,17 @@ def by_phases(
     if (chances.at_look(share) if known is None else chances.told) > math.log(level):
         return None
     found = describe(signal, train)
-    return _periodic(
+    taken = _periodic(
         accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
     )
+    return taken if chances.doubt <= math.log(DOUBT_SHARE * level) else _possible(taken)
+
+
+def _possible(found: Period | None) -> Period | None:
+    """The same as a possibility: distances that wander would look like this often enough."""
+    if found is None:
+        return None
+    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
 
 
 def _periodic(found: Period | None) -> Period | None:
@@ -96,8 +106,10 @@ def with_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | 
     phases = parts.by_levels if len(signal.values) > FEW_SAMPLES else None
     if found is None or found.method == "phases" or phases is None:
         return found
-    wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=level)
-    return found if found.confidence >= CLEAR_SHARE and not wanders else None
+    if found.confidence < CLEAR_SHARE:
+        return None
+    wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=DOUBT_SHARE * level)
+    return _possible(found) if wanders else found
 
 
 def phase_starts(parts: Segments, known: Period) -> FloatArray | None:

@@ -71,7 +71,8 @@ class Chances:
 
     gaps: float = CERTAIN  # of a renewal process, or a serial stream
     steps: float = NEVER  # of a loader's steps
-    ever: float = NEVER  # of a loader's or wandering steps at any moment until now
+    ever: float = NEVER  # of a loader's steps at any moment until now
+    walk: float = NEVER  # of distances that wander, at any moment until now
     random: float = CERTAIN  # of bursts that no program times, see above
 
     @property
@@ -88,9 +89,14 @@ class Chances:
         """The false-alarm probability over all looks, of which this one has a share."""
         return max(self.gaps - math.log(share), self.ever)
 
+    @property
+    def doubt(self) -> float:
+        """The chance of processes that look like a period for long, at any moment until now."""
+        return max(self.ever, self.walk)
+
     def at_price(self, price: float) -> Chances:
         """The same, found by as many questions as the logarithm of the price says."""
-        every = (self.gaps, self.steps, self.ever, self.random)
+        every = (self.gaps, self.steps, self.ever, self.walk, self.random)
         return Chances(*(min(CERTAIN, chance + price) for chance in every))
 
 
@@ -147,11 +153,9 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
         return Stretch(first, last, Chances(random=random), alike)
     steps = RARE + _log_chance(part, distances, EVEN)
     error = ROUNDING * part.resolution
-    ever = max(
-        RARE_EVER + log_ever_even(distances, shape=EVEN, error=error),
-        log_ever_wandering(distances, error=error),
-    )
-    return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
+    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=error)
+    walk = log_ever_wandering(distances, error=error)
+    return Stretch(first, last, Chances(gaps, steps, ever, walk, random), alike)
 
 
 def may_wander(phases: Phases, *, level: float) -> bool:

@@ -20,12 +20,14 @@ PER_VALUE = 2.0  # distances for each value, so that values are shown and not fi
 MOST_VALUES = 6
 WITHIN = 4e-3  # of the variance of the distances that lies within values; jitter has all of it
 EXACT = 0.02  # of the mean distance: standard deviation of distances of one value
-APART = 0.08  # of the mean distance, between two values
+FEWEST_OF_VALUE = 2  # distances; a single one is an exception
+APART = 0.04  # of the mean distance, between two values
 MIXED = 0.3  # share of the distances that differ from the one before; a change of period has few
 UNEVEN = 0.05  # variation of the distances, below which one value will do
 ROUNDED = 3.0  # samples; distances that differ by less differ by rounding
+POLLED = 0.6  # of a phase's length, by which rounding may move its start
 USUAL = 0.7  # share of the commonest value, above which the others are exceptions
-OFF_MULTIPLE = 0.1  # of the period, root mean square; distances of slots are multiples
+OFF_MULTIPLE = 0.05  # of the period, root mean square; distances of slots are multiples
 
 
 def pattern_of(signal: Signal, period: Period) -> Pattern:
@@ -33,8 +35,9 @@ def pattern_of(signal: Signal, period: Period) -> Pattern:
     if period.method == "phases":
         starts, ends = np.array(period.phases).T
         # A counter that is polled rounds lengths and distances alike.
-        resolution = max(signal.interval, median(ends - starts) / ROUNDED)
-        if _has_few_values(np.diff(starts), resolution):
+        resolution = max(signal.interval, POLLED * median(ends - starts) / ROUNDED)
+        distances = np.diff(starts)
+        if not _are_multiples(distances, period.seconds) and _has_few_values(distances, resolution):
             return "slotted"
     runs = busy_runs(signal)
     if len(runs[0]) <= FEWEST_DISTANCES:
@@ -45,15 +48,20 @@ def pattern_of(signal: Signal, period: Period) -> Pattern:
     return "slotted" if all(missing) else "periodic"
 
 
-def _skips(distances: FloatArray, slot: float) -> bool:
-    """Whether distances are multiples of a slot (seconds), and often not the first one."""
-    if len(distances) < FEWEST_DISTANCES:
-        return False
+def _are_multiples(distances: FloatArray, slot: float) -> bool:
+    """Whether distances are multiples of a slot (seconds)."""
     multiples = np.rint(distances / slot)
     off = distances / slot - multiples
-    if multiples.min() < 1.0 or float(np.sqrt(np.mean(off**2))) > OFF_MULTIPLE:
+    return bool(multiples.min() >= 1.0 and np.sqrt(np.mean(off**2)) <= OFF_MULTIPLE)
+
+
+def _skips(distances: FloatArray, slot: float) -> bool:
+    """Whether distances are multiples of a slot (seconds), now the first one and now another."""
+    if len(distances) < FEWEST_DISTANCES or not _are_multiples(distances, slot):
         return False
-    return float(np.mean(multiples == 1.0)) < USUAL
+    multiples = np.rint(distances / slot)
+    mixed = float(np.mean(np.diff(multiples) != 0.0)) >= MIXED
+    return mixed and float(np.mean(multiples == 1.0)) < USUAL
 
 
 def _has_few_values(distances: FloatArray, resolution: float) -> bool:
@@ -75,6 +83,8 @@ def _has_few_values(distances: FloatArray, resolution: float) -> bool:
         apart = float(np.diff(means).min())
         if apart < max(APART * float(distances.mean()), ROUNDED * resolution):
             return False
+        if min(map(len, groups)) < FEWEST_OF_VALUE:
+            continue
         if within <= min(WITHIN * deviation**2, (EXACT * float(distances.mean())) ** 2):
             kinds = np.searchsorted((ordered[cuts] + ordered[cuts + 1]) / 2, distances)
             mixed = float(np.mean(np.diff(kinds) != 0)) >= MIXED

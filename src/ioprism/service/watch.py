@@ -30,6 +30,7 @@ from ioprism.service.metrics import Counts, Latency
 from ioprism.service.publish import Answer, Broker, Listener
 from ioprism.service.source import Source
 from ioprism.service.state import Journal, recorded
+from ioprism.service.turns import Turns
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds
@@ -88,6 +89,7 @@ class Watch:
         )
         self.broker = Broker(self.counts)
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
+        self.turns = Turns(self._period_of)
         self.sources: list[Source] = []
         self._interval = max(settings.every, BATCH)
         self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
@@ -108,6 +110,11 @@ class Watch:
             return self.jobs.find(name)
         every = list(self.jobs)
         return every[0] if len(every) == 1 else None
+
+    def _period_of(self, name: str) -> float | None:
+        job = self.jobs.find(name)
+        period = None if job is None or job.latest is None else job.latest.period
+        return None if period is None else period.seconds
 
     @property
     def analyses_waiting(self) -> int:

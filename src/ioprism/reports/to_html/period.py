@@ -20,7 +20,6 @@ from ioprism.analyses.periodicity.spectral.stft import spectrogram
 from ioprism.analyses.periodicity.spectral.wavelet import (
     Scalogram,
     approximate,
-    choose_level,
     highest_level,
     scalogram,
 )
@@ -109,8 +108,9 @@ def _levels(
 ) -> list[dict[str, Any]]:
     """What each level of the discrete wavelet transform holds, around the period found."""
     most = highest_level(len(signal.values))
-    middle = most if period is None else choose_level(signal, frequency=period.frequency)
-    first = max(1, min(middle - LEVELS // 2, most - LEVELS + 1))
+    periods = (signal.end - signal.start) / LEVELS if period is None else period.seconds
+    middle = max(1, int(np.log2(periods / signal.interval)))  # the level that holds the period
+    first = max(1, min(middle + 1, most) - LEVELS + 1)
     chosen = range(first, min(most, first + LEVELS - 1) + 1)
     before = approximate(signal, wavelet=options.wavelet, level=first - 1)
     levels = []

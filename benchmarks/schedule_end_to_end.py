@@ -69,9 +69,8 @@ def run(folder: Path, procs: Path, writers: int, library: Path | None = None) ->
     names = [f"writer{number}" for number in range(writers)]
     if library is None:
         return _run_times(folder, procs, names, {})
-    sys.path.insert(0, str(EXAMPLE))
-    from agent import Program
-    from agent import run as run_agent
+    from docs.examples.agent.agent import Program
+    from docs.examples.agent.agent import run as run_agent
 
     reports = {name: folder / f"{name}.jsonl" for name in names}
     for report in reports.values():
@@ -126,7 +125,7 @@ def _run_times(
 @contextmanager
 def limited(folder: Path) -> Iterator[Path]:
     """A cgroup whose processes share a limited write bandwidth to the disk of a folder."""
-    device = os.stat(folder).st_dev
+    device = folder.stat().st_dev
     group = Path("/sys/fs/cgroup/blkio") / f"ioprism-{os.getpid()}"
     group.mkdir()
     try:

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from benchmarks.peers import peer, row
 from ioprism.analyses.scheduling.result import Schedule
-from ioprism.analyses.scheduling.workload import Workload, three_magnitudes
+from ioprism.analyses.scheduling.workload import three_magnitudes
+from ioprism.model.workload import Workload
 from ioprism.pipeline.schedule import ScheduleSettings, schedule_workload
 from ioprism.reports.to_terminal.schedule import factor, percent, title
 

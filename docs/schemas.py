@@ -300,8 +300,9 @@ def documents() -> dict[str, Schema]:
         **{name: joined(HEAD, body) for name, body in OF_NOTHING.items()},
         "insights": {"anyOf": [joined(TRACE_HEAD, JUDGED), joined(TRACE_HEAD, MANY_JUDGED)]},
         "inspect": INSPECT,
-        "period": {"anyOf": [joined(TRACE_HEAD, RHYTHM, RHYTHM_BY),
-                             joined(TRACE_HEAD, MANY_PERIODS)]},
+        "period": {
+            "anyOf": [joined(TRACE_HEAD, RHYTHM, RHYTHM_BY), joined(TRACE_HEAD, MANY_PERIODS)]
+        },
         "watch": WATCH,
     }
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.periodicity.detect import period
     from ioprism.analyses.periodicity.results import Period, Rhythm
     from ioprism.analyses.phases import Phase, Phases
+    from ioprism.analyses.scheduling.result import Schedule
     from ioprism.api import (
         analyse,
         bottlenecks,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         read_jobs,
         report,
         rhythm,
+        schedule,
     )
     from ioprism.engine.base import Engine, View
     from ioprism.engine.dask import DaskEngine
@@ -97,6 +99,7 @@ _HOMES = {
     "analyses.periodicity.detect": "period",
     "analyses.periodicity.results": "Period Rhythm",
     "analyses.phases": "Phase Phases",
+    "analyses.scheduling.result": "Schedule",
     "engine.base": "Engine View",
     "engine.dask": "DaskEngine",
     "engine.local": "LocalEngine",
@@ -164,6 +167,7 @@ __all__ = [
     "RunFailedError",
     "Saving",
     "ServiceError",
+    "Schedule",
     "SeveralJobsError",
     "Severity",
     "Signal",
@@ -194,6 +198,7 @@ __all__ = [
     "read_jobs",
     "report",
     "rhythm",
+    "schedule",
     "servers",
     "write_time",
 ]

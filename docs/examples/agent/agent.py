@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ioprism import ServiceError, client
 
-CONTROL = struct.Struct("dd")  # rate in bytes per second, time of the last want
+CONTROL = struct.Struct("ddd")  # rate in bytes per second, last want, last look of the agent
 UNLIMITED = -1.0
 EVERY = 0.05  # seconds between two looks
 WANTS = 0.15  # seconds after its last want in which a program still wants to write
@@ -28,18 +28,21 @@ class Program:
 
     def __init__(self, job: str, control: Path) -> None:
         self.job = job
-        control.write_bytes(CONTROL.pack(0.0, 0.0))
+        self.served = False  # whether the service still counts it among those that write
+        control.write_bytes(CONTROL.pack(0.0, 0.0, time.monotonic()))
         with control.open("r+b") as file:
             self._shared = mmap.mmap(file.fileno(), CONTROL.size)
 
     @property
     def wants(self) -> bool:
         """Whether it wants to write, or writes."""
-        return time.monotonic() - CONTROL.unpack(self._shared[: CONTROL.size])[1] < WANTS
+        last: float = CONTROL.unpack(self._shared[: CONTROL.size])[1]
+        return time.monotonic() - last < WANTS
 
     def allow(self, rate: float) -> None:
         """Let it write at a rate, in bytes per second; 0 lets it wait."""
         self._shared[:8] = struct.pack("d", rate)
+        self._shared[16:] = struct.pack("d", time.monotonic())
 
 
 def run(
@@ -58,7 +61,10 @@ def run(
 
 def _rate(url: str, bandwidth: float, program: Program) -> float:
     wants = program.wants
+    if not wants and not program.served:
+        return 0.0
     (turn,) = client.schedule(url, job=program.job, wants=wants)
+    program.served = wants
     # A job that is served alone needs no limit: the file system is all its own.
     return UNLIMITED if turn.share >= 1.0 else turn.share * bandwidth
 

@@ -3,11 +3,12 @@
  * Build:  cc -O2 -shared -fPIC -o throttle.so throttle.c -ldl
  * Use:    IOPRISM_THROTTLE=control IOPRISM_REPORT=job.jsonl LD_PRELOAD=./throttle.so program
  *
- * The control file holds two doubles: the rate in bytes per second, which the agent writes, and
- * the time (CLOCK_MONOTONIC, seconds) at which the program last wanted to write, which this
- * library writes. A rate of 0 means to wait, a negative one not to throttle at all. A token bucket
- * of a tenth of a second smooths the rate. Every write is added to the report, one JSON line each,
- * which `ioprism watch --follow` reads.
+ * The control file holds three doubles: the rate in bytes per second, which the agent writes; the
+ * time (CLOCK_MONOTONIC, seconds) at which the program last wanted to write, which this library
+ * writes; and the time at which the agent last looked. A rate of 0 means to wait, a negative one
+ * not to throttle at all; without an agent for a few seconds the program writes as it likes. A
+ * token bucket of a tenth of a second smooths the rate. Every write is added to the report, one
+ * JSON line each, which `ioprism watch --follow` reads.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,11 +23,12 @@
 #include <unistd.h>
 
 enum { SMALL = 65536 }; /* bytes; smaller writes pass: logs, not data */
+static const double ALONE = 3.0; /* seconds without a sign of the agent, after which it is gone */
 static const double BUCKET = 0.1; /* seconds of the rate that may be saved up */
 
 static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
-static volatile double *control; /* rate, last want */
+static volatile double *control; /* rate, last want, last look of the agent */
 static int report = -1;
 static double began, tokens, filled;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,7 +52,7 @@ __attribute__((constructor)) static void begin(void) {
     if (path) {
         int file = open(path, O_RDWR);
         if (file >= 0) {
-            void *page = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+            void *page = mmap(NULL, 24, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
             if (page != MAP_FAILED) control = page;
             close(file);
         }
@@ -71,7 +73,7 @@ static void wait_for(size_t size) {
     for (;;) {
         double rate = control[0], moment = now();
         control[1] = moment;
-        if (rate < 0) break;
+        if (rate < 0 || moment - control[2] > ALONE) break;
         tokens += rate * (moment - filled);
         filled = moment;
         if (tokens > rate * BUCKET) tokens = rate * BUCKET;

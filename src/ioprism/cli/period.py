@@ -165,11 +165,11 @@ def period(
 
 def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
     """The paths of each job; a single file is one without asking."""
-    if options.grouping() == "one" or (len(paths) == 1 and paths[0].is_file()):
+    if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    from ioprism.pipeline.insights import groups
+    from ioprism.pipeline.many_periods import job_groups
 
-    return list(groups(paths, format_name=format_name, grouping=options.grouping()))
+    return job_groups(paths, format_name=format_name, grouping=options.grouping())
 
 
 def _show_many(

@@ -1,16 +1,16 @@
 """Read the description of a workload to schedule, as TOML.
 
-    bandwidth = "10GB"        # of the file system, per second
-    horizon = 8000            # seconds to simulate
+bandwidth = "10GB"        # of the file system, per second
+horizon = 8000            # seconds to simulate
 
-    [[jobs]]
-    name = "climate"
-    count = 4                 # jobs alike
-    period = 100              # seconds from one phase to the next, alone on the machine
-    io_share = 0.1            # of the period spent in I/O, or: bytes = "50GB"
-    nodes = 64
-    variation = 0.05          # of the computing time, from step to step
-    spread = 0.2              # of the period, from job to job
+[[jobs]]
+name = "climate"
+count = 4                 # jobs alike
+period = 100              # seconds from one phase to the next, alone on the machine
+io_share = 0.1            # of the period spent in I/O, or: bytes = "50GB"
+nodes = 64
+variation = 0.05          # of the computing time, from step to step
+spread = 0.2              # of the period, from job to job
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ioprism.analyses.scheduling.workload import JobClass, Workload
 from ioprism.errors import BrokenTraceError, UsageError
+from ioprism.model.workload import JobClass, Workload
 from ioprism.units import parse_bytes
 
 KNOWN = {
@@ -85,7 +85,8 @@ def _class(job: Mapping[str, Any], bandwidth: float) -> JobClass:
     if count < 1 or nodes < 1:
         raise ValueError("count and nodes are at least 1")
     variation, spread = (
-        _share(job.get(name, default), name) for name, default in (("variation", 0.05), ("spread", 0.2))
+        _share(job.get(name, default), name)
+        for name, default in (("variation", 0.05), ("spread", 0.2))
     )
     name = str(job.get("name", f"every {period:g} s"))
     return JobClass(name, count, period, share, variation, spread, nodes, own)

@@ -43,7 +43,7 @@ class FtioPredictor:
 
     def __init__(self, python: Path) -> None:
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - the user names the interpreter
                 [str(python), "-c", SERVER],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

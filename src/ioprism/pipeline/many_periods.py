@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.engine.base import Engine
-from ioprism.errors import AnalysisError, IoprismError
+from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
@@ -19,6 +19,8 @@ from ioprism.units import format_counted
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ioprism.formats.registry import Grouping
 
 Group = tuple[Path, ...]
 
@@ -77,6 +79,26 @@ class PeriodTable(Result):
         return f"{format_counted(len(self.jobs), 'job')}, {periodic:,} with a period"
 
 
+def job_groups(
+    paths: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+) -> list[Group]:
+    """The paths of each job, by the rule that all commands share; folders of any format too."""
+    if grouping == "one" or (len(paths) == 1 and paths[0].is_file()):
+        return [tuple(paths)]
+    from ioprism.formats.registry import read_traces
+    from ioprism.pipeline.insights import groups
+
+    found: list[Group] = []
+    for group in groups(paths, format_name=format_name, grouping=grouping):
+        if len(group) == 1 and group[0].is_dir():
+            traces = read_traces(*group, format_name=format_name, grouping=grouping)
+            # A folder that is one trace stays one: its files cannot be read one by one.
+            found += [group] if len(traces) == 1 else [tuple(trace.paths) for trace in traces]
+        else:
+            found.append(tuple(group))
+    return found
+
+
 def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobPeriod:
     """Find the period of a job, as a row of a table."""
     words = (trace.job.executable or "").split()
@@ -86,7 +108,10 @@ def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobP
         "ranks": trace.population.ranks,
         "runtime": trace.job.runtime,
     }
-    rhythm = job_rhythm(trace, engine, settings).whole
+    try:
+        rhythm = job_rhythm(trace, engine, settings).whole
+    except SignalTooShortError:  # too little I/O for a period is none
+        return JobPeriod(**known, direction=settings.direction, pattern="none")
     period, burst = rhythm.period, rhythm.burst
     if period is None or burst is None:
         pattern = "none" if rhythm.slotted is None else "slotted"

@@ -104,9 +104,7 @@ def _asynchronous(trace: Trace) -> tuple[RequiredBandwidth, ...]:
     from ioprism.formats.signals.tmio import read_asynchronous
 
     return tuple(
-        required_bandwidth(
-            direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes
-        )
+        required_bandwidth(direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes)
         for direction, one in read_asynchronous(trace.paths[0]).items()
     )
 
@@ -125,9 +123,7 @@ def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
     return _rhythm_of(_sampled(steps, settings), settings)
 
 
-def _rhythm_of(
-    signal: Signal, settings: RhythmSettings, *, found: Period | None = None
-) -> Rhythm:
+def _rhythm_of(signal: Signal, settings: RhythmSettings, *, found: Period | None = None) -> Rhythm:
     return rhythm(
         signal,
         options=replace(settings.options, resample=settings.frequency is None),

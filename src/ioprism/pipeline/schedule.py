@@ -16,8 +16,9 @@ from ioprism.analyses.scheduling.knowledge import (
 from ioprism.analyses.scheduling.machine import Knowledge, MachineRun, SimulatedJob, simulate
 from ioprism.analyses.scheduling.policies import POLICIES
 from ioprism.analyses.scheduling.result import Lane, Schedule, outcome
-from ioprism.analyses.scheduling.workload import Workload, draw_jobs, repeating, three_magnitudes
+from ioprism.analyses.scheduling.workload import draw_jobs, repeating, three_magnitudes
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
+from ioprism.model.workload import Workload
 from ioprism.pipeline.ftio_predictor import FtioPredictor
 from ioprism.records import dataclass
 
@@ -149,9 +150,7 @@ def _phases_of(trace: object, engine: object) -> list[tuple[float, float, float]
     return [(a, b, moved) for (a, b), moved in zip(spans, volumes, strict=True) if moved > 0.0]
 
 
-def _shifted(
-    jobs: Sequence[SimulatedJob], bandwidth: float, seed: int
-) -> list[SimulatedJob]:
+def _shifted(jobs: Sequence[SimulatedJob], bandwidth: float, seed: int) -> list[SimulatedJob]:
     from dataclasses import replace
 
     import numpy as np
@@ -188,7 +187,13 @@ def _schedule(
         for lane in _lanes(*pair, [job.name for job in jobs], results[0][pair])
     ]
     return Schedule(
-        source, bandwidth, horizon, len(seeds), _load(jobs, bandwidth), tuple(outcomes), tuple(lanes)
+        source,
+        bandwidth,
+        horizon,
+        len(seeds),
+        _load(jobs, bandwidth),
+        tuple(outcomes),
+        tuple(lanes),
     )
 
 

@@ -333,7 +333,7 @@ class Watch:
         if prediction is None:
             return
         job.answered = now
-        self.counts.predictions += 1
+        self.counts.predictions += not prediction.final
         self.counts.announcements += prediction.change is not None
         answer = Answer(job.name, prediction, job.messages, job.ranks)
         for listener in self.listeners:

@@ -70,9 +70,7 @@ def offline_answer(
     for direction in DIRECTIONS:
         if direction in signals:
             try:
-                own = _periodic(
-                    detect(signals[direction], options=options_of_direction(options))
-                )
+                own = _periodic(detect(signals[direction], options=options_of_direction(options)))
             except AnalysisError:
                 continue
             if own is not None:

@@ -24,7 +24,9 @@ def loudest_samples(signal: Signal) -> Signal:
     descending = np.sort(signal.values)[::-1]
     volume = np.cumsum(descending)
     least = descending[int(np.searchsorted(volume, LOUD * volume[-1]))]
-    return Signal(signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values))
+    return Signal(
+        signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
+    )
 
 
 def explained(signal: Signal, period: Period) -> Period:

@@ -81,9 +81,7 @@ def priority_of(number: int) -> float:
     return 10.0**-number
 
 
-def shared(
-    demands: Sequence[float], weights: Sequence[float], bandwidth: float
-) -> list[float]:
+def shared(demands: Sequence[float], weights: Sequence[float], bandwidth: float) -> list[float]:
     """Divide a bandwidth by weights; what some cannot use goes to the others."""
     rates, open_, left = [0.0] * len(demands), set(range(len(demands))), bandwidth
     while open_ and left > 0.0:

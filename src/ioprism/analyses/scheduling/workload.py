@@ -7,33 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ioprism.analyses.scheduling.machine import Iteration, SimulatedJob
-from ioprism.records import dataclass
+from ioprism.model.workload import JobClass, Workload
 
 START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its first phase
 MOST_STEPS = 20_000  # of a job; then they are repeated
-
-
-@dataclass(frozen=True, slots=True)
-class JobClass:
-    """Some jobs alike: how often they write, and how much of their time."""
-
-    name: str
-    count: int
-    period: float  # seconds, the mean without other jobs
-    io_share: float  # of the period spent writing without other jobs, 0 to 1
-    variation: float = 0.05  # of the computing time from step to step, relative
-    spread: float = 0.2  # of the mean period from job to job, relative
-    nodes: int = 1
-    bandwidth: float | None = None  # bytes per second that one job can use; None: all
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What runs on a machine."""
-
-    classes: tuple[JobClass, ...]
-    bandwidth: float = 1e10  # bytes per second of the file system
-    horizon: float = 8000.0  # seconds
 
 
 def three_magnitudes(*, load: float = 0.8, each: int = 4) -> Workload:

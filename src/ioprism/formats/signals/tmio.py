@@ -212,7 +212,9 @@ def _put_together(parts: list[Asynchronous]) -> Asynchronous:
 
 
 def _of_flush(flush: object) -> dict[str, Asynchronous]:
-    if not isinstance(flush, list | tuple) or len(flush) < 14 or not flush[1] or not flush[13]:
+    if not isinstance(flush, list | tuple) or len(flush) < 14 or flush[0] == "io_time":
+        return {}
+    if not flush[1] or not flush[13]:
         return {}
     columns = [map(itemgetter(field), flush[13]) for field in range(4)]
     moved, start, end, wait = (np.fromiter(one, np.float64, len(flush[13])) for one in columns)

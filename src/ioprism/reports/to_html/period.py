@@ -103,9 +103,7 @@ def _fit(rhythm: Rhythm) -> dict[str, Any]:
     }
 
 
-def _levels(
-    signal: Signal, options: Options, period: Period | None
-) -> list[dict[str, Any]]:
+def _levels(signal: Signal, options: Options, period: Period | None) -> list[dict[str, Any]]:
     """What each level of the discrete wavelet transform holds, around the period found."""
     most = highest_level(len(signal.values))
     periods = (signal.end - signal.start) / LEVELS if period is None else period.seconds

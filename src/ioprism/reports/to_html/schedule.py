@@ -40,4 +40,9 @@ def _data(schedule: Schedule) -> dict[str, Any]:
         {**one, "name": name}
         for one, name in zip(schedule.to_dict()["outcomes"], names, strict=True)
     ]
-    return {**schedule.to_dict(), "verdict": schedule.summary(), "outcomes": outcomes, "lanes": lanes}
+    return {
+        **schedule.to_dict(),
+        "verdict": schedule.summary(),
+        "outcomes": outcomes,
+        "lanes": lanes,
+    }

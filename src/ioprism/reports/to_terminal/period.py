@@ -90,7 +90,7 @@ def _doubt(job: JobPeriod) -> str:
 
 def _others(rhythm: Rhythm, console: Console) -> None:
     """All periods with what they explain, where there is more than the answer."""
-    if len(rhythm.rhythms) < 2 and rhythm.period is not None or not rhythm.rhythms:
+    if (len(rhythm.rhythms) < 2 and rhythm.period is not None) or not rhythm.rhythms:
         return
     heading(console, "All periods")
     rows = [
@@ -147,7 +147,9 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
     ]
     if period.bytes_share is not None and period.time_share is not None:
         what = "bytes" if rhythm.direction == "both" else f"bytes of all {rhythm.direction}s"
-        shares = f"{_share(period.bytes_share)} of the {what}, {_share(period.time_share)} of the time"
+        shares = (
+            f"{_share(period.bytes_share)} of the {what}, {_share(period.time_share)} of the time"
+        )
         rows.append(("explains", shares))
     if period.phases and period.confirmed is not None:
         rows.append(("phases", _agreement(period)))

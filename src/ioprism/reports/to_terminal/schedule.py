@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.text import Text
 
 from ioprism.analyses.scheduling.result import BASELINE, Interval, PolicyOutcome, Schedule
 from ioprism.reports.to_terminal import facts, heading, name, table
@@ -14,12 +15,13 @@ MOST_JOBS = 12
 def show(schedule: Schedule, console: Console) -> None:
     """Print the verdict, one row per policy, and what jobs experience."""
     heading(console, schedule.summary())
+    seeds = format_counted(schedule.seeds, "seed")
     facts(
         console,
         [
             ("jobs", f"{len(schedule.outcomes[0].jobs)} from {name(schedule.source)}"),
             ("file system", f"{format_rate(schedule.bandwidth)}, load {schedule.load:.0%}"),
-            ("simulated", f"{format_seconds(schedule.horizon)}, {format_counted(schedule.seeds, 'seed')}"),
+            ("simulated", f"{format_seconds(schedule.horizon)}, {seeds}"),
         ],
     )  # fmt: skip
     heading(console, "Policies, mean and 95 % interval over seeds")
@@ -38,7 +40,7 @@ def show(schedule: Schedule, console: Console) -> None:
     columns = ("policy", "periods", "utilisation", "gain", "I/O slowdown", "less", "max stretch")
     table(console, columns, rows)
     heading(console, "Stretch of each job")
-    jobs = [
+    jobs: list[tuple[str | Text, ...]] = [
         (name(same[0].name), *(f"{one.stretch:.2f}" for one in same))
         for same in zip(*(one.jobs for one in schedule.outcomes), strict=True)
     ]

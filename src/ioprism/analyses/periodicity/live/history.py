@@ -53,8 +53,12 @@ class History:
         names = [name for name, code in CODES.items() if kinds == {code}]
         return names[0] if names else None
 
-    def signals(self) -> dict[str, Signal]:
-        """Bandwidth of both directions, and of each where they are known; empty if incomplete."""
+    def signals(self, *, samples: bool = False) -> dict[str, Signal]:
+        """Bandwidth of both directions, and of each where they are known; empty if incomplete.
+
+        Args:
+            samples: whether they are samples of a metric, of which those of zero count, too.
+        """
         if not self.complete or not self._parts:
             return {}
         start, end, amount, codes = (
@@ -63,14 +67,14 @@ class History:
         kinds = {"both": np.ones(len(codes), bool), "read": codes == READ, "write": codes == WRITE}
         found = {}
         for name, chosen in kinds.items():
-            moving = chosen & (amount > 0.0)
+            moving = chosen if samples else chosen & (amount > 0.0)
             if moving.any():
                 try:
                     steps = steps_of_intervals(start[moving], end[moving], amount[moving])
                     found[name] = sample(steps)
                 except AnalysisError:
                     continue
-        if not np.all(codes[amount > 0.0] > UNKNOWN) or len(found) < 3:
+        if not np.all(codes[amount > 0.0] > UNKNOWN):
             return {"both": found["both"]} if "both" in found else {}
         return found
 

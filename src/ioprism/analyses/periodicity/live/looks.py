@@ -59,9 +59,7 @@ def by_phases(
     if (chances.at_look(share) if known is None else chances.told) > math.log(level):
         return None
     found = describe(signal, train)
-    taken = _periodic(
-        accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
-    )
+    taken = _periodic(accepted(signal, found, Options("phases", level, maybe=False, confirm=False)))
     return taken if chances.doubt <= math.log(DOUBT_SHARE * level) else _possible(taken)
 
 

@@ -159,7 +159,8 @@ class Tracker:
         now = self.ring.end
         if not math.isfinite(now):
             return None
-        signals = self.history.signals() or {"both": self.ring.signal()}
+        signals = self.history.signals(samples=self.grain.seconds > 0.0)
+        signals = signals or {"both": self.ring.signal()}
         if len(signals["both"].values) < MIN_SAMPLES:
             return self.latest
         options = Options(max_false_alarm=self.settings.max_false_alarm)

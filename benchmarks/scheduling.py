@@ -24,7 +24,7 @@ FTIO = "ftio-hpc==0.0.9"
 SEEDS = int(os.environ.get("IOPRISM_BENCH_SEEDS", "20"))
 HORIZON = 4000.0
 WIDTHS = (22, 26, 10, 24, 10, 24)
-LOADS = (0.8, 0.5)
+LOADS = (0.8,)
 
 
 def main() -> None:

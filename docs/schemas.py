@@ -218,6 +218,7 @@ WATCH = keys({
     "window": said({**each(NUMBER), "minItems": 2, "maxItems": 2}, "seconds looked at"),
     "period": PERIOD, "next_phase": maybe(of(ExpectedPhase)),
     "direction": said(TEXT, "of the requests that the period is of"),
+    "phase_distance": said(maybe(NUMBER), "seconds between phases so far, period or not"),
     "final": said(FLAG, "whether it is the answer for a whole job that seems to be over"),
     "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.Change)),
 })  # fmt: skip

@@ -70,6 +70,11 @@ class FtioPredictor:
         self._hits[phases[0][0]] = (hits + 1 if found else 0, found)
         return found
 
+    def close(self) -> None:
+        """End its process."""
+        self._process.kill()
+        self._process.communicate()
+
     def _ask(self, time: list[float], values: list[float]) -> float | None:
         if self._process.stdin is None or self._process.stdout is None:
             raise ServiceError("FTIO's process has no pipes.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from ioprism.analyses.scheduling.machine import Knowledge, MachineRun, Simulated
 from ioprism.analyses.scheduling.policies import POLICIES
 from ioprism.analyses.scheduling.result import Lane, Schedule, outcome
 from ioprism.analyses.scheduling.workload import draw_jobs, repeating, three_magnitudes
+from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
+from ioprism.model.trace import Trace
 from ioprism.model.workload import Workload
 from ioprism.pipeline.ftio_predictor import FtioPredictor
 from ioprism.records import dataclass
@@ -137,12 +140,12 @@ def jobs_of_store(folder: Path) -> list[SimulatedJob]:
     return jobs
 
 
-def _phases_of(trace: object, engine: object) -> list[tuple[float, float, float]]:
+def _phases_of(trace: Trace, engine: Engine) -> list[tuple[float, float, float]]:
     """Start, end and bytes of a job's phases: those of its period, else all of its I/O."""
     from ioprism.analyses.periodicity.describe import phase_volumes
     from ioprism.pipeline.period import RhythmSettings, job_rhythm
 
-    rhythm = job_rhythm(trace, engine, RhythmSettings()).whole  # type: ignore[arg-type]
+    rhythm = job_rhythm(trace, engine, RhythmSettings()).whole
     if rhythm.period is None or not rhythm.period.phases:
         return []
     spans = list(rhythm.period.phases)
@@ -215,17 +218,20 @@ def _run_all(work: _Work) -> dict[tuple[str, str], MachineRun]:
         horizon=work.horizon,
         turns_until=min(work.horizon, PICTURED * slowest),
     )
-    return {
-        (policy, phases): run(POLICIES[policy], _knowledge(phases, work))
-        for policy, phases in _pairs(work.settings)
-    }
+    with ExitStack() as stack:
+        return {
+            (policy, phases): run(POLICIES[policy], _knowledge(phases, work, stack))
+            for policy, phases in _pairs(work.settings)
+        }
 
 
-def _knowledge(phases: str, work: _Work) -> Knowledge:
+def _knowledge(phases: str, work: _Work, stack: ExitStack) -> Knowledge:
     if phases == "live":
         return LivePeriods(work.jobs)
     if phases == "ftio" and work.settings.ftio_python is not None:
-        return PredictedPeriods(work.jobs, FtioPredictor(work.settings.ftio_python))
+        predictor = FtioPredictor(work.settings.ftio_python)
+        stack.callback(predictor.close)
+        return PredictedPeriods(work.jobs, predictor)
     return TruePeriods(work.jobs, work.bandwidth)
 
 

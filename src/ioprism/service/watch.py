@@ -112,9 +112,12 @@ class Watch:
         return every[0] if len(every) == 1 else None
 
     def _period_of(self, name: str) -> float | None:
+        """Seconds between the phases of a job, as far as they are known."""
         job = self.jobs.find(name)
-        period = None if job is None or job.latest is None else job.latest.period
-        return None if period is None else period.seconds
+        latest = None if job is None else job.latest
+        if latest is None:
+            return None
+        return latest.phase_distance if latest.period is None else latest.period.seconds
 
     @property
     def analyses_waiting(self) -> int:

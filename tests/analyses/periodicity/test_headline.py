@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ioprism.analyses.periodicity.detect import Options, detect
@@ -13,12 +15,12 @@ from ioprism.analyses.periodicity.rhythm import rhythm
 from ioprism.analyses.periodicity.sampling import sample
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.model.signal import Signal
 from ioprism.pipeline.period import RhythmSettings, job_rhythm
 from ioprism.views.time.steps import steps_of_intervals
 
 
-def signal_of(*trains: tuple[FloatArray, float, float]) -> Signal:
+def signal_of(*trains: tuple[npt.NDArray[Any], float, float]) -> Signal:
     """Requests of several kinds: their starts, length in seconds and bytes."""
     starts = np.concatenate([start for start, _, _ in trains])
     ends = np.concatenate([start + length for start, length, _ in trains])

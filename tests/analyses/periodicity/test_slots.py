@@ -29,7 +29,7 @@ def test_slots_are_seldom_called_a_period(name: str) -> None:
 
 def test_slots_are_named_and_are_no_period() -> None:
     multiples = np.random.default_rng(3).integers(1, 5, 40)
-    signal = bursts(10.0 * np.cumsum(multiples))
+    signal = bursts((10.0 * np.cumsum(multiples)).astype(np.float64))
 
     found = rhythm(signal)
 

@@ -85,7 +85,8 @@ def test_set_10_with_live_periods_gains_nearly_what_it_gains_with_true_ones() ->
         jobs = draw_jobs(workload, seed=seed)
         given = TruePeriods(jobs, workload.bandwidth)
         for name, policy, known in (
-            ("fair", fair_share, given), ("given", set_10, given), ("live", set_10, LivePeriods(jobs))
+            ("fair", fair_share, given), ("given", set_10, given),
+            ("live", set_10, LivePeriods(jobs)),
         ):  # fmt: skip
             ran = simulate(jobs, policy, known, bandwidth=workload.bandwidth, horizon=1200.0)
             runs[name].append(ran.io_slowdown)

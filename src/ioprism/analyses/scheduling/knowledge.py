@@ -44,12 +44,13 @@ class _Observed:
 
 
 class LivePeriods(_Observed):
-    """What ioprism's tracker has found by then, phase by phase."""
+    """What ioprism's tracker knows by then: the period, or the distance of the phases so far."""
 
     def __init__(self, jobs: Sequence[SimulatedJob], settings: Settings | None = None) -> None:
         super().__init__(jobs)
         self._trackers = [Tracker(settings or Settings()) for _ in jobs]
         self._phases = [0] * len(jobs)
+        self._announced = [False] * len(jobs)  # whether a period was known before
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
         """Tell the tracker of the job, and ask it."""
@@ -57,10 +58,15 @@ class LivePeriods(_Observed):
         tracker.add(np.array([start]), np.array([end]), np.array([moved]))
         self._phases[job] += 1
         # A period known for long is looked at now and then: it costs less, and changes show soon.
-        settled = self._known[job] is not None and self._phases[job] > SETTLED
+        settled = self._announced[job] and self._phases[job] > SETTLED
         told = tracker.predict(analyse=not settled or self._phases[job] % SETTLED == 0)
-        if told is not None and told.period is not None:
-            self._known[job] = told.period.seconds
+        if told is None:
+            return
+        found = told.phase_distance if told.period is None else told.period.seconds
+        # A period that was known stays in use: a look that shows none may be an unlucky one.
+        if told.period is not None or (found is not None and not self._announced[job]):
+            self._known[job] = found
+        self._announced[job] = self._announced[job] or told.period is not None
 
 
 class PredictedPeriods(_Observed):

@@ -22,6 +22,7 @@ def body(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
         "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
         "probabilities": [_fields(probability) for probability in prediction.probabilities],
         "direction": prediction.direction,
+        "phase_distance": prediction.phase_distance,
         "final": prediction.final,
         "change": None if prediction.change is None else _fields(prediction.change),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from ioprism.analyses.periodicity.detect import UNSURE, Options, accepted, detect
 from ioprism.analyses.periodicity.live.change import relative_difference
 from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES
@@ -122,6 +124,14 @@ def latest_distance(parts: Segments) -> float:
     if phases is None or len(phases) < 2:
         return math.inf
     return float(phases.starts[-1] - phases.starts[-2])
+
+
+def usual_distance(parts: Segments) -> float | None:
+    """Seconds between phases so far, period or not; None until there are two."""
+    phases = parts.by_levels or parts.of_job
+    if phases is None or len(phases) < 2:
+        return None
+    return median(np.diff(phases.starts))
 
 
 def silence(signal: Signal, period: Period) -> float:

@@ -28,6 +28,7 @@ from ioprism.analyses.periodicity.live.looks import (
     latest_distance,
     phase_starts,
     silence,
+    usual_distance,
     what_is_seen,
     with_spectrum,
 )
@@ -80,6 +81,7 @@ class Prediction:
     probabilities: tuple[FrequencyRange, ...]
     change: Change | None = None  # announced with this prediction
     direction: str = "both"  # of the requests that the period is of: read, write or both
+    phase_distance: float | None = None  # seconds between phases so far, period or not
     final: bool = False  # whether it is the answer for the whole job, after its last request
 
 
@@ -173,6 +175,7 @@ class Tracker:
             next_phase=None if phase is None or found is None else self.record.expect(phase, found),
             probabilities=frequency_ranges(self._answers),
             direction=self.history.direction or direction,
+            phase_distance=None if self.latest is None else self.latest.phase_distance,
             final=True,
         )
         return self.latest
@@ -209,6 +212,7 @@ class Tracker:
             next_phase=self._expected(look, now),
             probabilities=frequency_ranges(self._answers),
             change=change,
+            phase_distance=usual_distance(parts),
         )
 
     def _search(self, signal: Signal, parts: Segments) -> Look:

@@ -8,16 +8,16 @@ find("source").textContent = `${work.source}: ${data.outcomes[0].jobs.length} jo
 
 // One bar for each policy, with the interval of its mean.
 function bars(place, label, key, text, from) {
-  const line = 26, left = 150, width = Math.max(320, Math.min(900, place.clientWidth || 900)), height = data.outcomes.length * line + 24;
+  const line = 26, left = 150, width = Math.max(320, Math.min(1160, place.clientWidth || 1000)), height = data.outcomes.length * line + 24;
   const highest = Math.max(...data.outcomes.map((one) => one[key].high)), svg = drawing(place, width, height, label);
-  const across = (value) => left + Math.max(0, value - from) / (highest - from) * (width - left - 170);
-  shape(svg, "text", { x: 4, y: 14 }, label);
+  const across = (value) => left + Math.max(0, value - from) / (highest - from) * (width - left - 250);
+  shape(svg, "text", { fill: "var(--ink)", "font-size": 13, x: 4, y: 14 }, label);
   data.outcomes.forEach((one, n) => {
     const y = 22 + n * line, value = one[key];
-    shape(svg, "text", { x: left - 8, y: y + 14, "text-anchor": "end" }, one.name);
+    shape(svg, "text", { fill: "var(--ink)", "font-size": 13, x: left - 8, y: y + 14, "text-anchor": "end" }, one.name);
     shape(svg, "rect", { x: left, y, width: Math.max(1, across(value.mean) - left), height: 18, rx: 2, fill: one.policy === "set-10" ? "var(--c3)" : one.policy === "fair-share" ? "var(--dim)" : "var(--c1)" });
     shape(svg, "line", { x1: across(value.low), x2: across(value.high), y1: y + 9, y2: y + 9, stroke: "var(--ink)", "stroke-width": 2 });
-    shape(svg, "text", { x: across(value.high) + 8, y: y + 14 }, `${text(value.mean)} (${text(value.low)} to ${text(value.high)})`);
+    shape(svg, "text", { fill: "var(--ink)", "font-size": 13, x: across(value.high) + 8, y: y + 14 }, `${text(value.mean)} (${text(value.low)} to ${text(value.high)})`);
   });
 }
 
@@ -28,11 +28,11 @@ function lanes(place, shown) {
   const across = (time) => left + time / last * (width - left - 16);
   for (const tick of ticks(0, last, 6)) {
     shape(svg, "line", { x1: across(tick), x2: across(tick), y1: 2, y2: height - 22, stroke: "var(--line)" });
-    shape(svg, "text", { x: across(tick), y: height - 6, "text-anchor": "middle" }, `${plain(tick)} s`);
+    shape(svg, "text", { fill: "var(--ink)", "font-size": 13, x: across(tick), y: height - 6, "text-anchor": "middle" }, `${plain(tick)} s`);
   }
   jobs.forEach((one, n) => {
     const y = 4 + n * line;
-    shape(svg, "text", { x: left - 8, y: y + 12, "text-anchor": "end" }, one.job.length > 20 ? `${one.job.slice(0, 19)}…` : one.job);
+    shape(svg, "text", { fill: "var(--ink)", "font-size": 13, x: left - 8, y: y + 12, "text-anchor": "end" }, one.job.length > 20 ? `${one.job.slice(0, 19)}…` : one.job);
     for (const [asked, served, end] of one.turns) {
       if (served > asked) shape(svg, "rect", { x: across(asked), y, width: Math.max(0.5, across(served) - across(asked)), height: 14, fill: "var(--mark)", opacity: 0.45 });
       const bar = shape(svg, "rect", { x: across(served), y, width: Math.max(0.8, across(end) - across(served)), height: 14, fill: "var(--c1)" });

@@ -154,7 +154,9 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     steps = RARE + _log_chance(part, distances, EVEN)
     error = ROUNDING * part.resolution
     ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=error)
-    walk = log_ever_wandering(distances, error=error)
+    # It is asked only of what could be announced at all.
+    worth = gaps <= WORTH_A_LOOK
+    walk = log_ever_wandering(distances, error=error) if worth else CERTAIN
     return Stretch(first, last, Chances(gaps, steps, ever, walk, random), alike)
 
 

@@ -26,6 +26,7 @@ MIXED = 0.3  # share of the distances that differ from the one before; a change 
 UNEVEN = 0.05  # variation of the distances, below which one value will do
 ROUNDED = 3.0  # samples; distances that differ by less differ by rounding
 POLLED = 0.6  # of a phase's length, by which rounding may move its start
+NEARLY_ALL = 0.9  # of the time: phases that are even for as long leave no slot empty
 USUAL = 0.7  # share of the commonest value, above which the others are exceptions
 OFF_MULTIPLE = 0.05  # of the period, root mean square; distances of slots are multiples
 
@@ -33,6 +34,10 @@ OFF_MULTIPLE = 0.05  # of the period, root mean square; distances of slots are m
 def pattern_of(signal: Signal, period: Period) -> Pattern:
     """Whether the phases of a period come after it each time, or at random slots."""
     if period.method == "phases":
+        held = sum(end - start for start, end in period.valid_ranges)
+        even = period.spread <= UNEVEN * period.seconds
+        if even and held >= NEARLY_ALL * (signal.end - signal.start):
+            return "periodic"
         starts, ends = np.array(period.phases).T
         # A counter that is polled rounds lengths and distances alike.
         resolution = max(signal.interval, POLLED * median(ends - starts) / ROUNDED)

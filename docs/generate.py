@@ -34,7 +34,7 @@ COMMON = (
     "and the logs that the ranks of a killed job left are one; files that a tracer writes for",
     "each process are one job if they are in one folder, have the same name up to its first",
     "digit, and overlap in time. `--one-job` makes one job of all, `--each` one of every trace.",
-    "Only `insights` and `site add` take several jobs.\n",
+    "Only `insights`, `period`, `schedule` and `site add` take several jobs.\n",
     "`--json` prints [one document](json.md) and nothing else on standard output; progress and",
     "messages go to standard error. A file that exists is replaced only with `--force`.\n",
 )

@@ -23,6 +23,7 @@ from ioprism.formats.darshan.meaning import MODULES
 from ioprism.formats.darshan.records import FIXED
 from ioprism.pipeline.period import RhythmSettings
 from ioprism.pipeline.report import ReportSettings
+from ioprism.pipeline.schedule import ScheduleSettings
 from ioprism.pipeline.servers import Question
 from ioprism.pipeline.site import SiteOptions
 from ioprism.pipeline.verdict import DiagnosisOptions
@@ -37,6 +38,7 @@ SETTINGS: dict[str, tuple[type, ...]] = {
     "bottlenecks": (BottleneckSettings,),
     "phases": (PhaseSettings,),
     "period": (RhythmSettings, Options),
+    "schedule": (ScheduleSettings,),
     "watch": (WatchSettings, LiveSettings),
     "servers": (Question, MetricSettings),
     "site": (SiteOptions,),

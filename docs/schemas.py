@@ -32,9 +32,11 @@ from ioprism.analyses.periodicity.live import online
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
 from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.analyses.phases import LayerPhases, Phase
+from ioprism.analyses.scheduling.result import PolicyOutcome
 from ioprism.analyses.slowest_rank import SlowestRank
 from ioprism.model import verdict
 from ioprism.model.finding import Finding, Severity
+from ioprism.pipeline.many_periods import JobPeriod
 from ioprism.reports.to_json import SCHEMA
 
 FOLDER = Path(ioprism.__file__).parent / "schemas"
@@ -185,19 +187,44 @@ NAMED_PERIOD = joined(
         "confidence",
         "certainty",
         "repetitions",
+        "pattern",
+        "bytes_share",
+        "time_share",
     ),
 )
 RHYTHM = of(
     results.Rhythm,
     without=("direction",),
     period=PERIOD,
+    slotted=PERIOD,
     rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),
     signal=keys({
         "samples": WHOLE, "frequency": NUMBER, "start": NUMBER, "end": NUMBER, "direction": TEXT,
     }),
 )  # fmt: skip
+ASYNCHRONOUS = keys({
+    "direction": TEXT, "requests": WHOLE, "bytes": NUMBER,
+    "required": said(keys({"peak": NUMBER, "mean": NUMBER}), "B: until requests are waited for"),
+    "measured": said(keys({"peak": NUMBER, "mean": NUMBER}), "T: until they really ended"),
+    "waited": said(NUMBER, "seconds that ranks waited, summed over them"),
+    "hidden": said(NUMBER, "share of the requests that ended before they were waited for"),
+})  # fmt: skip
+MANY_PERIODS = keys({
+    "jobs": said(each(of(JobPeriod)), "the clearest period first"),
+    "failed": said(each(TEXT), "what could not be read, and why"),
+})  # fmt: skip
+SCHEDULE = keys({
+    "workload": keys({
+        "source": TEXT, "bandwidth": NUMBER, "horizon": said(NUMBER, "seconds simulated"),
+        "seeds": WHOLE, "load": said(NUMBER, "share of the time that the file system is needed"),
+    }),
+    "outcomes": each(joined(of(PolicyOutcome), keys({
+        "gain": said(maybe(keys({"utilisation": NUMBER, "io_slowdown": NUMBER})),
+                     "relative, over fair share"),
+    }))),
+})  # fmt: skip
 RHYTHM_BY = keys(
-    {},
+    {"asynchronous": said(each(ASYNCHRONOUS), "of traces that tell when requests are waited for")},
     by=TEXT,
     parts=each(keys({"name": TEXT, "bytes": NUMBER, "period": PERIOD})),
 )
@@ -206,6 +233,9 @@ WATCH = keys({
     "time": said(NUMBER, "seconds since the job started"),
     "window": said({**each(NUMBER), "minItems": 2, "maxItems": 2}, "seconds looked at"),
     "period": PERIOD, "next_phase": maybe(of(ExpectedPhase)),
+    "direction": said(TEXT, "of the requests that the period is of"),
+    "phase_distance": said(maybe(NUMBER), "seconds between phases so far, period or not"),
+    "final": said(FLAG, "whether it is the answer for a whole job that seems to be over"),
     "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.Change)),
 })  # fmt: skip
 
@@ -308,7 +338,7 @@ RULES = keys({
 OF_TRACES = {
     "report": REPORT, "record": RECORD, "diagnose": DIAGNOSE, "characterise": CHARACTERISE,
     "bottlenecks": joined(BOTTLENECKS, keys({}, page=PAGE)), "phases": PHASES,
-    "period": joined(RHYTHM, RHYTHM_BY),
+    "schedule": SCHEDULE,
     "compare": COMPARE, "explore": keys({"address": said(TEXT, "of the page")}),
     **{f"servers {name}": body for name, body in SERVERS.items()},
     **{f"write-time {name}": body for name, body in WRITE_TIME.items()},
@@ -337,6 +367,9 @@ def documents() -> dict[str, Schema]:
         **{name: joined(HEAD, body) for name, body in OF_NOTHING.items()},
         "insights": {"anyOf": [joined(TRACE_HEAD, JUDGED), joined(TRACE_HEAD, MANY_JUDGED)]},
         "inspect": INSPECT,
+        "period": {
+            "anyOf": [joined(TRACE_HEAD, RHYTHM, RHYTHM_BY), joined(TRACE_HEAD, MANY_PERIODS)]
+        },
         "watch": WATCH,
     }
 

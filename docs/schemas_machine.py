@@ -247,9 +247,16 @@ PLACE = keys(
 CAUSE = joined(
     keys(HOURS), keys({"code": TEXT, "jobs": WHOLE, "applications": WHOLE, "users": WHOLE})
 )
+PERIODIC = keys({
+    "application": maybe(TEXT), "jobs": WHOLE, "node_hours": NUMBER,
+    "period": said(NUMBER, "median of its jobs, in seconds"), "period_low": NUMBER,
+    "period_high": NUMBER, "duty_cycle": NUMBER, "phase_bytes": NUMBER,
+    "period_confidence": NUMBER, "period_of": TEXT,
+})  # fmt: skip
 ROWS = {
     "jobs": SITE_JOB, "applications": GROUP, "users": GROUP, "targets": PLACE, "hosts": PLACE,
     "causes": CAUSE,
+    "periods": PERIODIC,
 }  # fmt: skip
 SITE = {
     "add": of(Added),
@@ -258,9 +265,11 @@ SITE = {
         "totals": joined(keys(HOURS), keys({
             "jobs": WHOLE, "io_stall_node_hours": NUMBER, "from": maybe(NUMBER),
             "to": maybe(NUMBER), "applications": WHOLE, "users": WHOLE,
+            "known_node_hours": said(NUMBER, "of logs that tell when their job did I/O"),
+            "periodic_node_hours": NUMBER, "periodic_write_node_hours": NUMBER,
         })),
         "applications": each(GROUP), "users": each(GROUP), "causes": each(CAUSE),
         "advice": each(named(ANY)), "inputs": each(named(ANY)), "worst_jobs": each(named(ANY)),
-        "events": EVENTS,
+        "periods": each(PERIODIC), "events": EVENTS,
     }),
 }  # fmt: skip

@@ -90,6 +90,9 @@ def test_options_that_add_to_a_document_are_in_its_schema() -> None:
     check("period", answer("period", CHECKPOINTS, "--by", "rank", "--components", 2, "--fit"))
     check("bottlenecks", answer("bottlenecks", CHECKPOINTS, "--compatible", "wisio"))
     check("insights", answer("insights", LOG, TEST_DATA / "darshan/c_rank0_all_io.darshan"))
+    check("period", answer("period", LOG, TEST_DATA / "darshan/c_rank0_all_io.darshan"))
+    brief = ("--seeds", 2, "--horizon", 100, "--phases", "given")
+    check("schedule", answer("schedule", *brief))
 
 
 def test_answers_about_two_runs_and_about_one_finding_follow_their_schemas() -> None:
@@ -127,7 +130,7 @@ def test_a_centre_follows_its_schemas(tmp_path: Path) -> None:
     store = ("--store", tmp_path / "site")
 
     check("site-add", answer("site", "add", TEST_DATA / "darshan", *store))
-    for subject in ("jobs", "applications", "users", "targets", "hosts", "causes"):
+    for subject in ("jobs", "applications", "users", "targets", "hosts", "causes", "periods"):
         check(f"site-{subject}", answer("site", subject, *store))
     check("site-report", answer("site", "report", *store, "-o", tmp_path / "page.html"))
 
@@ -200,7 +203,7 @@ def test_a_recording_follows_its_schema(tmp_path: Path) -> None:
 def test_every_schema_is_compared_with_what_its_command_prints() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     loops = {f"site-{subject}" for subject in ("jobs", "applications", "users", "targets", "hosts",
-                                               "causes")}  # fmt: skip
+                                               "causes", "periods")}  # fmt: skip
     loops |= {"report", "diagnose", "characterise", "insights", "phases", "period"}
 
     compared = set(re.findall(r'check\(\s*"([\w-]+)"', text)) | loops

@@ -224,6 +224,27 @@ def retries(chance: Chance) -> Stream:
     return rectangles(after_gaps(gaps, 0.2), 0.2)
 
 
+def random_multiples(chance: Chance) -> Stream:
+    """Bursts at random multiples of a fixed time, such as a scheduler's tick: slots, no period."""
+    slot, count = float(chance.uniform(2.0, 30.0)), int(chance.integers(8, 60))
+    starts = slot * np.cumsum(chance.integers(1, int(chance.integers(3, 7)), count))
+    return rectangles(starts + 0.01 * slot * chance.standard_normal(count), 0.2 * slot)
+
+
+def occupied_slots(chance: Chance) -> Stream:
+    """A timer whose every tick brings a burst with a chance of a third to two thirds."""
+    slot, ticks = float(chance.uniform(2.0, 30.0)), int(chance.integers(30, 120))
+    taken = np.flatnonzero(chance.uniform(size=ticks) < chance.uniform(1 / 3, 2 / 3))
+    return rectangles(slot * taken.astype(np.float64), slot * chance.uniform(0.1, 0.4))
+
+
+def gaps_of_four_values(chance: Chance) -> Stream:
+    """Four kinds of step, each of its own length, in random order."""
+    values = chance.uniform(2.0, 30.0, 4)
+    gaps = chance.choice(values, int(chance.integers(10, 60)))
+    return rectangles(after_gaps(gaps * chance.normal(1.0, 0.01, len(gaps)), 1.0), 1.0)
+
+
 FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
@@ -234,5 +255,6 @@ FAMILIES: Mapping[str, Family] = {
         clusters_of_requests, poisson_clusters, random_pairs, changing_rate, aftershocks,
         heat_map_of_random_bursts, heat_map_of_clusters,
         wandering_gaps, chirp, decaying_clusters, self_exciting, retries,
+        random_multiples, occupied_slots, gaps_of_four_values,
     )
 }  # fmt: skip

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.periodicity.detect import period
     from ioprism.analyses.periodicity.results import Period, Rhythm
     from ioprism.analyses.phases import Phase, Phases
+    from ioprism.analyses.scheduling.result import Schedule
     from ioprism.api import (
         analyse,
         bottlenecks,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         read_jobs,
         report,
         rhythm,
+        schedule,
     )
     from ioprism.engine.base import Engine, View
     from ioprism.engine.dask import DaskEngine
@@ -98,6 +100,7 @@ _HOMES = {
     "analyses.periodicity.detect": "period",
     "analyses.periodicity.results": "Period Rhythm",
     "analyses.phases": "Phase Phases",
+    "analyses.scheduling.result": "Schedule",
     "engine.base": "Engine View",
     "engine.dask": "DaskEngine",
     "engine.local": "LocalEngine",
@@ -165,6 +168,7 @@ __all__ = [
     "RuleError",
     "RunFailedError",
     "Saving",
+    "Schedule",
     "ServiceError",
     "SeveralJobsError",
     "Severity",
@@ -198,6 +202,7 @@ __all__ = [
     "read_jobs",
     "report",
     "rhythm",
+    "schedule",
     "servers",
     "write_time",
 ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ioprism.analyses.compare import Comparison
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
+    from ioprism.analyses.scheduling.result import Schedule
     from ioprism.model.verdict import Verdict
     from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
@@ -227,3 +228,30 @@ def compare(
     return compare_sides(
         *(Side(tuple(document_of(trace, engine=engine) for trace in side)) for side in sides)
     )
+
+
+def schedule(
+    workload: str | Path | None = None,
+    *,
+    policies: Sequence[str] = ("fair-share", "fcfs", "set-10", "clairvoyant"),
+    phases: Sequence[str] = ("given", "live"),
+    seeds: int = 5,
+    horizon: float | None = None,
+) -> Schedule:
+    """Simulate a machine whose jobs share the file system, under several policies.
+
+    Args:
+        workload: a TOML file that describes jobs; by default periods of three magnitudes.
+        policies: what to compare.
+        phases: who tells `set-10` the periods: given, live or ftio.
+        seeds: how often the jobs are drawn.
+        horizon: seconds to simulate; as the workload says if None.
+    """
+    from ioprism.formats.workloads import read_workload
+    from ioprism.pipeline.schedule import ScheduleSettings, schedule_workload
+
+    settings = ScheduleSettings(tuple(policies), tuple(phases), seeds, horizon=horizon)
+    if workload is None:
+        return schedule_workload(None, settings)
+    path = Path(workload)
+    return schedule_workload(read_workload(path), settings, source=path.name)

@@ -61,6 +61,40 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
         return _phase(json.load(answer)["next_phase"])
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a job may do to the file system now."""
+
+    job: str
+    may_write: bool
+    share: float  # of the file system's bandwidth, 0 to 1
+    until: float  # seconds from now; then ask again
+    period: float | None  # seconds, as far as it is known
+    waited: float  # seconds since the job asked first
+
+
+def schedule(url: str, *, job: str | None = None, wants: bool | None = None) -> list[Turn]:
+    """Ask a service who may do I/O now.
+
+    Args:
+        url: what `ioprism watch --http` says.
+        job: only this job.
+        wants: whether the job wants to do I/O, or has done it; None only looks. A job that wants
+            to asks again before its turn's `until` is over.
+
+    Raises:
+        ServiceError: the service does not answer.
+    """
+    asked = {} if job is None else {"job": job}
+    if wants is not None:
+        asked["wants"] = str(int(wants))
+    query = f"?{urlencode(asked)}" if asked else ""
+    with _opened(f"{url.rstrip('/')}/schedule{query}", PATIENCE) as answer:
+        turns = json.load(answer)["turns"]
+    names = ("job", "may_write", "share", "until", "period", "waited")
+    return [Turn(*(turn[name] for name in names)) for turn in turns]
+
+
 def subscribe(
     address: str,
     *,

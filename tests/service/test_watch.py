@@ -248,7 +248,7 @@ def test_news_are_lines_where_nobody_looks() -> None:
             send(burst(float(start), job="\x1b[31mred"))
     out, err = process.communicate(timeout=PATIENCE)
 
-    assert "a rhythm of 10.0 s" in out and "\x1b" not in out
+    assert "a period of 10.0 s" in out and "\x1b" not in out
     assert "10 messages, 0 records dropped" in err
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.analyses.periodicity.detect import METHODS, Options
-from ioprism.analyses.periodicity.results import Rhythm
 from ioprism.analyses.periodicity.spectral.filters import parse_filter
 from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
 from ioprism.cli import options, output
 from ioprism.cli.options import PATH, Number, option
 from ioprism.model.trace import Progress, Trace
-from ioprism.pipeline.period import RhythmSettings, job_rhythm
+from ioprism.pipeline.period import JobRhythm, RhythmSettings, job_rhythm
 from ioprism.records import dataclass
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
@@ -105,7 +104,7 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--filter", "filter_text", help="Filter, such as lowpass:0.1 or bandpass:0.05,0.2:6.")
 @option("--wavelet", default="haar", help="Mother wavelet, for --hybrid.")
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
-@option("--by", type=click.Choice(KEYS), help="Also find the rhythm of each of these.")
+@option("--by", type=click.Choice(KEYS), help="Also find the period of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
 @options.page
 @options.format_name
@@ -130,7 +129,9 @@ def period(
     quiet: bool,
     **sought: Any,  # noqa: ANN401 - as `RhythmSettings` has them
 ) -> None:
-    """Find the rhythm of a job's I/O: its period, how certain it is, and when it holds.
+    """Find the period of a job's I/O, how certain it is, and when it holds.
+
+    Several jobs, or a folder of them, become a table.
 
     Example: ioprism period run42.darshan --direction write
     """
@@ -140,15 +141,21 @@ def period(
         chosen_filter=parse_filter(filter_text) if filter_text else None,
         **sought,
     )
+    if mapping is None and len(jobs := _groups(paths, format_name)) > 1:
+        if page is not None or settings.by is not None:
+            raise click.UsageError("--output and --by are for one job: give a single TRACE.")
+        _show_many(paths, jobs, settings, format_name, as_json=as_json, quiet=quiet)
+        return
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         rhythm = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
-        _write_page(page, rhythm.whole, trace, settings, replace=force)
+        _write_page(page, rhythm, trace, settings, replace=force)
     if as_json:
         click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
     else:
         terminal_form.show(rhythm.whole, output.console())
+        terminal_form.show_asynchronous(rhythm.asynchronous, output.console())
         if settings.by is not None:
             parts = rhythm.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)
@@ -156,8 +163,39 @@ def period(
     output.say_written(page, quiet=quiet)
 
 
+def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
+    """The paths of each job; a single file is one without asking."""
+    if len(paths) == 1 and paths[0].is_file():
+        return [paths]
+    from ioprism.pipeline.many_periods import job_groups
+
+    return job_groups(paths, format_name=format_name, grouping=options.grouping())
+
+
+def _show_many(
+    paths: tuple[Path, ...],
+    jobs: list[tuple[Path, ...]],
+    settings: RhythmSettings,
+    format_name: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from ioprism.pipeline.many_periods import period_table
+
+    with output.progress("looking for periods", quiet=quiet) as progress:
+        found = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in found.failed:
+        output.say(f"skipped {message}")
+    if as_json:
+        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        click.echo(document)
+    else:
+        terminal_form.show_many(found, output.console())
+
+
 def _write_page(
-    page: Path, rhythm: Rhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+    page: Path, rhythm: JobRhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
 ) -> None:
     from ioprism.reports.to_html import period as html_form
     from ioprism.storage.atomic import atomic_write_text

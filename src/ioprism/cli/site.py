@@ -160,6 +160,7 @@ for _subject, _what in (
     ("targets", "List storage targets, slowest relative to their peers first."),
     ("hosts", "List nodes, slowest relative to their peers first."),
     ("causes", "List causes by the node-hours that removing them would save."),
+    ("periods", "List applications with periodic I/O, by their node-hours."),
 ):
     site.add_command(_table(_subject, _what))
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ioprism.analyses.periodicity.detect import Options, detect
+from ioprism.analyses.periodicity.headline import (
+    DIRECTIONS,
+    DirectionPeriod,
+    best_direction,
+    options_of_direction,
+)
 from ioprism.analyses.periodicity.onsets.confirmation import (
     beginning_with,
     is_confirmed,
@@ -24,7 +31,8 @@ from ioprism.model.trace import Trace
 from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
 
-DIRECTIONS = ("read", "write")
+if TYPE_CHECKING:
+    from ioprism.analyses.asynchronous import RequiredBandwidth
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class JobRhythm:
 
     whole: Rhythm
     parts: tuple[PartRhythm, ...] = ()
+    asynchronous: tuple[RequiredBandwidth, ...] = ()  # where the trace tells waits apart
 
 
 def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhythm:
@@ -74,16 +83,30 @@ def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhy
         whole = _rhythm(_bandwidth(trace, engine, settings), settings)
         whole = _confirmed(whole, trace, engine)
         if settings.direction == "both":
-            whole = _with_directions(whole, trace, engine, settings)
+            whole = _best_of_directions(whole, trace, engine, settings)
+    waits = _asynchronous(trace)
     if settings.by is None:
-        return JobRhythm(whole)
+        return JobRhythm(whole, asynchronous=waits)
     parts = _parts(trace, engine, settings.by, settings)
     named = [
         NamedPeriod(part.rhythm.period, settings.direction, part.name)
         for part in parts
         if part.rhythm.period is not None
     ]
-    return JobRhythm(replace(whole, rhythms=(*whole.rhythms, *named)), tuple(parts))
+    return JobRhythm(replace(whole, rhythms=(*whole.rhythms, *named)), tuple(parts), waits)
+
+
+def _asynchronous(trace: Trace) -> tuple[RequiredBandwidth, ...]:
+    """Required and measured bandwidth of asynchronous I/O, which only TMIO tells."""
+    if trace.format != "tmio" or len(trace.paths) != 1:
+        return ()
+    from ioprism.analyses.asynchronous import required_bandwidth
+    from ioprism.formats.signals.tmio import read_asynchronous
+
+    return tuple(
+        required_bandwidth(direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes)
+        for direction, one in read_asynchronous(trace.paths[0]).items()
+    )
 
 
 def _bandwidth(trace: Trace, engine: Engine, settings: RhythmSettings) -> StepFunction:
@@ -97,12 +120,17 @@ def _sampled(steps: StepFunction, settings: RhythmSettings) -> Signal:
 
 
 def _rhythm(steps: StepFunction, settings: RhythmSettings) -> Rhythm:
+    return _rhythm_of(_sampled(steps, settings), settings)
+
+
+def _rhythm_of(signal: Signal, settings: RhythmSettings, *, found: Period | None = None) -> Rhythm:
     return rhythm(
-        _sampled(steps, settings),
+        signal,
         options=replace(settings.options, resample=settings.frequency is None),
         components=settings.components,
         fit=settings.fit,
         direction=settings.direction,
+        found=found,
     )
 
 
@@ -132,37 +160,40 @@ def _shown(signal: Signal, period: Period, trace: Trace, engine: Engine) -> Peri
     return period if is_confirmed(period) else None
 
 
-def _with_directions(
+def _best_of_directions(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
 ) -> Rhythm:
-    """Add the rhythms of reads and of writes; if all I/O has none, theirs is the answer."""
-    rhythms = _by_direction(both, trace, engine, settings)
-    named = tuple(NamedPeriod(period, name) for name, period in rhythms.items())
-    both = replace(both, rhythms=(*both.rhythms, *named))
-    if both.period is None:
-        best = min(rhythms.values(), key=lambda p: p.false_alarm_probability, default=None)
-        return both if best is None else answered(both, best)
-    if len(rhythms) == len(DIRECTIONS) and take_turns(
-        both.period, rhythms["read"], rhythms["write"]
-    ):
-        both = answered(both, every_second(both.signal, both.period))
-        return replace(both, takes_turns=True)
-    return both
+    """Answer with the period of all I/O, of reads or of writes that explains most."""
+    found = _by_direction(both, trace, engine, settings)
+    named = tuple(NamedPeriod(one.period, one.direction) for one in found)
+    every = (*both.rhythms, *named)
+    if both.period is not None and len(found) == len(DIRECTIONS):
+        read, write = (one.period for one in found)
+        if take_turns(both.period, read, write):
+            both = answered(both, every_second(both.signal, both.period))
+            return replace(both, takes_turns=True, rhythms=every)
+    best = best_direction(both.signal, both.period, found)
+    if best is None:
+        return replace(both, rhythms=every)
+    own = replace(settings, direction=best.direction)
+    first = [one for one in every if one.period is best.period and one.direction == own.direction]
+    others = [one for one in every if one not in first]
+    answer = _rhythm_of(best.signal, own, found=best.period)
+    return replace(answer, rhythms=(*first, *others))
 
 
 def _by_direction(
     both: Rhythm, trace: Trace, engine: Engine, settings: RhythmSettings
-) -> dict[str, Period]:
-    # Each direction is a test of its own, so the level is divided among them (Bonferroni).
-    level = settings.options.max_false_alarm / len(DIRECTIONS)
+) -> list[DirectionPeriod]:
+    resample = settings.frequency is None
+    options = replace(options_of_direction(settings.options), resample=resample)
     only = only_direction(trace)
     if only in DIRECTIONS:
         whole = both.period
-        return {only: whole} if whole and whole.false_alarm_probability <= level else {}
-    options = replace(
-        settings.options, max_false_alarm=level, maybe=False, resample=settings.frequency is None
-    )
-    rhythms = {}
+        if whole is None or whole.false_alarm_probability > options.max_false_alarm:
+            return []
+        return [DirectionPeriod(only, whole, both.signal)]
+    directions = []
     for direction in DIRECTIONS:
         own = replace(settings, direction=direction)
         try:
@@ -170,10 +201,11 @@ def _by_direction(
         except AnalysisError:
             continue
         found = detect(signal, options=options)
-        period = None if found is None else _shown(signal, found, trace, engine)
+        periodic = found is not None and found.pattern == "periodic"
+        period = _shown(signal, found, trace, engine) if found is not None and periodic else None
         if period is not None:
-            rhythms[direction] = period
-    return rhythms
+            directions.append(DirectionPeriod(direction, period, signal))
+    return directions
 
 
 def _parts(trace: Trace, engine: Engine, key: str, settings: RhythmSettings) -> list[PartRhythm]:

@@ -13,7 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.errors import IoprismError, NoSuchTraceError, UnknownFormatError, UsageError
+from ioprism.errors import (
+    AnalysisError,
+    IoprismError,
+    NoSuchTraceError,
+    UnknownFormatError,
+    UsageError,
+)
 from ioprism.formats.files import check_readable, files_below
 from ioprism.pipeline.anonymise import Rows, anonymous, read_key
 from ioprism.pipeline.processes import CRASHED, mapped
@@ -24,7 +30,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ioprism.analyses.site.summary import Chosen, SiteTables
+    from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Session
+    from ioprism.model.trace import Trace
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 KNOWN = 0.9  # share of a job's time and servers for which counters must be known
@@ -215,11 +223,28 @@ def _described(
         trace, engine = in_memory(read_trace(path)), LocalEngine()
         verdict = diagnose(trace, engine=engine)
         rows = job_rows(trace, verdict, engine, JobFacts(digest, path, options.cores_per_node))
+        rows["jobs"][0].update(_period_columns(trace, engine))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None
     except (IoprismError, OSError) as error:
         return _why(path, error)
     return rows if options.key is None else anonymous(rows, options.key)
+
+
+def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
+    """The period of a job; a log that keeps no times has none of them."""
+    from ioprism.pipeline.many_periods import describe_job
+    from ioprism.pipeline.period import RhythmSettings
+
+    names = ("pattern", "period", "period_of", "duty_cycle", "phase_bytes", "period_confidence")
+    try:
+        found = describe_job(trace, engine, RhythmSettings())
+    except AnalysisError:
+        return dict.fromkeys(names)
+    periodic = found.pattern == "periodic"
+    values = (found.pattern, found.seconds, found.direction if periodic else None,
+              found.duty_cycle, found.phase_bytes, found.confidence)  # fmt: skip
+    return dict(zip(names, values, strict=True))
 
 
 def _batched(logs: list[tuple[str, Path]]) -> Iterator[list[tuple[str, Path]]]:

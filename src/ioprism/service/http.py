@@ -1,4 +1,4 @@
-"""The watched jobs over HTTP: JSON, events, a live page, metrics. Only for reading."""
+"""The watched jobs over HTTP: JSON, events, a live page, metrics, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -158,6 +158,21 @@ class Handler(BaseHTTPRequestHandler):
             body = fleet(self.server.watch, horizon=horizon)
         self._send(200, JSON, to_json.line(body))
 
+    def _schedule(self, asked: dict[str, str]) -> None:
+        """Who may do I/O now; `job` and `wants` tell that a job wants to, or no longer does."""
+        watch, now, job = self.server.watch, time.monotonic(), asked.get("job")
+        wants = asked.get("wants")
+        if wants not in (None, "0", "1") or (wants is not None and not job):
+            self._send(400, JSON, to_json.line({"error": "wants is 0 or 1, and needs a job"}))
+            return
+        with watch.lock:
+            if job and wants == "1":
+                watch.turns.ask(job, now)
+            elif job and wants == "0":
+                watch.turns.leave(job)
+            chosen = [watch.turns.turn(job, now)] if job else watch.turns.turns(now)
+        self._send(200, JSON, to_json.line({"turns": [one.to_dict() for one in chosen]}))
+
     def _events(self, asked: dict[str, str]) -> None:
         with self.server.watch.broker.listening(asked.get("job")) as waiting:
             if waiting is None:
@@ -208,6 +223,7 @@ class Handler(BaseHTTPRequestHandler):
         "/signal": _signal,
         "/machine": _fleet_page,
         "/fleet": _fleet,
+        "/schedule": _schedule,
         "/events": _events,
         "/metrics": _metrics,
         "/health": _health,

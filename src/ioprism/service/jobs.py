@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ioprism.analyses.periodicity.live.history import CODES, Codes
 from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
 from ioprism.analyses.quantiles import median
 from ioprism.formats.signals.messages import Piece
@@ -19,6 +20,7 @@ FURTHEST = 30 * 86400.0  # seconds; what is further from the signal is taken for
 LATEST = 1e11  # seconds, beyond any clock
 USUAL_GAP = 20.0  # seconds between messages; a job that sends more rarely is waited for longer
 LOOK_AGAIN = 1.0  # seconds until one more look for a job that can go
+LEAST_SILENCE = 2.0  # seconds, before a job may be over
 FAR_IN_A_ROW = 8  # batches that are far off, after which the clock was set anew
 
 
@@ -36,6 +38,7 @@ class Job:
         self.answered = -math.inf  # monotonic seconds
         self.postponed: float | None = None  # monotonic seconds, since when its analysis waits
         self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
+        self.concluded = False  # whether the answer for the whole job was given
         self._pieces: list[Piece] = []
         self._far = 0
 
@@ -46,6 +49,7 @@ class Job:
 
     def take(self, piece: Piece) -> None:
         """Keep a piece until the next `finalize`."""
+        self.concluded = False
         self._pieces.append(piece)
         self.ranks = max(self.ranks or 0, piece.ranks or 0) or None
 
@@ -56,16 +60,26 @@ class Job:
         start = np.concatenate([piece.start for piece in self._pieces])
         end = np.concatenate([piece.end for piece in self._pieces])
         amount = np.concatenate([piece.amount for piece in self._pieces])
+        kinds = [np.full(len(piece.start), CODES.get(piece.direction, 0), np.int8)
+                 for piece in self._pieces]  # fmt: skip
+        codes = np.concatenate(kinds)
         self._pieces.clear()
         with np.errstate(invalid="ignore"):
             sound = np.isfinite(amount) & (amount >= 0.0) & (end >= start)
             sound &= (np.abs(start) < LATEST) & (np.abs(end) < LATEST)
         if not sound.all():
             counts.unsound += len(sound) - int(sound.sum())
-            start, end, amount = start[sound], end[sound], amount[sound]
-        self._add(start, end, amount, counts)
+            start, end, amount, codes = start[sound], end[sound], amount[sound], codes[sound]
+        self._add(start, end, amount, codes, counts)
 
-    def _add(self, start: FloatArray, end: FloatArray, amount: FloatArray, counts: Counts) -> None:
+    def _add(
+        self,
+        start: FloatArray,
+        end: FloatArray,
+        amount: FloatArray,
+        codes: Codes,
+        counts: Counts,
+    ) -> None:
         if not len(start):
             return
         low, high = self._plausible(end)
@@ -76,11 +90,15 @@ class Job:
                 self.tracker = Tracker(self.tracker.settings)
                 near = np.ones(len(start), dtype=bool)
             counts.out_of_range += len(near) - int(near.sum())
-            start, end, amount = start[near], end[near], amount[near]
+            start, end, amount, codes = start[near], end[near], amount[near], codes[near]
         else:
             self._far = 0
         counts.intervals += len(start)
-        self.tracker.add(start, end, amount)
+        self.tracker.add(start, end, amount, codes)
+
+    def seems_over(self, now: float) -> bool:
+        """Whether a job has been silent for twice as long as ever before (monotonic seconds)."""
+        return now - self.heard > max(LEAST_SILENCE, 2.0 * self.longest_gap)
 
     def _plausible(self, end: FloatArray) -> tuple[float, float]:
         """From when to when requests may lie: not too far from what is known, or from most."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.live.online import Settings, Tracker
+from ioprism.analyses.periodicity.live.online import Prediction, Settings, Tracker
 from ioprism.errors import OutputError
 from ioprism.records import dataclass
 from ioprism.service import state
@@ -31,11 +31,14 @@ from ioprism.service.metrics import Counts, Latency
 from ioprism.service.publish import Answer, Broker, Listener
 from ioprism.service.source import Source
 from ioprism.service.state import Journal, recorded
+from ioprism.service.turns import Turns
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds
 BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
+CONCLUSION_BUDGET = 0.05  # seconds for answers to jobs that are over, before messages go first
+CLOSING_BUDGET = 5.0  # seconds, the same when the service ends
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
 TRY_AGAIN = 5.0  # seconds after the state could not be saved
 TRIM = 30.0  # seconds between times at which freed memory goes back to the system
@@ -88,6 +91,7 @@ class Watch:
         )
         self.broker = Broker(self.counts)
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
+        self.turns = Turns(self._period_of)
         self.sources: list[Source] = []
         self._interval = max(settings.every, BATCH)
         self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
@@ -108,6 +112,14 @@ class Watch:
             return self.jobs.find(name)
         every = list(self.jobs)
         return every[0] if len(every) == 1 else None
+
+    def _period_of(self, name: str) -> float | None:
+        """Seconds between the phases of a job, as far as they are known."""
+        job = self.jobs.find(name)
+        latest = None if job is None else job.latest
+        if latest is None:
+            return None
+        return latest.phase_distance if latest.period is None else latest.period.seconds
 
     @property
     def analyses_waiting(self) -> int:
@@ -238,6 +250,7 @@ class Watch:
                 if source.waits_on() is None:
                     source.read(self.intake, self._journal)
             self._answer(self.intake.finalize(), budget=1.0)
+            self._conclude(self.jobs, budget=CLOSING_BUDGET)
             self.save()
             if self._journal is not None and self._unsaved_since is None:
                 self._journal.discard()  # all of it is in the state now
@@ -307,7 +320,17 @@ class Watch:
                 return
 
     def _predict(self, job: Job, *, analyse: bool) -> None:
-        prediction = job.tracker.predict(analyse=analyse)
+        self._tell(job, job.tracker.predict(analyse=analyse))
+
+    def _conclude(self, jobs: Iterable[Job], *, budget: float) -> None:
+        """Answer for jobs that seem to be over, once each; those left have their turn later."""
+        until = time.monotonic() + budget
+        for job in jobs:
+            if not job.concluded and time.monotonic() <= until:
+                job.concluded = True
+                self._tell(job, job.tracker.conclude())
+
+    def _tell(self, job: Job, prediction: Prediction | None) -> None:
         now = time.monotonic()
         for arrived, messages in job.waiting.items():
             self.latency.record(now - arrived, messages=messages)
@@ -315,13 +338,15 @@ class Watch:
         if prediction is None:
             return
         job.answered = now
-        self.counts.predictions += 1
+        self.counts.predictions += not prediction.final
         self.counts.announcements += prediction.change is not None
         answer = Answer(job.name, prediction, job.messages, job.ranks)
         for listener in self.listeners:
             listener(answer)
 
     def _tidy(self, now: float) -> None:
+        over = [job for job in self.jobs if not job.concluded and job.seems_over(now)]
+        self._conclude(over, budget=CONCLUSION_BUDGET)
         self.jobs.expire(now)
         if now - self._trimmed >= TRIM:
             self._trimmed = now

@@ -128,3 +128,21 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
     monkeypatch.setitem(__import__("sys").modules, "pywt", None)
     with pytest.raises(MissingPackageError, match=r"pip install 'ioprism\[wavelets\]'"):
         approximate(wave(), wavelet="db4", level=2)
+
+
+def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
+    from ioprism.analyses.periodicity.spectral.fit import APART, fit
+
+    for seed in range(6):
+        chance = np.random.default_rng(seed)
+        starts = np.cumsum(chance.uniform(6.0, 30.0, 20))
+        times = np.arange(2000) * 0.25
+        values = np.where((times[:, None] - starts >= 0) & (times[:, None] - starts < 3), 1e9, 0.0)
+        signal = Signal(0.0, 0.25, values.max(axis=1))
+        found = fit(signal, count=10)
+        waves = found.components[1:]
+        cycles = np.sort([wave.frequency for wave in waves]) * (signal.end - signal.start)
+
+        assert max(wave.amplitude for wave in waves) <= float(np.ptp(signal.values))
+        assert float(np.diff(cycles).min()) >= APART - 1e-6
+        assert found.mse_after <= found.mse_before

@@ -11,7 +11,7 @@ from playwright.sync_api import Page
 
 from ioprism import FILES, PROCESSES, Job, Rhythm, Signal, Trace
 from ioprism.analyses.periodicity.rhythm import rhythm
-from ioprism.pipeline.period import RhythmSettings
+from ioprism.pipeline.period import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.period import page
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>.darshan"
@@ -41,7 +41,8 @@ def noise() -> Rhythm:
 def opened(screen: Page, tmp_path: Path, found: Rhythm, name: str = "run.darshan") -> Page:
     path = tmp_path / "page.html"
     path.write_text(
-        page(found, trace_named(name), RhythmSettings(direction="write")), encoding="utf-8"
+        page(JobRhythm(found), trace_named(name), RhythmSettings(direction="write")),
+        encoding="utf-8",
     )
     screen.goto(path.as_uri())
     screen.wait_for_function("document.querySelector('#signal canvas').width > 300")
@@ -62,9 +63,11 @@ def drawn(screen: Page, place: str) -> int:
 def test_the_answer_and_all_figures_are_shown(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
     shown = opened(screen, tmp_path, bursts)
 
-    assert shown.inner_text("h1") == "The job's write phases: a period of 20 s"
+    assert shown.inner_text("h1") == "The I/O repeats every 20.0 s (confidence 100%)"
     shown.wait_for_timeout(200)
-    for place in ("#signal", "#spectrum", "#scalogram", "#approximation", "#correlation"):
+    for place in (
+        "#signal", "#waves", "#spectrum", "#scalogram", "#levels", "#approximation", "#correlation",
+    ):  # fmt: skip
         assert drawn(shown, place) > 1000, place
 
 
@@ -142,18 +145,18 @@ def test_the_names_of_marks_overlap_neither_each_other_nor_a_line(
 def test_a_signal_without_rhythm_says_so(screen: Page, tmp_path: Path, noise: Rhythm) -> None:
     shown = opened(screen, tmp_path, noise)
 
-    assert shown.inner_text("h1") == "The job's write phases: no period"
+    assert shown.inner_text("h1") == "No period: the I/O may be irregular"
 
 
 def test_a_hostile_name_is_text(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
     shown = opened(screen, tmp_path, bursts, name=EVIL)
 
-    assert shown.title() == "The rhythm of a job's I/O"
+    assert shown.title() == "The period of a job's I/O"
     assert "<img src=x" in shown.inner_text("#warnings")
 
 
 def test_the_policy_allows_our_script_alone(bursts: Rhythm) -> None:
-    text = page(bursts, trace_named("x"), RhythmSettings())
+    text = page(JobRhythm(bursts), trace_named("x"), RhythmSettings())
 
     assert "default-src &#x27;none&#x27;" in text
     assert "unsafe-inline" not in text

@@ -16,6 +16,7 @@ FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential
 FEW_EVEN_WAITS = 4  # the same for higher shapes
 MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
 VARIATIONS = (0.02, 0.08, 0.08, 0.17)  # of distances: a steady job, most jobs, jittering ones
+STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
 TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
 
 
@@ -73,6 +74,35 @@ def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
     rhythms = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
     mean = float(np.logaddexp.reduce(rhythms)) - math.log(len(rhythms))
     return min(CERTAIN, log_density(shape) - mean)
+
+
+def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
+    """Chance that waits which wander look as much like a rhythm's at any moment until now.
+
+    The logarithms of such waits are a random walk. As in `log_ever_even`, how much likelier they
+    are to be a rhythm's is a martingale if they wander, whatever the first one was.
+
+    Args:
+        waits: all until now, in seconds.
+        error: seconds, the standard deviation to which a wait is known.
+    """
+    logs, count = np.log(waits), len(waits)
+    if count < 2:
+        return CERTAIN
+    least = error / float(waits.mean())
+    numbers = np.arange(1, count)
+    off = logs[1:] - np.cumsum(logs)[:-1] / numbers  # from the mean of all before
+    wider = np.sqrt(1.0 + 1.0 / numbers)
+
+    def log_density(deviations: FloatArray, widths: FloatArray) -> float:
+        return float(-np.sum(np.log(widths) + 0.5 * (deviations / widths) ** 2))
+
+    rhythms = [log_density(off, max(one, least) * wider) for one in VARIATIONS]
+    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in STEPS]
+    even, wandering = (
+        float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (rhythms, walks)
+    )
+    return min(CERTAIN, wandering - even)
 
 
 def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:

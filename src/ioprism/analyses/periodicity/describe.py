@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.analyses.periodicity.results import Burst, Component, NextPhase, Period
+from ioprism.analyses.periodicity.onsets.beats import TYPICAL, beats, segments
+from ioprism.analyses.periodicity.onsets.phase_starts import find_train
+from ioprism.analyses.periodicity.results import Burst, Component, NextPhase, Period, Ranges
 from ioprism.analyses.quantiles import median
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 
 PROFILE_BINS = 200
+Stretch = tuple[float, float]  # start and end, in seconds
+QUIET_PARTS = 4  # of a period; phases are cut apart within the quietest one
 EARLY = 0.05  # of the period; phases may begin a little before they are found to
+ALL = 0.9  # share of the bytes in phases with edges, above which nothing else belongs to them
 MOST = 0.95  # share of a period's volume that is moved in its phase
 NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
 RECENT = 8  # distances that say when the next phase is due
@@ -61,15 +66,77 @@ def describe_burst(signal: Signal, period: Period) -> Burst:
     return Burst(width, width / period.seconds, min(volume, most))
 
 
+def find_phases_of(signal: Signal, period: Period) -> Ranges:
+    """Start and end of the phases of a period that a spectrum showed, in seconds.
+
+    They are the busy stretches about a period apart, where the signal has such. Otherwise the
+    signal is cut into periods where it is lowest on average; a phase is where each is busiest.
+    """
+    low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
+    for spans in _busy_stretches(signal, period):
+        inside = tuple((a, b) for a, b in spans if low - period.seconds <= a <= high)
+        if 2 * float(phase_volumes(signal, inside).sum()) >= _volume(signal, low, high):
+            return inside
+    profile = _profile(signal, period)
+    # The middle of the quietest quarter of a period, around the turn.
+    around = max(1, len(profile) // QUIET_PARTS)
+    quiet = np.convolve(np.concatenate((profile, profile[: around - 1])), np.ones(around), "valid")
+    cut = (int(np.argmin(quiet)) + around / 2) / len(profile) * period.seconds
+    first = cut + period.seconds * math.floor((low - cut) / period.seconds)
+    # A wave has no edges: it is busy for as long as it is above half its height.
+    width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
+    cells = np.arange(first, high, period.seconds).tolist()
+    found = [_busiest(signal, begin, begin + period.seconds, width) for begin in cells]
+    return tuple(span for span in found if span is not None)
+
+
+def _busiest(signal: Signal, begin: float, until: float, width: float) -> Stretch | None:
+    """The stretch of a width (seconds) that moves most between two moments, if any is moved."""
+    low = max(0, round((begin - signal.start) / signal.interval))
+    high = min(len(signal.values), round((until - signal.start) / signal.interval))
+    size = max(1, round(width / signal.interval))
+    if high - low < size:
+        return None
+    volume = np.concatenate(([0.0], np.cumsum(signal.values[low:high])))
+    moved = volume[size:] - volume[:-size]
+    best = int(np.argmax(moved))
+    if not moved[best] > 0.0:
+        return None
+    start = signal.start + signal.interval * (low + best)
+    return start, start + size * signal.interval
+
+
+def _busy_stretches(signal: Signal, period: Period) -> Iterator[Ranges]:
+    """Phases about a period apart: by the ways of `beats`, then at any scale."""
+    found = beats(segments(signal), period)
+    if found is not None:
+        yield tuple(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    train = find_train(signal)
+    if train is not None and abs(train.seconds - period.seconds) <= TYPICAL * period.seconds:
+        yield tuple((beat.start, beat.end) for beat in train.beats)
+
+
+def _volume(signal: Signal, low: float, high: float) -> float:
+    return float(phase_volumes(signal, [(low, high)])[0])
+
+
+def _above_rest(signal: Signal, profile: FloatArray) -> Signal:
+    """What a signal moves above its resting level."""
+    above = np.maximum(signal.values - float(profile.min()), 0.0)
+    return Signal(signal.start, signal.interval, above)
+
+
 def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
     """When the phases of a rhythm move nearly all that they move."""
-    profile = _profile(signal, period)
     if not period.phases:
-        # A wave has no edges: it is busy where it is above half its height.
-        width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
-        return [(peak - width / 2, peak + width / 2) for peak in _peaks(period)]
-    above = np.maximum(signal.values - float(profile.min()), 0.0)
-    moved, early = Signal(signal.start, signal.interval, above), EARLY * period.seconds
+        return list(find_phases_of(signal, period))
+    low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
+    if period.method != "phases":
+        return list(period.phases)
+    if float(phase_volumes(signal, period.phases).sum()) >= ALL * _volume(signal, low, high):
+        return list(period.phases)
+    moved = _above_rest(signal, _profile(signal, period))
+    early = EARLY * period.seconds
     found = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
     return [window for window in found if window[1] > window[0]]
 
@@ -91,7 +158,7 @@ def predict_next_phase(
     if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
-    if period.phases:
+    if len(period.phases) > 1:
         start, distance = _latest(period)
     else:
         start, distance = _peaks(period)[-1] - burst.width / 2, period.seconds

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy.typing as npt
 
 from ioprism.analyses.periodicity import auto
+from ioprism.analyses.periodicity.main_bursts import FEW_BYTES, explained, loudest_samples
 from ioprism.analyses.periodicity.onsets import phase_starts
 from ioprism.analyses.periodicity.onsets.confirmation import (
     confirming_phases,
@@ -16,6 +17,7 @@ from ioprism.analyses.periodicity.onsets.confirmation import (
     needs_confirmation,
 )
 from ioprism.analyses.periodicity.onsets.scales import coarser_signals
+from ioprism.analyses.periodicity.onsets.slots import pattern_of
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.periodicity.sampling import (
     MAX_SAMPLES,
@@ -162,18 +164,38 @@ def period(
         start=start,
         end=end,
     )
-    return detect(signal, options=options)
+    found = detect(signal, options=options)
+    return None if found is None or found.pattern == "slotted" else found
 
 
 def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """Find the period of a signal, or None if chance explains it too well.
+
+    The period of slotted phases is that of their slots: see `Period.pattern`.
 
     Raises:
         SignalTooShortError: there are fewer than ``MIN_SAMPLES`` samples.
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    return accepted(signal, _found(signal, options), options)
+    found = accepted(signal, _found(signal, options), options)
+    return found if found is None else _of_main_bursts(signal, explained(signal, found), options)
+
+
+def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
+    """The period of what moves most bytes, where the one found explains few of them.
+
+    It is one more question, so that each of both may use half of the false-alarm level.
+    """
+    if options.method not in ("auto", "phases") or (found.bytes_share or 0.0) >= FEW_BYTES:
+        return found
+    loud = loudest_samples(signal)
+    strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
+    other = accepted(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
+    if other is None:
+        return found
+    other = explained(signal, other)
+    return max(found, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
 
 
 def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:
@@ -189,6 +211,7 @@ def accepted(signal: Signal, found: Period | None, options: Options) -> Period |
         found = replace(found, confirmed=confirming_phases(signal, found))
         if needs_confirmation(signal, found) and not is_confirmed(found):
             return None
+    found = replace(found, pattern=pattern_of(signal, found))
     unsure = chance > level or found.repetitions < SURE_REPETITIONS
     if not unsure:
         return found

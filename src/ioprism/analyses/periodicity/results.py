@@ -14,6 +14,9 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
     import polars as pl
 
 Certainty = Literal["sure", "maybe"]
+Pattern = Literal["periodic", "slotted"]
+CONFIDENT = 0.5  # a lower confidence is worded as a possibility
+MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
 Ranges = tuple[tuple[float, float], ...]
 
 
@@ -35,6 +38,10 @@ class Period:
     chance_of_random_bursts: float = 1.0  # how often bursts at random times are as even
     certainty: Certainty = "sure"  # maybe: only two repetitions, or a loop that jitters strongly
     confirmed: int | None = None  # how many of its phases `ioprism phases` shows; null live
+    # slotted: phases begin at multiples of the period, but which multiples is random
+    pattern: Pattern = "periodic"
+    bytes_share: float | None = None  # of the signal's bytes that its phases move, 0 to 1
+    time_share: float | None = None  # of the signal's time in which it holds, 0 to 1
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)
 
@@ -111,6 +118,9 @@ class NamedPeriod:
             "confidence": period.confidence,
             "certainty": period.certainty,
             "repetitions": period.repetitions,
+            "pattern": period.pattern,
+            "bytes_share": period.bytes_share,
+            "time_share": period.time_share,
         }
 
 
@@ -128,6 +138,7 @@ class Rhythm(Result):
     rhythms: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
     takes_turns: bool = False  # reads and writes alternate: each repeats half as often
     direction: str = "both"  # read, write or both: what the signal is
+    slotted: Period | None = None  # the slots at random multiples of which phases begin
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism period` prints with `--json`, without `by` and its parts."""
@@ -142,6 +153,7 @@ class Rhythm(Result):
             "period": None if self.period is None else self.period.to_dict(),
             "rhythms": [one.to_dict() for one in self.rhythms],
             "takes_turns": self.takes_turns,
+            "slotted": None if self.slotted is None else self.slotted.to_dict(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
             "components": [asdict(wave) for wave in self.components],
             "fit": None if self.fit is None else asdict(self.fit),
@@ -157,18 +169,40 @@ class Rhythm(Result):
             "seconds": pl.Float64, "direction": pl.String, "part": pl.String,
             "valid_ranges": pl.List(pl.List(pl.Float64)), "false_alarm_probability": pl.Float64,
             "confidence": pl.Float64, "certainty": pl.String, "repetitions": pl.Int64,
+            "pattern": pl.String, "bytes_share": pl.Float64, "time_share": pl.Float64,
         }  # fmt: skip
         return pl.DataFrame([one.to_dict() for one in self.rhythms], schema=columns)
 
     def summary(self) -> str:
-        """Return the answer in one line."""
-        what = {"both": "I/O"}.get(self.direction, f"{self.direction} phases")
-        verb = "repeats" if self.direction == "both" else "repeat"
+        """Return the answer in one line, with its confidence."""
+        subject = {"both": "I/O"}.get(self.direction, f"{self.direction}s")
         if self.period is None:
-            return f"No period: the {what} may be irregular"
-        every = format_seconds(self.period.seconds)
+            return self._without_answer(subject)
+        every, sure = format_seconds(self.period.seconds), f"{self.period.confidence:.0%}"
         if self.takes_turns:
-            return f"Reads and writes take turns; each repeats every {every}"
-        if self.period.certainty == "maybe":
-            return f"The {what} possibly {verb} every {every}"
-        return f"The {what} {verb} every {every}"
+            return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
+        possible = self.period.certainty == "maybe" or self.period.confidence < CONFIDENT
+        verb = f"{'possibly ' if possible else ''}repeat{_s(self.direction)}"
+        return f"The {subject} {verb} every {every} (confidence {sure})"
+
+    def _without_answer(self, subject: str) -> str:
+        if self.slotted is not None:
+            slot = format_seconds(self.slotted.seconds)
+            return (
+                f"Not periodic: {subject} phases begin at a few distances in random order "
+                f"(slotted, {slot} on average)"
+                if self.slotted.method == "phases"
+                else f"Not periodic: {subject} phases begin at random multiples of {slot} (slotted)"
+            )
+        minor = self.rhythms[0].period if self.rhythms else None
+        if minor is None or minor.bytes_share is None:
+            return f"No period: the {subject} may be irregular"
+        return (
+            f"No period of the {subject}: what repeats every {format_seconds(minor.seconds)} "
+            f"moves {minor.bytes_share:.1%} of the bytes"
+        )
+
+
+def _s(direction: str) -> str:
+    """The ending of a verb: I/O repeats, writes repeat."""
+    return "s" if direction == "both" else ""

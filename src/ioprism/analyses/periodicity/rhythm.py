@@ -9,13 +9,13 @@ from ioprism.analyses.periodicity.describe import (
 )
 from ioprism.analyses.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.analyses.periodicity.detect import DEFAULTS, Options, detect
+from ioprism.analyses.periodicity.headline import SAME, is_minor
+from ioprism.analyses.periodicity.main_bursts import explained
 from ioprism.analyses.periodicity.results import Fit, NamedPeriod, Period, Rhythm
 from ioprism.analyses.periodicity.several import other_periods
 from ioprism.analyses.periodicity.spectral import dft
 from ioprism.analyses.periodicity.spectral.spectrum import cosine_at
 from ioprism.model.signal import Signal
-
-SAME = 0.05  # of the period
 
 
 def rhythm(
@@ -25,6 +25,7 @@ def rhythm(
     components: int = 0,
     fit: bool = False,
     direction: str = "both",
+    found: Period | None = None,
 ) -> Rhythm:
     """Find the periods of a signal and describe the dominant one.
 
@@ -34,9 +35,12 @@ def rhythm(
         components: how many cosine waves to describe the signal by; 0 for none.
         fit: whether to fit them by least squares (ten if ``components`` is 0).
         direction: read, write or both: what the signal is.
+        found: its dominant period, if it is known already.
     """
-    found = detect(signal, options=options)
-    every = () if found is None else (found, *other_periods(signal, found, options=options))
+    found = detect(signal, options=options) if found is None else found
+    slotted = found if found is not None and found.pattern == "slotted" else None
+    found = None if slotted is not None else found
+    every = () if found is None else (found, *_others(signal, found, options))
     waves = Rhythm(
         signal=signal,
         period=None,
@@ -47,8 +51,13 @@ def rhythm(
         next_phase=None,
         rhythms=tuple(NamedPeriod(period, direction) for period in every),
         direction=direction,
+        slotted=slotted,
     )
-    return waves if found is None else answered(waves, found)
+    return waves if found is None or is_minor(found) else answered(waves, found)
+
+
+def _others(signal: Signal, found: Period, options: Options) -> list[Period]:
+    return [explained(signal, one) for one in other_periods(signal, found, options=options)]
 
 
 def _fit(signal: Signal, count: int) -> Fit:

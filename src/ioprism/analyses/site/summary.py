@@ -97,6 +97,7 @@ def site_table(tables: SiteTables, subject: str, *, top: int | None = None) -> S
         "targets": lambda t: _parts(t.targets, "target"),
         "hosts": lambda t: _parts(t.hosts, "host"),
         "causes": _causes,
+        "periods": periodic_applications,
     }[subject](tables)
     about = {"targets": "slow-target", "hosts": "slow-node", "applications": "application"}
     events = tuple(event for event in tables.events() if about.get(subject, "") in event.kind)
@@ -159,6 +160,36 @@ def _causes(tables: SiteTables) -> list[dict[str, Any]]:
     return sums.sort("saving_node_hours", "code", descending=[True, False]).rows(named=True)
 
 
+def periodic_applications(tables: SiteTables) -> list[dict[str, Any]]:
+    """Applications whose jobs write or read periodically, by the node-hours of those jobs."""
+    jobs = tables.jobs.filter(pl.col("pattern") == "periodic")
+    sums = jobs.group_by("application").agg(
+        pl.len().alias("jobs"),
+        pl.col("node_hours").sum(),
+        pl.col("period", "duty_cycle", "phase_bytes", "period_confidence").median(),
+        pl.col("period").quantile(0.1).alias("period_low"),
+        pl.col("period").quantile(0.9).alias("period_high"),
+        pl.col("period_of").mode().sort().first(),
+    )
+    return sums.sort("node_hours", "application", descending=[True, False]).rows(named=True)
+
+
+def periodic_hours(tables: SiteTables) -> dict[str, float]:
+    """Node-hours of jobs whose log tells when they did I/O, and of those that are periodic.
+
+    Those that write periodically are told apart, because that is what others publish.
+    """
+    jobs = tables.jobs
+    known = jobs.filter(pl.col("pattern").is_not_null())
+    periodic = known.filter(pl.col("pattern") == "periodic")
+    writing = periodic.filter(pl.col("period_of") != "read")
+    frames = {
+        "known_node_hours": known, "periodic_node_hours": periodic,
+        "periodic_write_node_hours": writing,
+    }  # fmt: skip
+    return {name: float(frame["node_hours"].sum()) for name, frame in frames.items()}
+
+
 def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
     """What the applications that lose most should do first, by the node-hours it saves."""
     named = tables.causes.join(tables.jobs.select("job", "application", "path"), on="job")
@@ -207,10 +238,11 @@ class SiteStory(Result):
     advice: tuple[Mapping[str, Any], ...]
     inputs: tuple[Mapping[str, Any], ...]
     worst_jobs: tuple[Mapping[str, Any], ...]
+    periods: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism site report --json` says."""
-        lists = ("applications", "users", "causes", "advice", "inputs", "worst_jobs")
+        lists = ("applications", "users", "causes", "advice", "inputs", "worst_jobs", "periods")
         return {
             "totals": dict(self.totals),
             **{name: [dict(row) for row in getattr(self, name)] for name in lists},
@@ -236,6 +268,7 @@ def site_story(tables: SiteTables) -> SiteStory:
     jobs = tables.jobs
     totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in hours}
     totals |= {"jobs": jobs.height, "from": jobs["start"].min(), "to": jobs["start"].max()}
+    totals |= periodic_hours(tables)
     totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
     return SiteStory(
         totals,
@@ -246,4 +279,5 @@ def site_story(tables: SiteTables) -> SiteStory:
         tuple(top_advice(tables)),
         tuple(repeated_inputs(tables)),
         tuple(_jobs(tables)[:SHOWN]),
+        tuple(periodic_applications(tables)[:SHOWN]),
     )

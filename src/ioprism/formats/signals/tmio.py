@@ -27,6 +27,7 @@ from ioprism.formats.signals.documents import (
 )
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness, Trace
+from ioprism.records import dataclass
 
 # Modes ending in _b tell the bandwidth that was required, not what was measured.
 MODES = ("read_sync", "write_sync", "read_async_t", "write_async_t")
@@ -36,6 +37,16 @@ PLAIN = re.compile(rb'\s*\{\s*"(?!traceEvents")[bt]\w*"\s*:\s*\[')
 MSGPACK_MODE = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)")
 
 Body = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asynchronous:
+    """Asynchronous requests: when each began, really ended, and was waited for, in seconds."""
+
+    start: FloatArray
+    end: FloatArray
+    wait: FloatArray
+    bytes: FloatArray
 
 
 class TmioReader:
@@ -209,3 +220,71 @@ def _phase_table(phases: object) -> FloatArray:
         raise ValueError("phases are not an array")
     columns = [map(itemgetter(field), phases) for field in range(3)]
     return np.stack([np.fromiter(column, np.float64, len(phases)) for column in columns], axis=1)
+
+
+def read_asynchronous(source: Path) -> dict[str, Asynchronous]:
+    """Return the asynchronous requests of a TMIO file by direction; none of most files.
+
+    Raises:
+        BrokenTraceError: its arrays cannot be read.
+    """
+    start, completeness = head(source), Completeness()
+    try:
+        if start.lstrip()[:1] != b"{":
+            found = [_of_flush(flush) for flush in msgpack_objects(source, completeness)]
+        elif _has_lines(start):
+            found = [_of_document(line) for line in json_lines(source, completeness)]
+        else:
+            found = [_of_document(json_document(source))]
+    except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+        raise broken(source, f"its arrays cannot be read ({error})") from error
+    every: dict[str, list[Asynchronous]] = {}
+    for part in found:
+        for direction, requests in part.items():
+            every.setdefault(direction, []).append(requests)
+    return {direction: _put_together(parts) for direction, parts in every.items()}
+
+
+def _put_together(parts: list[Asynchronous]) -> Asynchronous:
+    fields = ("start", "end", "wait", "bytes")
+    arrays = [np.concatenate([getattr(part, field) for part in parts]) for field in fields]
+    return Asynchronous(*arrays)
+
+
+def _of_flush(flush: object) -> dict[str, Asynchronous]:
+    if not isinstance(flush, list | tuple) or len(flush) < 14 or flush[0] == "io_time":
+        return {}
+    if not flush[1] or not flush[13]:
+        return {}
+    columns = [map(itemgetter(field), flush[13]) for field in range(4)]
+    moved, start, end, wait = (np.fromiter(one, np.float64, len(flush[13])) for one in columns)
+    known = _sound_requests(start, end, wait, moved)
+    return {"write" if flush[2] else "read": known} if len(known.start) else {}
+
+
+def _of_document(document: object) -> dict[str, Asynchronous]:
+    if not isinstance(document, dict):
+        return {}
+    found = {}
+    for direction in ("read", "write"):
+        bodies = [document.get(f"{direction}_async_{kind}") for kind in ("t", "b")]
+        if not all(isinstance(body, dict) and body for body in bodies):
+            continue
+        measured, required = (_mode(direction, body).intervals for body in bodies if body)
+        if len(measured) != 1 or len(required) != 1:
+            continue
+        took, until = measured[0], required[0]
+        if len(took.start) == len(until.start):
+            known = _sound_requests(took.start, took.end, until.end, took.bytes)
+            if len(known.start):
+                found[direction] = known
+    return found
+
+
+def _sound_requests(
+    start: FloatArray, end: FloatArray, wait: FloatArray, moved: FloatArray
+) -> Asynchronous:
+    with np.errstate(invalid="ignore"):
+        good = (end > start) & (wait > start) & (moved > 0.0)
+    good &= np.isfinite(start) & np.isfinite(end) & np.isfinite(wait) & np.isfinite(moved)
+    return Asynchronous(start[good], end[good], wait[good], moved[good])

@@ -8,18 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from ioprism.analyses.periodicity.describe import components
 from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.onsets.scales import averaged
 from ioprism.analyses.periodicity.results import Period, Rhythm
+from ioprism.analyses.periodicity.sampling import sample
 from ioprism.analyses.periodicity.spectral import hybrid
+from ioprism.analyses.periodicity.spectral.fit import fit
 from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
 from ioprism.analyses.periodicity.spectral.stft import spectrogram
-from ioprism.analyses.periodicity.spectral.wavelet import Scalogram, scalogram
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.analyses.periodicity.spectral.wavelet import (
+    Scalogram,
+    approximate,
+    highest_level,
+    scalogram,
+)
+from ioprism.model.signal import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
-from ioprism.pipeline.period import RhythmSettings
+from ioprism.pipeline.period import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 
+COUNTS = (2, 3, 5, 10)  # waves in a sum, as in the paper's figures
+FITTED_SAMPLES = 2048  # for the page; more would take seconds
+LEVELS = 5  # of the wavelet transform that are drawn
+LEVEL_POINTS = 2048
 POINTS = 8192  # of a curve; more than a wide screen shows at once
 LINES = 4096  # of a spectrum
 MOST_PHASES = 2000  # more cannot be told apart
@@ -28,42 +41,104 @@ FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
 
 
-def page(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> str:
+def page(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> str:
     """Return the page."""
     return frame(
-        title="The rhythm of a job's I/O",
+        title="The period of a job's I/O",
         body=asset("period.html"),
         styles=("plots.css",),
         scripts=("charts.js", "plots.js", "period.js"),
-        data=_data(rhythm, trace, settings),
+        data=_data(job, trace, settings),
     )
 
 
-def _data(rhythm: Rhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
+def _data(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
+    rhythm = job.whole
     signal = rhythm.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "direction": settings.direction,
+        "verdict": rhythm.summary(),
+        "direction": rhythm.direction,
         "signal": curve(signal),
         "period": None if rhythm.period is None else rhythm.period.to_dict(),
         "candidates": [asdict(candidate) for candidate in rhythm.candidates],
-        "waves": [asdict(wave) for wave in (rhythm.fit or rhythm).components],
-        "fit": None
-        if rhythm.fit is None
-        else {"before": short(rhythm.fit.mse_before), "after": short(rhythm.fit.mse_after)},
+        "sums": _sums(signal, settings.components),
+        "fit": _fit(rhythm),
         "burst": None if rhythm.burst is None else asdict(rhythm.burst),
         "next": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
         "rhythms": [one.to_dict() for one in rhythm.rhythms],
-        "turns": rhythm.takes_turns,
         "phases": [] if rhythm.period is None else list(rhythm.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),
         "scalogram": picture_of_periods(scalogram(signal), signal, rhythm.period),
         "spectrogram": picture_of_periods(
             _spectrogram(signal, rhythm.period), signal, rhythm.period
         ),
+        "levels": _levels(signal, settings.options, rhythm.period),
         "hybrid": _hybrid(signal, settings.options),
+        "asynchronous": [
+            {**one.to_dict(), "b": _steps(one.required), "t": _steps(one.measured)}
+            for one in job.asynchronous
+        ],
     }
+
+
+def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
+    """The strongest waves of the spectrum, as many as the paper draws, and as many as asked for."""
+    counts = sorted({*COUNTS, asked} - {0})
+    return [
+        {"count": count, "waves": [asdict(wave) for wave in components(signal, count=count)]}
+        for count in counts
+    ]
+
+
+def _fit(rhythm: Rhythm) -> dict[str, Any]:
+    """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
+    block = -(-len(rhythm.signal.values) // FITTED_SAMPLES)
+    found = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
+    return {
+        "before": short(found.mse_before),
+        "after": short(found.mse_after),
+        "waves": [asdict(wave) for wave in found.components],
+    }
+
+
+def _levels(signal: Signal, options: Options, period: Period | None) -> list[dict[str, Any]]:
+    """What each level of the discrete wavelet transform holds, around the period found."""
+    most = highest_level(len(signal.values))
+    periods = (signal.end - signal.start) / LEVELS if period is None else period.seconds
+    middle = max(1, int(np.log2(periods / signal.interval)))  # the level that holds the period
+    first = max(1, min(middle + 1, most) - LEVELS + 1)
+    chosen = range(first, min(most, first + LEVELS - 1) + 1)
+    before = approximate(signal, wavelet=options.wavelet, level=first - 1)
+    levels = []
+    for level in chosen:
+        smooth = approximate(signal, wavelet=options.wavelet, level=level)
+        details = Signal(signal.start, signal.interval, before.values - smooth.values)
+        shortest = 2.0**level * signal.interval
+        levels.append({"level": level, "shortest": shortest, "longest": 2.0 * shortest,
+                       "details": _extremes(details)})  # fmt: skip
+        before = smooth
+    if levels:
+        levels.append({"level": chosen[-1], "details": None, "approximation": _extremes(before)})
+    return levels
+
+
+def _extremes(signal: Signal) -> dict[str, Any]:
+    """Return a signal in a few points, each the one furthest from zero of its stretch."""
+    block = max(1, -(-len(signal.values) // LEVEL_POINTS))
+    whole = np.pad(signal.values, (0, -len(signal.values) % block), mode="edge").reshape(-1, block)
+    places = np.abs(whole).argmax(axis=1)
+    values = whole[np.arange(len(whole)), places]
+    return {
+        "start": signal.start,
+        "step": signal.interval * block,
+        "values": [short(value) for value in values.tolist()],
+    }
+
+
+def _steps(steps: StepFunction) -> dict[str, Any]:
+    return curve(sample(steps, max_samples=POINTS))
 
 
 def curve(signal: Signal) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from ioprism.analyses.site.summary import SiteStory
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_terminal.site import day, sentence
+from ioprism.reports.to_terminal.site import day, periodic_share, sentence
 from ioprism.text import printable
 from ioprism.units import format_counted
 
@@ -42,6 +42,7 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
             ["applications", f"{totals['applications']:,}"],
             ["users", f"{totals['users']:,}"],
             ["stalled by I/O", f"{_hours(totals['io_stall_node_hours'])} node-hours"],
+            ["periodic I/O", f"{_hours(totals['periodic_node_hours'])} node-hours"],
         ],
         "savings": [
             {"name": _name(row["application"]), "parts": row["savings"]}
@@ -109,7 +110,11 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
             ("first cause", "first_cause"), ("log", "path"))  # fmt: skip
     inputs = (("files", "pattern"), ("jobs", "jobs"), ("read", "bytes_read"),
               ("time in calls", "seconds"))  # fmt: skip
+    periods = (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),
+               ("of", "period_of"), ("period", "period"), ("duty", "duty_cycle"),
+               ("bytes per phase", "phase_bytes"), ("confidence", "period_confidence"))  # fmt: skip
     tables = [
+        ("Applications with periodic I/O", periods, story.periods),
         ("Applications", (*by_application, *_HOURS), story.applications),
         ("Users", (*by_user, *_HOURS), story.users),
         ("Causes", causes, story.causes),
@@ -119,7 +124,7 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
     return [
         {
             "title": title,
-            "note": "",
+            "note": periodic_share(story.totals) if rows is story.periods else "",
             "columns": [{"name": name, "kind": _kind(key)} for name, key in columns],
             "rows": [[_cell(row[key]) for _, key in columns] for row in rows],
         }
@@ -131,10 +136,12 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
 def _kind(key: str) -> str:
     if key in ("jobs", "users", "applications", "ranks"):
         return "count"
-    if key == "bytes_read":
+    if key in ("bytes_read", "phase_bytes"):
         return "bytes"
-    if key == "seconds":
+    if key in ("seconds", "period"):
         return "seconds"
+    if key in ("duty_cycle", "period_confidence"):
+        return "number"
     return "number" if key.endswith("node_hours") else "text"
 
 

@@ -21,6 +21,9 @@ def body(job: str, prediction: Prediction, *, messages: int, ranks: int | None) 
         "period": None if prediction.period is None else _period(prediction.period),
         "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
         "probabilities": [_fields(probability) for probability in prediction.probabilities],
+        "direction": prediction.direction,
+        "phase_distance": prediction.phase_distance,
+        "final": prediction.final,
         "change": None if prediction.change is None else _fields(prediction.change),
     }
 

@@ -9,7 +9,10 @@ from ioprism.pipeline.period import JobRhythm, PartRhythm
 
 def body(rhythm: JobRhythm, by: str | None) -> dict[str, Any]:
     """Return the document's own keys, those of parts included if they were asked for."""
-    whole = rhythm.whole.to_dict()
+    whole = {
+        **rhythm.whole.to_dict(),
+        "asynchronous": [one.to_dict() for one in rhythm.asynchronous],
+    }
     return whole if by is None else {**whole, "by": by, "parts": list(map(_part, rhythm.parts))}
 
 

@@ -21,17 +21,30 @@ MOST_JOBS = 20
 
 def news(job: str, prediction: Prediction) -> str | None:
     """Return one line if there is something to announce."""
+    if prediction.final:
+        return f"{prediction.time:12.3f} s  {printable(job)}: {final_text(prediction)}"
     if prediction.change is None:
         return None
     return f"{prediction.time:12.3f} s  {printable(job)}: {change_text(prediction.change)}"
 
 
+def final_text(prediction: Prediction) -> str:
+    """Say what the whole job showed."""
+    subject = {"both": "I/O repeats"}.get(prediction.direction, f"{prediction.direction}s repeat")
+    period = prediction.period
+    if period is None:
+        return "over; no period"
+    doubt = "possibly " if period.certainty == "maybe" else ""
+    sure = f"confidence {period.confidence:.0%}"
+    return f"over; {doubt}{subject} every {format_seconds(period.seconds)} ({sure})"
+
+
 def change_text(change: Change) -> str:
     """Say what changed."""
     if change.after is None:
-        return f"the rhythm of {format_seconds(change.before)} ended at {change.time:.4g} s"
+        return f"the period of {format_seconds(change.before)} ended at {change.time:.4g} s"
     if change.before is None:
-        return f"a rhythm of {format_seconds(change.after)} since {change.time:.4g} s"
+        return f"a period of {format_seconds(change.after)} since {change.time:.4g} s"
     return (
         f"the period changed from {format_seconds(change.before)} "
         f"to {format_seconds(change.after)} at {change.time:.4g} s"
@@ -43,7 +56,7 @@ def view(
 ) -> RenderableType:
     """Return the live view: the jobs heard of last, and the signal of the latest."""
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for title in ("job", "time", "period", "by chance", "next phase", "bytes", "sure"):
+    for title in ("job", "time", "period", "false alarm", "next phase", "bytes", "sure"):
         grid.add_column(title, justify="left" if title == "job" else "right")
     for job, prediction in jobs[:MOST_JOBS]:
         grid.add_row(name(job), *_cells(prediction))

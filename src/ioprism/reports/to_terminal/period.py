@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.analyses.asynchronous import RequiredBandwidth
 from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
+from ioprism.pipeline.many_periods import JobPeriod, PeriodTable
 from ioprism.pipeline.period import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
-from ioprism.units import format_bytes, format_rate, format_seconds
+from ioprism.units import format_bytes, format_counted, format_rate, format_seconds
 
 WIDTH, ROWS = 72, 6
 MOST_RANGES = 5
@@ -30,9 +33,25 @@ def show(rhythm: Rhythm, console: Console) -> None:
     _components(rhythm, console)
 
 
+def show_asynchronous(every: Sequence[RequiredBandwidth], console: Console) -> None:
+    """Print how fast the file system must be so that asynchronous I/O stays hidden."""
+    for one in every:
+        heading(console, f"Asynchronous {one.direction}s")
+        needs = format_rate(one.required_peak)
+        facts(
+            console,
+            [
+                ("required", f"{needs} so that all of them stay hidden (B, highest of all ranks)"),
+                ("measured", f"{format_rate(one.measured_peak)} at most (T)"),
+                ("hidden", f"{one.hidden:.0%} of {format_counted(one.requests, 'request')}"),
+                ("waited", f"{format_seconds(one.waited)} over all ranks"),
+            ],
+        )
+
+
 def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:
     """Print which files, ranks or directories carry a rhythm."""
-    heading(console, f"The rhythm by {key}")
+    heading(console, f"The period by {key}")
     rows = [
         (
             name(part.name),
@@ -45,22 +64,51 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
+def show_many(found: PeriodTable, console: Console) -> None:
+    """Print one row per job."""
+    heading(console, found.summary())
+    rows = [
+        (
+            name(job.application or Path(job.path).name),
+            job.direction if job.pattern == "periodic" else "",
+            format_seconds(job.seconds) if job.seconds is not None else job.pattern,
+            _share(job.duty_cycle),
+            "" if job.phase_bytes is None else format_bytes(job.phase_bytes),
+            _share(job.bytes_share),
+            "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
+            name(Path(job.path).name),
+        )
+        for job in found.jobs
+    ]
+    columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
+    table(console, columns, rows)
+
+
+def _doubt(job: JobPeriod) -> str:
+    return "possibly, " if job.certainty == "maybe" else ""
+
+
 def _others(rhythm: Rhythm, console: Console) -> None:
-    """All rhythms, where there are several."""
-    if len(rhythm.rhythms) < 2:
+    """All periods with what they explain, where there is more than the answer."""
+    if (len(rhythm.rhythms) < 2 and rhythm.period is not None) or not rhythm.rhythms:
         return
-    heading(console, "All rhythms")
+    heading(console, "All periods")
     rows = [
         (
             format_seconds(one.period.seconds),
             one.direction if one.part is None else name(one.part),
+            _share(one.period.bytes_share),
             _ranges(one.period),
             _percent(one.period.false_alarm_probability),
             f"{one.period.confidence:.0%}",
         )
         for one in rhythm.rhythms[:MOST_RHYTHMS]
     ]
-    table(console, ("period", "of", "holds in", "by chance", "confidence"), rows)
+    table(console, ("period", "of", "bytes", "holds in", "false alarm", "confidence"), rows)
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
 def _picture(rhythm: Rhythm, console: Console) -> None:
@@ -91,12 +139,18 @@ def _agreement(period: Period) -> str:
 
 def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
-        ("period", f"{period.seconds:.6g} s, give or take {period.spread:.3g} s"),
+        ("period", f"{period.seconds:.6g} s, standard deviation {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
-        ("by chance", _by_chance(period)),
+        ("false alarm", _false_alarm(period)),
         ("confidence", f"{period.confidence:.0%} ({period.method}){_why_maybe(period)}"),
         ("holds in", _ranges(period)),
     ]
+    if period.bytes_share is not None and period.time_share is not None:
+        what = "bytes" if rhythm.direction == "both" else f"bytes of all {rhythm.direction}s"
+        shares = (
+            f"{_share(period.bytes_share)} of the {what}, {_share(period.time_share)} of the time"
+        )
+        rows.append(("explains", shares))
     if period.phases and period.confirmed is not None:
         rows.append(("phases", _agreement(period)))
     if rhythm.burst is not None:
@@ -123,14 +177,14 @@ def _why_maybe(period: Period) -> str:
     return ", uncertain: the phases differ and their distances vary"
 
 
-def _by_chance(period: Period) -> str:
+def _false_alarm(period: Period) -> str:
     without = _percent(period.false_alarm_probability)
     random = period.chance_of_random_bursts
     if period.certainty == "sure" or random >= period.false_alarm_probability:
-        return f"a signal without a rhythm looks like this in {without} of cases"
+        return f"{without}: how often a signal without a period looks like this"
     return (
-        f"bursts at random times look like this in {_percent(random)} of cases, "
-        f"a program with irregular pauses in {without}"
+        f"{without} against a program with irregular pauses, "
+        f"{_percent(random)} against bursts at random times"
     )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from ioprism.analyses.periodicity.detect import Options, accepted, detect
+import numpy as np
+
+from ioprism.analyses.periodicity.detect import UNSURE, Options, accepted, detect
 from ioprism.analyses.periodicity.live.change import relative_difference
 from ioprism.analyses.periodicity.live.ring import FEW_SAMPLES
 from ioprism.analyses.periodicity.live.spending import MIN_PHASES, look_at, share_of_look
@@ -15,12 +18,14 @@ from ioprism.analyses.periodicity.onsets.phase_starts import (
     find_train,
     train_of_all,
 )
+from ioprism.analyses.periodicity.onsets.regularity import may_wander
 from ioprism.analyses.periodicity.results import Period
 from ioprism.analyses.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 
 AGREEMENT = 0.1  # answers closer than this share are the same rhythm
 CLEAR_SHARE = 0.3  # of the variance
+DOUBT_SHARE = 0.1  # of the level, up to which a period is announced as one beyond doubt
 QUARTERS = 4  # of a usual phase, by which the latest one grows until it says something new
 
 
@@ -56,7 +61,20 @@ def by_phases(
     if (chances.at_look(share) if known is None else chances.told) > math.log(level):
         return None
     found = describe(signal, train)
-    return accepted(signal, found, Options("phases", level, maybe=False, confirm=False))
+    taken = _periodic(accepted(signal, found, Options("phases", level, maybe=False, confirm=False)))
+    return taken if chances.doubt <= math.log(DOUBT_SHARE * level) else _possible(taken)
+
+
+def _possible(found: Period | None) -> Period | None:
+    """The same as a possibility: distances that wander would look like this often enough."""
+    if found is None:
+        return None
+    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
+
+
+def _periodic(found: Period | None) -> Period | None:
+    """The period, unless its phases come at random slots: they tell nothing of the next one."""
+    return None if found is None or found.pattern == "slotted" else found
 
 
 def _look(parts: Segments, train: Train) -> int:
@@ -84,10 +102,14 @@ def with_spectrum(signal: Signal, parts: Segments, *, level: float) -> Period | 
     Where phases are sharp and show no rhythm, the spectrum must explain a good part of the signal:
     serial streams, and pairs of bursts at random times, have a line in it, too.
     """
-    found = detect(signal, options=Options("auto", level, maybe=False, confirm=False))
-    sharp = parts.by_levels is not None and len(signal.values) > FEW_SAMPLES
-    clear = found is None or found.method == "phases" or found.confidence >= CLEAR_SHARE
-    return found if clear or not sharp else None
+    found = _periodic(detect(signal, options=Options("auto", level, maybe=False, confirm=False)))
+    phases = parts.by_levels if len(signal.values) > FEW_SAMPLES else None
+    if found is None or found.method == "phases" or phases is None:
+        return found
+    if found.confidence < CLEAR_SHARE:
+        return None
+    wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=DOUBT_SHARE * level)
+    return _possible(found) if wanders else found
 
 
 def phase_starts(parts: Segments, known: Period) -> FloatArray | None:
@@ -102,6 +124,14 @@ def latest_distance(parts: Segments) -> float:
     if phases is None or len(phases) < 2:
         return math.inf
     return float(phases.starts[-1] - phases.starts[-2])
+
+
+def usual_distance(parts: Segments) -> float | None:
+    """Seconds between phases so far, period or not; None until there are two."""
+    phases = parts.by_levels or parts.of_job
+    if phases is None or len(phases) < 2:
+        return None
+    return median(np.diff(phases.starts))
 
 
 def silence(signal: Signal, period: Period) -> float:

@@ -15,9 +15,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from ioprism.analyses.periodicity.describe import predict_next_phase
+from ioprism.analyses.periodicity.detect import Options
+from ioprism.analyses.periodicity.headline import offline_answer
 from ioprism.analyses.periodicity.live.change import change_point, relative_difference
 from ioprism.analyses.periodicity.live.expectation import ExpectedPhase, Record
 from ioprism.analyses.periodicity.live.grain import Grain
+from ioprism.analyses.periodicity.live.history import Codes, History
 from ioprism.analyses.periodicity.live.looks import (
     AGREEMENT,
     by_phases,
@@ -25,6 +28,7 @@ from ioprism.analyses.periodicity.live.looks import (
     latest_distance,
     phase_starts,
     silence,
+    usual_distance,
     what_is_seen,
     with_spectrum,
 )
@@ -76,6 +80,9 @@ class Prediction:
     next_phase: ExpectedPhase | None
     probabilities: tuple[FrequencyRange, ...]
     change: Change | None = None  # announced with this prediction
+    direction: str = "both"  # of the requests that the period is of: read, write or both
+    phase_distance: float | None = None  # seconds between phases so far, period or not
+    final: bool = False  # whether it is the answer for the whole job, after its last request
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +102,7 @@ class Tracker:
         self.ring = Ring()
         self.grain = Grain()
         self.record = Record()
+        self.history = History()
         self.latest: Prediction | None = None
         self._window = -math.inf  # where the stretch begins that is looked at
         self._period: Period | None = None
@@ -108,11 +116,21 @@ class Tracker:
         self._spectrum_due = 0.0  # length of the window, in seconds
         self._spectrum_looks = 0
 
-    def add(self, start: FloatArray, end: FloatArray, amount: FloatArray) -> None:
-        """Add requests: start and end in seconds, amount in bytes; in any order."""
+    def add(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None = None
+    ) -> None:
+        """Add requests: start and end in seconds, amount in bytes; in any order.
+
+        Args:
+            start: when each began.
+            end: when it ended.
+            amount: what it moved.
+            codes: its direction, as `live.history` writes it; None if it is not known.
+        """
         if len(start):
             self.grain.observe(start, end)
             self.ring.add(start, end, amount)
+            self.history.add(start, end, amount, codes)
 
     @property
     def due(self) -> bool:
@@ -132,6 +150,34 @@ class Tracker:
             self.latest = Prediction(now, (self.ring.start, now), None, None, ())
         elif self.latest is not None and now > self.latest.time:
             self.latest = self._moved_on(self.latest, now)
+        return self.latest
+
+    def conclude(self) -> Prediction | None:
+        """Answer for the whole job after its last request, as `ioprism period` would.
+
+        It is one more look at the false-alarm level, so that both together may be wrong twice as
+        often. A job that has more requests than are kept is judged by its bins.
+        """
+        now = self.ring.end
+        if not math.isfinite(now):
+            return None
+        signals = self.history.signals(samples=self.grain.seconds > 0.0)
+        signals = signals or {"both": self.ring.signal()}
+        if len(signals["both"].values) < MIN_SAMPLES:
+            return self.latest
+        options = Options(max_false_alarm=self.settings.max_false_alarm)
+        direction, found, signal = offline_answer(signals, options)
+        phase = None if found is None else predict_next_phase(signal, found)
+        self.latest = Prediction(
+            time=now,
+            window=(signal.start, now),
+            period=found,
+            next_phase=None if phase is None or found is None else self.record.expect(phase, found),
+            probabilities=frequency_ranges(self._answers),
+            direction=self.history.direction or direction,
+            phase_distance=None if self.latest is None else self.latest.phase_distance,
+            final=True,
+        )
         return self.latest
 
     def signal(self) -> Signal:
@@ -166,6 +212,7 @@ class Tracker:
             next_phase=self._expected(look, now),
             probabilities=frequency_ranges(self._answers),
             change=change,
+            phase_distance=usual_distance(parts),
         )
 
     def _search(self, signal: Signal, parts: Segments) -> Look:
@@ -304,7 +351,12 @@ class Tracker:
             later = missed * period.seconds
             phase = replace(phase, start=phase.start + later, end=phase.end + later)
         return replace(
-            latest, time=now, window=(latest.window[0], now), next_phase=phase, change=None
+            latest,
+            time=now,
+            window=(latest.window[0], now),
+            next_phase=phase,
+            change=None,
+            final=False,
         )
 
     def state(self) -> dict[str, Any]:
@@ -313,6 +365,7 @@ class Tracker:
             "ring": self.ring.state(),
             "grain": list(self.grain.state()),
             "record": self.record.state(),
+            "history": self.history.state(),
             "window": self._window,
             "period": None if self._period is None else asdict(self._period),
             "answers": list(self._answers),
@@ -342,6 +395,7 @@ class Tracker:
         tracker.ring = Ring.restored(state["ring"])
         tracker.grain = Grain.restored(state["grain"])
         tracker.record = Record.restored(state["record"])
+        tracker.history = History.restored(state.get("history"))
         tracker._window = float(state["window"])
         tracker._period = _restored_period(state["period"])
         tracker._answers.extend(state["answers"])

@@ -23,7 +23,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.periodicity.chance import CERTAIN, log_alike, log_ever_even, log_regular
+from ioprism.analyses.periodicity.chance import (
+    CERTAIN,
+    log_alike,
+    log_ever_even,
+    log_ever_wandering,
+    log_regular,
+)
 from ioprism.analyses.periodicity.onsets import stretches
 from ioprism.analyses.periodicity.onsets.counting import periods_between
 from ioprism.analyses.periodicity.onsets.segments import Phases
@@ -66,6 +72,7 @@ class Chances:
     gaps: float = CERTAIN  # of a renewal process, or a serial stream
     steps: float = NEVER  # of a loader's steps
     ever: float = NEVER  # of a loader's steps at any moment until now
+    walk: float = NEVER  # of distances that wander, at any moment until now
     random: float = CERTAIN  # of bursts that no program times, see above
 
     @property
@@ -82,9 +89,14 @@ class Chances:
         """The false-alarm probability over all looks, of which this one has a share."""
         return max(self.gaps - math.log(share), self.ever)
 
+    @property
+    def doubt(self) -> float:
+        """The chance of processes that look like a period for long, at any moment until now."""
+        return max(self.ever, self.walk)
+
     def at_price(self, price: float) -> Chances:
         """The same, found by as many questions as the logarithm of the price says."""
-        every = (self.gaps, self.steps, self.ever, self.random)
+        every = (self.gaps, self.steps, self.ever, self.walk, self.random)
         return Chances(*(min(CERTAIN, chance + price) for chance in every))
 
 
@@ -140,8 +152,18 @@ def _judged(phases: Phases, first: int, last: int) -> Stretch:
     if variation > SURE_VARIATION or _wanders(distances):
         return Stretch(first, last, Chances(random=random), alike)
     steps = RARE + _log_chance(part, distances, EVEN)
-    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=ROUNDING * part.resolution)
-    return Stretch(first, last, Chances(gaps, steps, ever, random), alike)
+    error = ROUNDING * part.resolution
+    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=error)
+    # It is asked only of what could be announced at all.
+    worth = gaps <= WORTH_A_LOOK
+    walk = log_ever_wandering(distances, error=error) if worth else CERTAIN
+    return Stretch(first, last, Chances(gaps, steps, ever, walk, random), alike)
+
+
+def may_wander(phases: Phases, *, level: float) -> bool:
+    """Whether distances that wander look like these more often than a false-alarm level."""
+    error = ROUNDING * phases.resolution
+    return log_ever_wandering(np.diff(phases.starts), error=error) > math.log(level)
 
 
 def _wanders(distances: FloatArray) -> bool:

@@ -15,15 +15,20 @@ from ioprism.model.signal import FloatArray, Signal
 FITTED = 10  # waves, where no number is asked for
 MOST_WORK = 2**28  # samples times the square of the waves: 40 s of one core
 STEPS = 40
+LOWEST = 0.75  # bins; a slower wave is a trend, and cancels the mean
+RIDGE = 1e-9  # of the samples: as little as rounding needs
+STRONGER_RIDGE = 10.0
 ENOUGH = 1e-6  # relative gain of a step below which it is the last
 REACH = 1.0  # bins a frequency may move
+APART = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
 
 
 def fit(signal: Signal, *, count: int) -> Fit:
     """Fit frequencies, amplitudes and phases, starting from the strongest of the spectrum.
 
-    A frequency stays within one bin of where it starts, and a step is only taken if it
-    lowers the error, so the fit is never worse than the spectrum's own components.
+    A frequency stays within one bin of where it starts and apart from the others, no amplitude
+    exceeds the signal's own range, and a step is only taken if it lowers the error, so the fit
+    is never worse than the spectrum's own components.
 
     Args:
         signal: the signal.
@@ -65,7 +70,7 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
     span = signal.end - signal.start
     times = (_centres(signal) - signal.start) / span
     start = np.array(frequencies) * span
-    low, high = np.maximum(start - REACH, 0.25), start + REACH
+    low, high = _bounds(start)
     now, damping = start, 1e-3
     weights, error = _linear(signal.values, times, now)
     for _ in range(STEPS):
@@ -87,6 +92,16 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
     return _as_components(now / span, weights, signal.start)
 
 
+def _bounds(start: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Between which frequencies (bins) each one may move without coming close to another."""
+    order = np.argsort(start)
+    room = np.maximum(0.0, (np.diff(start[order]) - APART) / 2)
+    below, above = np.full(len(start), REACH), np.full(len(start), REACH)
+    below[order[1:]] = np.minimum(REACH, room)
+    above[order[:-1]] = np.minimum(REACH, room)
+    return np.maximum(start - below, np.minimum(start, LOWEST)), start + above
+
+
 def _design(times: FloatArray, cycles: FloatArray) -> FloatArray:
     angles = 2 * math.pi * times[:, None] * cycles
     return np.hstack((np.ones((len(times), 1)), np.cos(angles), np.sin(angles)))
@@ -96,9 +111,18 @@ def _linear(values: FloatArray, times: FloatArray, cycles: FloatArray) -> tuple[
     """The best mean, cosines and sines of given frequencies, and the error they leave."""
     design = _design(times, cycles)
     scale = float(np.abs(values).max()) or 1.0
-    # A touch of ridge: two frequencies may have met.
-    normal = design.T @ design + 1e-9 * len(times) * np.eye(design.shape[1])
-    solved = np.linalg.solve(normal, design.T @ (values / scale))
+    highest = (float(np.ptp(values)) or scale) / scale
+    products, right = design.T @ design, design.T @ (values / scale)
+    ridge = RIDGE
+    while True:
+        normal = products + ridge * len(times) * np.eye(design.shape[1])
+        solved = np.linalg.solve(normal, right)
+        count = (len(solved) - 1) // 2
+        amplitudes = np.hypot(solved[1 : count + 1], solved[count + 1 :])
+        # Waves that nearly cancel grow without limit; ridge holds them within the signal.
+        if not len(amplitudes) or float(amplitudes.max()) <= highest or ridge > 1.0:
+            break
+        ridge *= STRONGER_RIDGE
     weights = np.asarray(scale * solved, dtype=np.float64)
     return weights, float(np.mean((values - design @ weights) ** 2))
 

@@ -174,7 +174,7 @@ function plot(place, options) {
     for (let pixel = LEFT; pixel <= right; pixel += 1) {
       const x = view.low + (pixel - LEFT) * perPixel;
       let low = Infinity, high = -Infinity;
-      if (curve.at) { low = high = curve.at(x); } else {
+      if (curve.at) { const value = curve.at(x); if (value !== null) low = high = value; } else {
         const from = Math.floor((x - curve.start) / curve.step);
         const to = Math.max(from, Math.ceil((x + perPixel - curve.start) / curve.step) - 1);
         for (let i = Math.max(0, from); i <= Math.min(to, curve.values.length - 1); i += 1) {

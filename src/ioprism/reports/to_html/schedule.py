@@ -1,0 +1,48 @@
+"""The page of `ioprism schedule`: policies beside each other, and whose turn it is when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ioprism.analyses.scheduling.result import Schedule
+from ioprism.reports.to_html.page import asset
+from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_terminal.schedule import title
+
+MOST_TURNS = 400  # of one job in the picture
+
+
+def page(schedule: Schedule) -> str:
+    """Return the page."""
+    return frame(
+        title="Scheduling I/O: policies compared",
+        body=asset("schedule.html"),
+        styles=("plots.css",),
+        scripts=("charts.js", "plots.js", "schedule.js"),
+        data=_data(schedule),
+    )
+
+
+def _data(schedule: Schedule) -> dict[str, Any]:
+    names = [title(one) for one in schedule.outcomes]
+    lanes = [
+        {
+            "policy": name,
+            "jobs": [
+                {"job": lane.job, "turns": [list(turn) for turn in lane.turns[:MOST_TURNS]]}
+                for lane in schedule.lanes
+                if (lane.policy, lane.phases) == (one.policy, one.phases)
+            ],
+        }
+        for one, name in zip(schedule.outcomes, names, strict=True)
+    ]
+    outcomes = [
+        {**one, "name": name}
+        for one, name in zip(schedule.to_dict()["outcomes"], names, strict=True)
+    ]
+    return {
+        **schedule.to_dict(),
+        "verdict": schedule.summary(),
+        "outcomes": outcomes,
+        "lanes": lanes,
+    }

@@ -30,7 +30,8 @@ def test_planted_causes_are_found_with_what_they_cost(shared_data: Path, counter
 
     shares = {name: sum(values) / len(values) for name, values in marks.items()}
     assert shares["nothing to gain"] == 1
-    assert shares["first"] >= 0.95
+    # Counters do not show whether few targets limit a file: that is possible at most.
+    assert shares["first"] >= (0.9 if counters else 0.95)
     assert shares["saving"] >= 0.85
     assert shares["interval"] >= 0.8
     assert shares["narrow"] >= 0.8

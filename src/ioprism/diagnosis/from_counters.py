@@ -32,6 +32,7 @@ from ioprism.records import dataclass
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts
+COMPLETE = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 MAX_CELLS = 20_000_000  # phases times ranks that are held in memory
 
 
@@ -196,7 +197,7 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
                 np.full(int(some.sum()), kind),
                 np.full(int(some.sum()), UNKNOWN),
                 size,
-                np.maximum(calls, 1.0)[some],
+                calls[some],
                 (spent * scale[kind])[some],
                 spent[some],
                 (nothing if longest is None else columns.array(longest))[some],
@@ -339,14 +340,28 @@ def _with_stall(observed: Observed, evidence: Evidence) -> Observed:
     if usage is not None:
         above = _mpiio_seconds(usage, evidence.ranks)
         beyond = max(0.0, min(observed.runtime, above) - float(stall.sum()))
+        unknown = min(beyond, _without_records_below(observed))
         # By phases in proportion to the time below; where there is none, to the phase's length.
         weights = below if below.sum() > 0 else spans
-        library = beyond * weights / max(float(weights.sum()), 1e-12)
-        stall = stall + library
+        parts = weights / max(float(weights.sum()), 1e-12)
+        library = (beyond - unknown) * parts
+        stall = stall + beyond * parts
     if observed.heat is not None and len(stall) == 1:
         stall = stall * observed.heat.waiting_ratio
     stall = stall * min(1.0, observed.runtime / max(float(stall.sum()), 1e-12))
     return replace(observed, stall=stall, library=np.minimum(stall, library))
+
+
+def _without_records_below(observed: Observed) -> float:
+    """Seconds of MPI-IO on files of which the log lacks calls to storage."""
+    rows = observed.rows
+    count = int(rows.file.max(initial=0)) + 1
+    moved = np.bincount(rows.file[rows.moves_data], rows.bytes[rows.moves_data], minlength=count)
+    return sum(
+        entry.seconds
+        for entry in observed.library_files
+        if entry.file >= count or moved[entry.file] < COMPLETE * sum(entry.asked)
+    )
 
 
 def _spans(observed: Observed) -> Floats:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ioprism.analyses.evidence import Evidence, evidence_of_counters
-from ioprism.diagnosis.checks import CHECKS, Check
+from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
 from ioprism.diagnosis.from_counters import observe_counters
 from ioprism.diagnosis.limits import Limits
-from ioprism.diagnosis.not_checked import not_checked
+from ioprism.diagnosis.not_checked import not_checked, not_checked_without_storage
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
@@ -62,11 +62,10 @@ def judge_counters(
     """Judge a log of counters."""
     observed = observe_counters(evidence, limits or Limits())
     if observed is None:
-        return Judgement(
-            Verdict("none", evidence.runtime or 0.0, StallTime(0.0, 0.0, None, "nothing")),
-            None,
-            None,
-        )
+        nothing = StallTime(0.0, 0.0, None, "nothing")
+        missing = not_checked_without_storage() if evidence.usages else ()
+        verdict = Verdict("none", evidence.runtime or 0.0, nothing, not_checked=missing)
+        return Judgement(verdict, None, None)
     return judge_observed(observed, more=more)
 
 
@@ -78,7 +77,7 @@ def judge_observed(observed: Observed, *, more: Sequence[Check] = ()) -> Judgeme
     hours = core_hours(stall, observed.ranks)
     little = share < observed.limits.min_share and (hours or 0.0) < observed.limits.min_core_hours
     # A plug-in knows the site or the program: its checks come before ours.
-    checks = () if little else (*more, *CHECKS)
+    checks = (compute_imbalance.check,) if little else (*more, *CHECKS)
     proposals = [one for check in checks for one in check(observed)]
     attribution = attribute(observed, proposals)
     late = tuple(_late_ranks(one) for one in proposals if one.code == "compute-imbalance")

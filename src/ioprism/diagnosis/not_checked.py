@@ -17,7 +17,18 @@ PROCESSES = (
 )
 CALLS = "per-call data: export DXT_ENABLE_IO_TRACE=1"
 APPLICATION = "application events: DFTracer with its Python or C annotations"
+STORAGE = "counters of calls to storage, by file: the POSIX module of Darshan"
+NEED_STORAGE = (
+    "small-requests", "metadata", "frequent-sync", "redundant-reads", "serial-io",
+    "data-imbalance", "library-start", "slow-rank",
+)  # fmt: skip
 NEED_CALLS = ("misalignment", "shared-file-contention", "random-access", "redundant-writes")
+
+
+def not_checked_without_storage() -> tuple[NotChecked, ...]:
+    """List what a log without calls to storage cannot show."""
+    below = (NotChecked(code, STORAGE) for code in NEED_STORAGE)
+    return (*below, *(NotChecked(code, CALLS) for code in NEED_CALLS))
 
 
 def not_checked(observed: Observed) -> tuple[NotChecked, ...]:

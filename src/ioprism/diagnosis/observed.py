@@ -56,7 +56,7 @@ class LibraryCalls:
     end: Floats
     rank: Ints
     file: Ints
-    bytes: Ints
+    bytes: Ints  # negative for reads
     collective: Flags
     data: Flags  # reads and writes
     mpiio: Flags
@@ -251,7 +251,7 @@ class Observed:
         mine = rows.rank[place] * span + rows.start[place]
         around = np.maximum(0, np.searchsorted(rank * span + start, mine, side="right") - 1)
         inside = (rank[around] == rows.rank[place]) & (end[around] >= rows.end[place])
-        below[place[inside & (moved[around] == rows.bytes[place])]] = False
+        below[place[inside & (np.abs(moved[around]) == rows.bytes[place])]] = False
         return below
 
     def share_of_stall(self, where: Flags) -> float:

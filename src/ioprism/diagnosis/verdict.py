@@ -171,8 +171,8 @@ def ledger(
 
 def _transfer(observed: Observed) -> Floats:
     """Seconds that each phase lasts at the rate the trace itself reaches, outside libraries."""
-    if not observed.per_call:
-        return np.maximum(0.0, observed.stall - observed.library)
+    if not observed.per_call:  # what records of storage show
+        return np.minimum(observed.busiest_rank(observed.own), observed.stall - observed.library)
     service = observed.service
     chain = observed.busiest_rank(
         np.where(observed.rows.moves_data, np.minimum(service.uncontended, observed.own), 0.0)

@@ -55,7 +55,8 @@ def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: floa
     if hit.files:
         chosen &= np.isin(rows.file, observed.files.rows(hit.files))
     if hit.ranks:
-        named = np.isin(observed.rank_numbers, np.asarray(list(hit.ranks), np.int64))
+        known = [rank for rank in hit.ranks if rank is not None]
+        named = np.isin(observed.rank_numbers, np.asarray(known, np.int64))
         chosen &= (rows.rank < 0) | named[np.maximum(rows.rank, 0)]
     if kind.small:
         chosen &= rows.mean_bytes < small_bytes

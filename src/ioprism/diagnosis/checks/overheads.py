@@ -131,6 +131,7 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
     )
     if len(makers := observed.few_ranks(some)):
         culprit["ranks"] = observed.numbers(makers)
+        number = float(rows.count[some & np.isin(rows.rank, makers)].sum())
     several = len(np.unique(rows.file[some & (rows.file >= 0)])) > 1
     yield Proposal(
         "frequent-sync",

@@ -306,10 +306,13 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     size = float(np.average(rows.mean_bytes[some], weights=rows.count[some]))
     if observed.per_call:
         size = float(np.median(rows.bytes[some]))
-    if typical_seconds(observed, some) <= memory_seconds(observed, size):
-        return None  # absorbed by a cache: larger requests would copy the same bytes
+    typical = typical_seconds(observed, some)
+    cached = typical <= memory_seconds(observed, size)
     steady = steady_seconds(observed, some)
     share, low, high = _fixed_share(observed, some, size)
+    if cached:  # larger requests copy the same bytes: only the system calls go
+        share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
+        steady = np.where(some, np.minimum(steady, 2 * typical * rows.count), 0.0)
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
@@ -327,8 +330,8 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
 
     # The median call reached storage, so size matters also where a limiter delivers in slices.
     # Counters have no median: where one call is far longer than the mean, it may be all.
-    whole = np.where(some, observed.own, 0.0)
-    worst = np.maximum(steady, 0.5 * whole) if observed.per_call else steady
+    whole = steady if cached else np.where(some, observed.own, 0.0)
+    worst = np.maximum(steady, 0.5 * whole) if observed.per_call and not cached else steady
     change = Change(
         scenario(share, whole), scenario(low, worst), scenario(high, whole), service_doubt=False
     )

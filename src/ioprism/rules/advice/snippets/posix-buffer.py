@@ -1,3 +1,1 @@
-with open("output.dat", "wb", buffering={request_bytes}) as file:  # {request_size} instead of 8 KiB
-    for record in records:
-        file.write(record)
+file = open(path, mode, buffering={request_bytes})  # {request_size} instead of 8 KiB; keep the mode

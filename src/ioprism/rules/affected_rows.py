@@ -54,7 +54,7 @@ def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: floa
     chosen = np.isin(rows.kind, list(kinds))
     if hit.files:
         chosen &= np.isin(rows.file, observed.files.rows(hit.files))
-    if hit.ranks:
+    if hit.ranks and len(observed.rank_numbers):
         known = [rank for rank in hit.ranks if rank is not None]
         named = np.isin(observed.rank_numbers, np.asarray(known, np.int64))
         chosen &= (rows.rank < 0) | named[np.maximum(rows.rank, 0)]

@@ -300,6 +300,10 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     rows, limits = observed.rows, observed.limits
     large = some & (rows.mean_bytes >= limits.block)
     some = some & (rows.mean_bytes < limits.block) & ((rows.count > 1) | observed.per_call)
+    if not observed.per_call:  # records of cached and of costly requests are not averaged
+        each = observed.limits.system_call + rows.mean_bytes / observed.limits.memory_rate
+        costly = some & (rows.mean_seconds > each)
+        some = costly if costly.any() else some
     number = float(rows.count[some].sum())
     if number < (2 if observed.per_call else limits.many_requests):
         return None
@@ -316,10 +320,10 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
-    def scenario(fixed: float, sure: Floats) -> Scenario:
+    def scenario(fixed: float, sure: Floats, *, library_goes: bool = True) -> Scenario:
         gone = fixed * (1 - kept)
-        rest = 1 - gone * _share_of_library(observed, some)
-        library = observed.library * rest
+        mine = _share_of_library(observed, some) if library_goes else 0.0
+        library = observed.library * (1 - gone * mine)
         if not observed.per_call or not len(observed.pieces.targets):
             return Scenario(observed.own - sure * gone, library=library)
         usual = np.minimum(sure, service.uncontended)
@@ -333,7 +337,10 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     whole = steady if cached else np.where(some, observed.own, 0.0)
     worst = np.maximum(steady, 0.5 * whole) if observed.per_call and not cached else steady
     change = Change(
-        scenario(share, whole), scenario(low, worst), scenario(high, whole), service_doubt=False
+        scenario(share, whole),
+        scenario(low, worst, library_goes=not cached),
+        scenario(high, whole),
+        service_doubt=False,
     )
     culprit: dict[str, object] = {"bytes_per_request": round(size), **observed.file_culprit(some)}
     if "file" in culprit:

@@ -76,7 +76,9 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     change = Change(
         scenario(part, 1.0, 1.0),
         scenario(
-            1 - limits.parallel_gain if not known else max(part, 1 / max(2, observed.nodes)),
+            1 - limits.parallel_gain
+            if not known
+            else max(part, 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)),
             1.0,
             most,
         ),
@@ -147,7 +149,10 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         {"ranks": observed.numbers(heavy)},
         mine,
         change,
-        rank_test(moved[:, heavy].ravel(), moved[:, light].ravel()),
+        min(
+            rank_test(moved[:, heavy].ravel(), moved[:, light].ravel()),
+            observed.repeat_probability(mine),  # amounts of data are exact
+        ),
         contrast(observed, mine, some & ~mine, "data-imbalance"),
         ONE_LIMIT,
         {"bytes": float(total[heavy].mean()), "even_bytes": float(total.sum() / active.sum())},

@@ -76,5 +76,8 @@ def test_no_folder_is_removed_or_renamed_elsewhere() -> None:
         if "rmtree(" in (text := path.read_text(encoding="utf-8")) or "os.replace(" in text
     }
 
-    # A campaign's own folders of runs, and what a cluster keeps for itself.
-    assert removing <= {"campaign/sampler.py", "engine/shards.py", "storage/atomic.py"}
+    # Folders of runs that a campaign or a recording made, and what a cluster keeps.
+    assert removing <= {
+        "campaign/sampler.py", "engine/shards.py", "pipeline/record.py",
+        "recording/overhead.py", "storage/atomic.py",
+    }  # fmt: skip

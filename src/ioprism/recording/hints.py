@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ioprism.recording.command import Command
 from ioprism.records import dataclass
+from ioprism.storage.atomic import atomic_write_text
 
 BUFFER = 64 * 2**20  # bytes of an aggregator: four times ROMIO's default
 LARGE_RUN = 16  # ranks from which not every rank should be an aggregator: one per node is usual
@@ -31,7 +32,8 @@ class Hint:
         if not self.hints:
             return dict(self.variables)
         file = folder / f"{self.name}.hints"
-        file.write_text("".join(f"{key} {value}\n" for key, value in self.hints.items()), "utf-8")
+        text = "".join(f"{key} {value}\n" for key, value in self.hints.items())
+        atomic_write_text(file, text, replace=True)
         return {**self.variables, "ROMIO_HINTS": str(file)}
 
     def script_lines(self) -> list[str]:

@@ -316,7 +316,6 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     share, low, high = _fixed_share(observed, some, size)
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
-        steady = np.where(some, np.minimum(steady, 2 * typical * rows.count), 0.0)
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 

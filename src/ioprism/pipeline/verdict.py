@@ -13,6 +13,7 @@ from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
 from ioprism.diagnosis.wording import JobContext, word_verdict
+from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
 from ioprism.model.verdict import LedgerLine, Verdict
 from ioprism.pipeline.ranking import rank_findings
@@ -116,7 +117,10 @@ def _finish(
             answers.hits, judgement.observed, judgement.attribution,
             small_bytes=evidence.thresholds.small_bytes,
         )  # fmt: skip
-    findings = [replace(one, cause=causes.get(one.code)) for one in answers.findings]
+    findings = [
+        replace(one, cause=causes.get(one.code) if one.severity in SERIOUS else None)
+        for one in answers.findings
+    ]
     ranked = rank_findings(findings, verdict, evidence.thresholds)
     symptoms = {
         cause.code: tuple(one.code for one in ranked if one.cause == cause.code)

@@ -136,7 +136,7 @@ def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
     assert spent_on(found, "library") == 0.0
     assert spent_on(found, "unexplained") > 350.0
     assert found.io_stall.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
-    (small,) = [cause for cause in found.causes if cause.code == "small-requests"]
+    small = next(cause for cause in found.causes if cause.code == "small-requests")
     assert small.culprit["file"].endswith("1115354007")  # 113 s for 956 writes of one rank
 
 

@@ -235,7 +235,7 @@ def test_an_idle_service_costs_nothing() -> None:
         except psutil.TimeoutExpired:
             used = sum(process.cpu_times()[:2]) - before
 
-    assert used <= 0.03  # 1 % of three seconds
+    assert used <= 0.03 + 1e-9  # 1 % of three seconds, in ticks of 10 ms
 
 
 def test_news_are_lines_where_nobody_looks() -> None:

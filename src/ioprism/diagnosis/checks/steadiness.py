@@ -13,6 +13,7 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats, departures, weighted_median
 
 LONG = 10.0  # times the median from which a call is a wait rather than a usual call
+MIN_WAIT = 1e-3  # seconds: shorter calls wait for the processor, not for storage
 MIN_CALLS = 8  # for a median
 
 
@@ -38,7 +39,9 @@ def steady_seconds(observed: Observed, where: Flags) -> Floats:
             share = float(np.minimum(cost, usual).sum()) / max(float(cost.sum()), 1e-12)
             steady[some] = observed.own[some] * share
         return steady
-    stalled = rows.longest > observed.limits.stalled_ratio * rows.mean_seconds
+    stalled = (rows.longest > observed.limits.stalled_ratio * rows.mean_seconds) & (
+        rows.longest > MIN_WAIT
+    )
     return np.where(where & ~stalled, observed.own, 0.0)
 
 

@@ -138,6 +138,18 @@ def test_nesting_and_length_are_bounded() -> None:
         compile_condition("1 +" * 10_000 + "1 > 0", fields=FIELDS)
 
 
+def test_repeated_divisors_and_values_are_bounded() -> None:
+    with pytest.raises(ExpressionError, match="more than 2000 parts"):
+        compile_condition("count/(" * 40 + "count" + ")" * 40 + " > 0", fields=FIELDS)
+    values = {"v0": compile_quantity("count", fields=FIELDS)}
+    with pytest.raises(ExpressionError, match="more than 2000 parts"):
+        for level in range(40):
+            text = f"v{level} + v{level}"
+            doubled = compile_quantity(text, fields=FIELDS, definitions=values)
+            values[f"v{level + 1}"] = doubled
+    assert len(values) == 11  # 1,024 parts are still accepted
+
+
 WORDS = st.sampled_from(
     ["time", "size", "count", "and", "or", "not", "(", ")", "+", "-", "*", "/", "<", ">=", "==",
      "1", "2.5", "0", "1 MiB", "30 s", "50 %", "min(", "max(", "coalesce(", "abs(", ",", "true",

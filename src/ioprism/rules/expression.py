@@ -31,6 +31,7 @@ from ioprism.rules.values import COMPARISONS, FUNCTIONS, Value, describe, scaled
 from ioprism.text import printable
 
 DEEPEST = 60  # nested parentheses and signs
+MOST_PARTS = 2000  # fields and numbers once values stand written out; our rules have up to 15
 
 
 def compile_condition(
@@ -45,7 +46,7 @@ def compile_condition(
         ExpressionError: the text is not a condition over these fields.
     """
     value = _parse(text, fields, definitions, _Parser.condition)
-    return Value(value.compute.fill_null(False), None, value.at, value.fields)
+    return replace(value, compute=value.compute.fill_null(False))
 
 
 def compile_quantity(
@@ -73,7 +74,7 @@ def _parse(
     parser = _Parser(text, tokens(text), fields, definitions)
     value = parser.disjunction()
     parser.expect_end()
-    return wanted(parser, value)
+    return replace(wanted(parser, value), parts=parser.parts)
 
 
 class _Parser:
@@ -92,6 +93,7 @@ class _Parser:
         self.definitions = definitions
         self.position = 0
         self.depth = 0
+        self.parts = 0
 
     @property
     def next(self) -> Token:
@@ -125,6 +127,14 @@ class _Parser:
         value = parse()
         self.depth -= 1
         return value
+
+    def grow(self, parts: int, at: int) -> None:
+        self.parts += parts
+        if self.parts > MOST_PARTS:
+            raise self.error(
+                f"it has more than {MOST_PARTS} parts once its values are written out", at,
+                "a value counts as often as it is used, and a divisor twice.",
+            )  # fmt: skip
 
     def disjunction(self) -> Value:
         return self._joined("or", operator.or_, self.conjunction)
@@ -189,8 +199,11 @@ class _Parser:
     def product(self) -> Value:
         left = self.factor()
         while token := self.take("*", "/"):
+            before, divide = self.parts, token.text == "/"
             right = self.quantity(self.factor())
-            left = scaled(self.quantity(left), right, divide=token.text == "/")
+            left = scaled(self.quantity(left), right, divide=divide)
+            if divide:  # the divisor is also compared with zero
+                self.grow(self.parts - before, token.at)
         return left
 
     def same_dimension(self, left: Value, right: Value, at: int) -> Dimension:
@@ -213,6 +226,7 @@ class _Parser:
             return value
         if token.kind == "number":
             self.position += 1
+            self.grow(1, token.at)
             number = pl.lit(token.value, dtype=pl.Float64)
             return Value(number, token.dimension, token.at, frozenset(), token.value == 0)
         if token.kind == "word":
@@ -229,9 +243,11 @@ class _Parser:
         if self.take("("):
             return self.nested(partial(self.call, token))
         if token.text in self.definitions:
+            self.grow(self.definitions[token.text].parts, token.at)
             return replace(self.definitions[token.text], at=token.at)
         if token.text not in self.fields:
             raise self.error(f"there is no field {token.text!r}", token.at, self.nearest(token))
+        self.grow(1, token.at)
         field = pl.col(token.text).cast(pl.Float64)
         return Value(field, self.fields[token.text], token.at, frozenset({token.text}))
 

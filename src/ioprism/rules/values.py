@@ -29,6 +29,7 @@ class Value:
     at: int
     fields: frozenset[str]
     is_zero: bool = False  # zero fits every dimension
+    parts: int = 1  # fields and numbers in a whole expression
 
 
 def scaled(left: Value, right: Value, *, divide: bool) -> Value:

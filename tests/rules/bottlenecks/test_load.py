@@ -94,6 +94,14 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, mess
     assert str(caught.value).startswith("rules.toml: ")
 
 
+def test_yaml_has_no_aliases(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    levels = [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 30)]
+    text = "\n".join(["a0: &a0 [1, 2]", *levels])
+    with pytest.raises(RuleError, match="there is an alias"):
+        read_rules(written(tmp_path, text, "rules.yaml"))
+
+
 @pytest.mark.parametrize(
     "text", ["a: !!python/object/apply:os.system ['echo hacked']", "a: 2026-02-30"]
 )

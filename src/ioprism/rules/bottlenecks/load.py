@@ -132,6 +132,11 @@ def _parsed_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the fi
             needed_by="a rule file in YAML", package="pyyaml", install="'ioprism[yaml]'"
         ) from None
     try:
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
+            raise RuleError(  # nested aliases double at each level
+                f"{name}: there is an alias (`*name`), which rule files may not have.\n"
+                "Hint: write its text out."
+            )
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a 30 February is a ValueError
         raise RuleError(

@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from ioprism.diagnosis.checks.parts import (
+    MAX_PARTS,
+    Part,
+    joint_culprit,
+    number_of_parts,
+    slowest_parts,
+    worth_naming,
+)
 from ioprism.diagnosis.checks.sessions import Cells, call_cells, session_cells, session_seconds
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, first_of_each, medians_by
+from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
 from ioprism.diagnosis.significance import outlier_test, rank_test
-from ioprism.diagnosis.targets import MIN_CALLS, TargetPieces, mean_service
+from ioprism.diagnosis.targets import MIN_CALLS, mean_service
 from ioprism.model.verdict import Decision
-from ioprism.records import dataclass
 
-MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
 INCIDENT = 0.5  # of the excess in one call
-MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed
-MINOR = 0.1  # of what repairing all slow parts saves: a part that adds less is not named
 MOSTLY = 0.8  # of a part's cells
 SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
 CLEARLY_MORE = 1.15  # times another saving
@@ -31,18 +35,6 @@ DECIDE = Decision(
     "record every call, so that ranks are compared request by request",
     "export DXT_ENABLE_IO_TRACE=1",
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Cells that share a target, a host or a rank."""
-
-    code: str
-    culprit: dict[str, Any]
-    member: Flags  # by cell
-    preference: int  # which name to take where parts coincide: lowest
-    level: float  # median of its cells
-    peers: Floats  # levels of the other parts of its kind
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
@@ -84,7 +76,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     gains = [float((a.max(axis=1) - b.max(axis=1)).sum()) for a, b in pairwise(repaired)]
     if not parts or sum(gains) <= 0:
         return None
-    count = _worth_naming(gains)
+    count = worth_naming(gains)
     after = repaired[count]
     ratio = np.divide(after, seconds, out=np.ones_like(seconds), where=seconds > 0)
     if not _serves_slower(observed, np.flatnonzero((ratio < 1).any(axis=0))):
@@ -92,7 +84,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     own = observed.rows.rank >= 0
     factor = np.where(own, ratio[observed.phase, np.maximum(observed.rows.rank, 0)], 1.0)
     changed = factor < 1
-    code, culprit = _joint_culprit(observed, parts[:count])
+    code, culprit = joint_culprit(observed, parts[:count])
     culprit |= _own_place(observed, changed) | observed.task(changed)
     slow, peers = _compared(observed, changed)
     return Proposal(
@@ -180,7 +172,7 @@ def _slowest_session_part(
     limits, known = observed.limits, [part.culprit for part in named]
     slower = [
         part
-        for part in _slowest_parts(observed, cells, by_calls=False)
+        for part in slowest_parts(observed, cells, by_calls=False)
         if (not named or part.code == named[0].code)
         and part.culprit not in known
         and _step(cells, part.member) >= np.log(limits.slower)
@@ -201,7 +193,7 @@ def _slowest_session_part(
     chance = _session_chance(observed, cells, part)
     if _is_incident(observed, cells, part.member):
         return None
-    p_value = min(1.0, chance * _number_of_parts(observed))
+    p_value = min(1.0, chance * number_of_parts(observed))
     return (part, p_value) if p_value <= limits.significance else None
 
 
@@ -332,9 +324,9 @@ def _slow_calls(observed: Observed) -> Proposal | None:
     gains = [before - after for before, after in pairwise(totals)]
     if not parts or sum(gains) <= 0:
         return None
-    count = _worth_naming(gains)
+    count = worth_naming(gains)
     changed = states[count] < seconds
-    code, culprit = _joint_culprit(observed, parts[:count])
+    code, culprit = joint_culprit(observed, parts[:count])
     culprit |= _own_place(observed, changed) | observed.task(changed)
     share = np.divide(states[count], seconds, out=np.ones(len(seconds)), where=seconds > 0)
     return Proposal(
@@ -368,7 +360,7 @@ def _slowest_call_part(
     limits, known = observed.limits, [part.culprit for part in named]
     tested = [
         (part, _call_chance(observed, cells, part))
-        for part in _slowest_parts(observed, cells, by_calls=True)
+        for part in slowest_parts(observed, cells, by_calls=True)
         if (not named or part.code == named[0].code)
         and part.culprit not in known
         and _step(cells, part.member) >= np.log(limits.slower)
@@ -393,7 +385,7 @@ def _call_chance(observed: Observed, cells: Cells, part: Part) -> float:
         if not len(peers) or part.level < np.median(peers) + np.log(limits.slower):
             return 1.0  # its calls only wait longer: more data is on it
     test = rank_test(cells.level[part.member], cells.level[_healthy_cells(observed, cells, part)])
-    test *= _number_of_parts(observed)
+    test *= number_of_parts(observed)
     if len(part.peers) < limits.min_peers:
         return min(1.0, test)
     outlier = outlier_test(part.level, part.peers, min_spread=limits.part_spread)
@@ -441,111 +433,6 @@ def _repair_calls(observed: Observed, cells: Cells, member: Flags, seconds: Floa
     return repaired
 
 
-def _slowest_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> list[Part]:
-    """Return the slowest targets, nodes and ranks."""
-    host = observed.host_of[cells.rank]
-    return [
-        *_target_parts(observed, cells, by_calls=by_calls),
-        *_partition(cells, host, "slow-node", 1, lambda n: {"host": observed.hosts[n]}),
-        *_partition(
-            cells,
-            cells.rank,
-            "slow-rank",
-            2,
-            lambda n: {"ranks": [int(observed.rank_numbers[n])]},
-        ),
-    ]
-
-
-def _partition(
-    cells: Cells,
-    key: Ints,
-    code: str,
-    preference: int,
-    culprit: Any,  # noqa: ANN401
-) -> Iterator[Part]:
-    known = key >= 0
-    if not known.any():
-        return
-    names, levels = medians_by(key[known], cells.level[known])
-    if len(names) < 2:
-        return
-    for place in np.argsort(-levels)[:MAX_PARTS]:
-        member = key == names[place]
-        others = np.delete(levels, place)
-        yield Part(code, culprit(int(names[place])), member, preference, levels[place], others)
-
-
-def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
-    """Targets; those that are always used together cannot be told apart and are one part."""
-    pieces = observed.pieces
-    if len(pieces.targets) < 2 or not len(pieces.call):
-        return
-    touches, leads = _touched(pieces)
-    busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
-    seen: set[bytes] = set()
-    # A target that holds the first byte of calls comes first among those used together.
-    for target in sorted(
-        range(len(busy)), key=lambda t: (-round(float(busy[t]), 2), not leads[t], t)
-    ):
-        pattern = touches[target].tobytes()
-        if not touches[target].any() or pattern in seen or len(seen) >= MAX_PARTS:
-            continue
-        seen.add(pattern)
-        together = np.flatnonzero((touches == touches[target]).all(axis=1))
-        first = min(together, key=lambda t: (not leads[t], t))
-        culprit: dict[str, Any] = {"target": pieces.targets[first]}
-        if len(together) > 1:
-            culprit["targets"] = [pieces.targets[other] for other in together]
-        member = (cells.group >= 0) & touches[target][np.maximum(cells.group, 0)]
-        if member.any() and not member.all():
-            level = float(busy[together].max())
-            yield Part("slow-target", culprit, member, 0, level, np.delete(busy, together))
-
-
-def _touched(pieces: TargetPieces) -> tuple[Flags, Flags]:
-    """Which sets of targets each target belongs to, and whether it holds calls' first bytes."""
-    touches = np.zeros((len(pieces.targets), int(pieces.group.max()) + 1), np.bool_)
-    touches[pieces.target, pieces.group[pieces.call]] = True
-    leads = np.zeros(len(pieces.targets), np.bool_)
-    leads[pieces.first[pieces.group >= 0]] = True
-    return touches, leads
-
-
-def _cell_levels(cells: Cells, touches: Flags) -> Floats:
-    """The median of the cells that use each target; minus infinity where none does."""
-    levels = np.full(len(touches), -np.inf)
-    for target, groups in enumerate(touches):
-        member = (cells.group >= 0) & groups[np.maximum(cells.group, 0)]
-        if member.any():
-            levels[target] = np.median(cells.level[member])
-    return levels
-
-
-def _busy_levels(observed: Observed) -> Floats:
-    """How long each target is busy for what it has to do, as logarithm.
-
-    Work is conserved whatever the order in which a target serves: the time that it is busy over
-    what it does shows its speed, and does not depend on how many calls wait. A call is as slow
-    as its slowest target: of the sets of targets that it is used in, the quickest counts.
-    """
-    pieces, rows, count = observed.pieces, observed.rows, len(observed.pieces.targets)
-    groups = int(pieces.group.max()) + 1
-    order = np.lexsort((rows.end[pieces.call], pieces.target))
-    call, target = pieces.call[order], pieces.target[order]
-    before = np.concatenate(([-np.inf], rows.end[call][:-1]))
-    before[first_of_each(target)] = -np.inf
-    busy = np.maximum(0.0, rows.end[call] - np.maximum(rows.start[call], before))
-    pair, size = target * groups + pieces.group[call], count * groups
-    seconds = np.bincount(pair, busy, minlength=size).reshape(count, groups)
-    expected = np.bincount(pair, observed.service.occupied[call], minlength=size).reshape(
-        count, groups
-    )
-    enough = expected >= MIN_WORK * expected.max(axis=1, keepdims=True)
-    ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
-    return np.asarray(np.log(ratio.min(axis=1)), np.float64)
-
-
 def _in_turn(observed: Observed, slow: Flags) -> float:
     """How many requests the middle one of the affected ranks had served one after the other.
 
@@ -556,51 +443,3 @@ def _in_turn(observed: Observed, slow: Flags) -> float:
     requests = np.maximum(rows.count[slow], rows.bytes[slow] / observed.limits.block)
     served = np.bincount(rows.rank[slow], requests)
     return float(np.median(served[served > 0])) if slow.any() else 0.0
-
-
-def _number_of_parts(observed: Observed) -> int:
-    """How many parts there are to suspect."""
-    return len(observed.pieces.targets) + len(observed.hosts) + observed.io_ranks
-
-
-def _worth_naming(gains: list[float]) -> int:
-    """How many of the parts, repaired one after the other, are worth naming.
-
-    Of several equally slow parts, repairing all but the last saves nothing.
-    """
-    total, count = sum(gains), len(gains)
-    while count > 1 and gains[count - 1] < MINOR * total:
-        count -= 1
-    return count
-
-
-def _joint_culprit(observed: Observed, parts: list[Part]) -> tuple[str, dict[str, Any]]:
-    """Return the code and the name of several slow parts of one kind."""
-    code, culprit = parts[0].code, dict(parts[0].culprit)
-    if len(parts) == 1:
-        return code, culprit
-    if code == "slow-target":
-        names = (part.culprit.get("targets", [part.culprit["target"]]) for part in parts)
-        culprit["targets"] = sorted({name for some in names for name in some})
-    elif code == "slow-node":
-        culprit["hosts"] = sorted(part.culprit["host"] for part in parts)
-    else:
-        culprit["ranks"] = sorted(rank for part in parts for rank in part.culprit["ranks"])
-        host = _only_host(observed, culprit["ranks"])
-        return ("slow-node", {"host": host, **culprit}) if host is not None else (code, culprit)
-    return code, culprit
-
-
-def _only_host(observed: Observed, ranks: list[int]) -> str | None:
-    """The node whose ranks these are, all that their applications have there and no others.
-
-    A workflow's node may be slow while one application runs: its other ranks do not show it.
-    """
-    slow = np.isin(observed.rank_numbers, ranks)
-    names = np.array(observed.applications or [""] * observed.io_ranks)
-    peers = np.isin(names, names[slow])
-    hosts = np.unique(observed.host_of[slow])
-    there = peers & np.isin(observed.host_of, hosts)
-    if len(hosts) != 1 or hosts[0] < 0 or not (there == slow).all() or not (peers & ~slow).any():
-        return None
-    return observed.hosts[int(hosts[0])]

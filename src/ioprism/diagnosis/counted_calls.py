@@ -183,7 +183,7 @@ def _place(
     kind: int,
     runtime: float | None,
 ) -> CallRows:
-    """Put seconds of each record into the longest pauses beside its requests.
+    """Put seconds of each record into the longest pauses next to its requests.
 
     Syncs follow a write, metadata calls come before a request. There are as many as `counts`.
     """

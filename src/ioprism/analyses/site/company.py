@@ -12,7 +12,7 @@ import polars as pl
 from ioprism.analyses.site.change_point import FEWEST
 from ioprism.analyses.site.event import CERTAIN, SiteEvent
 
-SUFFERS = 1.3  # jobs beside it stall this many times as long
+SUFFERS = 1.3  # jobs that run with it stall this many times as long
 BUSIER = 1.5  # and others keep the servers so many times as busy as in the quiet third
 
 

@@ -38,7 +38,7 @@ DECIDE = Decision(
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
-    """Compare parts by single calls and by whole sessions.
+    """Compare parts by call and by session.
 
     Where both name the same part, sessions count if syncs and closes wait for it as well.
     """
@@ -302,7 +302,7 @@ def _own_place(observed: Observed, slow: Flags) -> dict[str, Any]:
 
 
 def _slow_calls(observed: Observed) -> Proposal | None:
-    """Take the slowest part by single calls, repair it, look again."""
+    """Take the slowest part by call, repair it, look again."""
     seconds = observed.rows.seconds.copy()
     cells = call_cells(observed, seconds)
     if cells is None:

@@ -13,7 +13,7 @@ from ioprism.formats.recorder.layout import Section
 from ioprism.formats.text import UNREADABLE
 from ioprism.storage.plain_file import open_plain
 
-LARGEST = 2**30  # bytes that are read at once
+LARGEST = 2**30  # bytes of one read
 WINDOW = 2**20
 COPIES_HELD = 4  # of a blob: as bytes, as numbers, and what is computed of them
 

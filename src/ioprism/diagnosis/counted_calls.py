@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.believable_times import believable_metadata
 from ioprism.diagnosis.rows import (
     METADATA,
     SYNC,
@@ -23,6 +22,7 @@ from ioprism.diagnosis.rows import (
     no_rows,
     single_calls,
 )
+from ioprism.model.believable_times import believable_metadata
 from ioprism.records import dataclass
 
 MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.analyses.believable_times import believable_metadata
-from ioprism.analyses.evidence import Evidence
+from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
 from ioprism.diagnosis.limits import Limits
@@ -26,6 +25,7 @@ from ioprism.diagnosis.rows import (
     Floats,
     Ints,
 )
+from ioprism.model.believable_times import believable_metadata
 from ioprism.model.intervals import unite
 from ioprism.model.usage import NAMELESS, Usage
 from ioprism.records import dataclass

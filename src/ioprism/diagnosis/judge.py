@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ioprism.analyses.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
+from ioprism.diagnosis.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.from_counters import observe_counters
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.not_checked import not_checked, not_checked_without_storage

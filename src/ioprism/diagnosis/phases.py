@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.analyses.segmentation import phase_borders
 from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.model.intervals import unite
+from ioprism.phase_detection.segmentation import phase_borders
 from ioprism.records import dataclass
 from ioprism.settings import PhaseSettings
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.errors import UsageError
 from ioprism.recording.elf import Linkage, read_linkage
+from ioprism.recording.process import ask
 from ioprism.records import dataclass
 from ioprism.text import printable
 

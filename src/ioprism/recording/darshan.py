@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
 from ioprism.recording.elf import Linkage, read_linkage
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
 from ioprism.records import dataclass
 

@@ -6,8 +6,8 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
 from ioprism.records import dataclass
 

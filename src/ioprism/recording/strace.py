@@ -7,8 +7,8 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import Start
 from ioprism.records import dataclass
 

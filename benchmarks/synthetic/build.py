@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,6 @@ from benchmarks.synthetic.workload import Burst, MetadataStorm, Workload
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES
 from ioprism.model.trace import Job, MemoryPartition, Trace
-from ioprism.records import dataclass
 
 PARTITION_ROWS = 2_000_000
 

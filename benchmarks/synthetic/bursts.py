@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,7 +25,6 @@ from benchmarks.synthetic.schedule import (
 from benchmarks.synthetic.truth import Integers
 from benchmarks.synthetic.workload import Burst, Workload
 from ioprism.model.schema import EVENTS, Layer, Operation
-from ioprism.records import dataclass
 
 
 def burst_calls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +27,6 @@ from ioprism.formats.darshan.content import (
     Segments,
 )
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 
 FILE_ALIGNMENT = 4096  # bytes; what most file systems tell Darshan
 COUNTED = {"posix": ("POSIX", 4), "mpiio": ("MPI-IO", 3), "stdio": ("STDIO", 2)}

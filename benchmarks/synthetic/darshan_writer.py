@@ -6,6 +6,7 @@ import bz2
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
 
@@ -18,7 +19,6 @@ from ioprism.formats.darshan.job import METADATA
 from ioprism.formats.darshan.log import COMPRESSIONS, MAGIC, NEW_HEADER, ByteOrder
 from ioprism.formats.darshan.records import ADDED_IN, MODULES
 from ioprism.model.trace import Job, Trace
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write
 
 Version = tuple[int, int]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.synthetic.workload import Burst, Requests, Workload
-from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 

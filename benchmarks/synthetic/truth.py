@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.synthetic.workload import Burst
-from ioprism.records import dataclass
 
 Integers = npt.NDArray[np.int64]
 METADATA = ("open", "close", "seek", "stat", "sync")

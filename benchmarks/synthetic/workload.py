@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ioprism.errors import UsageError
 from ioprism.model.trace import Mount
-from ioprism.records import dataclass
 
 Direction = Literal["read", "write"]
 DataLayer = Literal["posix", "stdio", "mpiio"]

@@ -12,13 +12,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from ioprism.errors import ServiceError, UsageError
 from ioprism.live.addresses import zeromq
-from ioprism.records import dataclass
 
 PATIENCE = 10.0  # seconds
 LINGER_MS = 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.finding import Finding
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 

@@ -7,7 +7,7 @@ written. Every tool answers with the JSON of the command of its name, a page at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,6 @@ from ioprism import api
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import IoprismError, MissingPackageError, UsageError
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.reports import to_json
 from ioprism.reports.to_json import insights as insights_json
 from ioprism.reports.to_json import period as period_json

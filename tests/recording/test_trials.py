@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from ioprism.recording.hints import Hint, fitting_hints
 from ioprism.recording.steps import Plan
 from ioprism.recording.tracer import Start, Tracer
 from ioprism.recording.trials import try_hints
-from ioprism.records import dataclass
 
 LINE = '7 1700000000.{number:06} write(3</out>, "x"..., {size}) = {size} <0.000100>'
 MANY = "\n".join(LINE.format(number=number, size=100) for number in range(1, 41))

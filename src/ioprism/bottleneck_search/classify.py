@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 from operator import and_
@@ -19,7 +20,6 @@ import polars as pl
 
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import LABELS, rated
-from ioprism.records import dataclass
 from ioprism.views.perspectives.records import (
     PER_SECOND,
     Rows,

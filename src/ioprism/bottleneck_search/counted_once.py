@@ -8,7 +8,7 @@ one record. The size bin is that of the mean request.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -20,7 +20,6 @@ from ioprism.model.files import without_data
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import SLOTS, call_class
 from ioprism.views.calls.deepest import at_deepest, deepest_layers
 from ioprism.views.counters.totals import counter_totals, slowest_ranks

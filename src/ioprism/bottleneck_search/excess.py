@@ -11,13 +11,13 @@ records of the view is subtracted: what all have in common singles out none of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import READ, SLOTS, WRITE
 from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -15,7 +15,6 @@ from ioprism.bottleneck_search.result import ViewSummary
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import identifiers
 from ioprism.model.trace import Trace, population_of
-from ioprism.records import dataclass
 from ioprism.views.perspectives.records import Rows, all_fields
 
 

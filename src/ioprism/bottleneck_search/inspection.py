@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -16,7 +17,6 @@ from ioprism.bottleneck_search.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import UsageError
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.units import format_seconds
 from ioprism.views.calls.longest_calls import CallsOfCells, LongestCalls

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,6 @@ from ioprism.bottleneck_search.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.model.result import Result, whole_numbers
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.calls.longest_calls import LongestCalls
 from ioprism.views.perspectives.codes import perspective
 from ioprism.views.perspectives.records import PER_SECOND

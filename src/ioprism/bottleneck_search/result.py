@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
 from ioprism.model.result import Result, whole_numbers
-from ioprism.records import dataclass
 
 Name = str | int | float | None
 INITIALS = {"critical": "CR", "very high": "VH", "high": "HI", "medium": "MD", "low": "LO",

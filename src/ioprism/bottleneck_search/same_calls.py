@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import polars as pl
 
 from ioprism.bottleneck_search.excess import FACTOR, Costs, above_peers
-from ioprism.records import dataclass
 
 MOST = 40  # candidates of each view
 SAME = 0.8  # of the unexplained seconds of both: they cover the same calls

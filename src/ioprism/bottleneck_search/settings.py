@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
 
 from ioprism.errors import UsageError
-from ioprism.records import dataclass
 from ioprism.views.perspectives.codes import check_views
 from ioprism.views.perspectives.main_view import Assignment, MainView
 

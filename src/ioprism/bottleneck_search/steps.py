@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,6 @@ from ioprism.bottleneck_search.settings import (
 from ioprism.engine.base import Engine
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ioprism.characteristics.totals import Amount, Characteristics
 from ioprism.model.ceiling import Ceiling
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
@@ -13,7 +13,6 @@ from ioprism.model.layers import HEIGHT, LAYERS, UPWARDS
 from ioprism.model.result import Result
 from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
-from ioprism.records import dataclass
 from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
 from ioprism.views.calls.totals import RequestSizes, Totals

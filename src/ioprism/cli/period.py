@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.spectral.filters import parse_filter
 from ioprism.periodicity.spectral.outliers import OUTLIERS
 from ioprism.periodicity.steps import JobRhythm, RhythmSettings, job_rhythm
-from ioprism.records import dataclass
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form

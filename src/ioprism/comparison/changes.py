@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -18,7 +18,6 @@ from ioprism.characteristics.totals import Amount, Characteristics
 from ioprism.comparison.repetitions import LEVEL, Difference, difference
 from ioprism.model.finding import Finding
 from ioprism.model.result import Result
-from ioprism.records import dataclass
 from ioprism.units import format_bytes, format_counted
 
 SAME = 0.02  # single runs: ratios closer to 1 than this are called the same

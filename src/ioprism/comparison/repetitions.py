@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from statistics import NormalDist, fmean, median, variance
-
-from ioprism.records import dataclass
 
 LEVEL = 0.95  # of the interval of a difference: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.

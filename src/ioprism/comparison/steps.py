@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.comparison.changes import Comparison, Run, RunCause, compare
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.report_content.document import Document
 from ioprism.report_content.steps import document_of
 from ioprism.storage.recordings import recorded_runs

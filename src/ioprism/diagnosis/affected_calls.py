@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -14,7 +14,6 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misaligned
 from ioprism.views.calls.call_class import SLOTS

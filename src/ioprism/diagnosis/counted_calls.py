@@ -7,6 +7,8 @@ request, and syncs behind one, where their rank pauses longest.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
@@ -23,7 +25,6 @@ from ioprism.diagnosis.rows import (
     single_calls,
 )
 from ioprism.model.believable_times import believable_metadata
-from ioprism.records import dataclass
 
 MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ from ioprism.model.usage import (
     Usage,
     heat_loads,
 )
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.counters.module_usage import Records, usage_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -12,7 +13,6 @@ from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
 from ioprism.phase_detection.find import LayerPhases, phases_beside
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.views.calls.access import AccessPattern, TouchedRanges
 from ioprism.views.counters.usage import event_usages, rank_loads, target_bytes

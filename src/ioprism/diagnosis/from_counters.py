@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from ioprism.diagnosis.rows import (
 from ioprism.model.believable_times import believable_metadata
 from ioprism.model.intervals import unite
 from ioprism.model.usage import NAMELESS, Usage
-from ioprism.records import dataclass
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from ioprism.errors import (
 from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.formats.job_groups import Group
 from ioprism.model.trace import Job, Progress
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
@@ -15,7 +15,6 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
 from ioprism.model.verdict import Cause, Saving, StallTime, Verdict, core_hours
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine

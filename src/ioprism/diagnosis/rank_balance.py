@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
-from ioprism.records import dataclass
 
 # Entries of all ranks together may hold this share of the bytes without hiding who did what.
 HIDDEN = 0.1

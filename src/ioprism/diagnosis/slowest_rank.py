@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rank_balance import called_entries
 from ioprism.model.usage import EVERYONE
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ioprism.diagnosis.checks import Check
@@ -20,7 +20,6 @@ from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
 from ioprism.model.verdict import LedgerLine, Verdict
 from ioprism.plugins import declared, load
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 
 if TYPE_CHECKING:  # counters are judged without a table library

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.model.usage import EVERYONE, Striping, Usage
-from ioprism.records import dataclass
 
 FEWEST_TARGETS = 4  # to say that one of them is slow
 

@@ -13,12 +13,12 @@ import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import OutputError, UsageError
 from ioprism.live.addresses import zeromq
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
 

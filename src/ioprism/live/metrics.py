@@ -6,11 +6,9 @@ import inspect
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING
-
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     from ioprism.live.jobs import Job

@@ -12,6 +12,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,6 @@ from ioprism.live.keys import ServerKeys
 from ioprism.live.metrics import Counts
 from ioprism.live.pull import bound
 from ioprism.periodicity.online.tracker import Prediction
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

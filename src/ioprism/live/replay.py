@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from ioprism.live.keys import ClientKeys
 from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 
 SHORTEST = 1e-6  # seconds
 PATIENCE_MS = 10_000  # for somebody to listen

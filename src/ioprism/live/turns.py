@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ioprism.records import dataclass
 from ioprism.scheduling.policies import Policy, Waiting, set_10, set_of
 
 GRANTED = 0.5  # seconds for which a share holds

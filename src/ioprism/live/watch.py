@@ -14,7 +14,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from ioprism.live.source import Source
 from ioprism.live.state import Journal, recorded
 from ioprism.live.turns import Turns
 from ioprism.periodicity.online.tracker import Prediction, Settings, Tracker
-from ioprism.records import dataclass
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds

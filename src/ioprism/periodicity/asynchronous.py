@@ -8,12 +8,12 @@ file system must deliver so that no rank waits (Tarraf et al., TMIO).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ioprism.model.signal import FloatArray, StepFunction
-from ioprism.records import dataclass
 from ioprism.views.time.steps import steps_of_intervals
 
 

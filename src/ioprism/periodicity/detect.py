@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from ioprism.periodicity.sampling import (
     step_function,
 )
 from ioprism.periodicity.spectral import dft, harmonic
-from ioprism.records import dataclass
 
 MethodName = Literal[
     "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"

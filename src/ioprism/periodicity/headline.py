@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ioprism.errors import AnalysisError
 from ioprism.model.signal import Signal
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.results import MIN_BYTES_SHARE, Period
-from ioprism.records import dataclass
 
 DIRECTIONS = ("read", "write")
 SAME = 0.05  # of the period

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,6 @@ from ioprism.formats.job_groups import Group
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.periodicity.steps import RhythmSettings, job_rhythm
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.units import format_counted
 

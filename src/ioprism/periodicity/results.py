@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism.model.result import Result
 from ioprism.model.signal import Signal
-from ioprism.records import dataclass
 from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # a signal is looked at without a table library

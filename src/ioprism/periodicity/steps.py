@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,6 @@ from ioprism.periodicity.results import NamedPeriod, Period, Rhythm
 from ioprism.periodicity.rhythm import answered, every_second, rhythm, take_turns
 from ioprism.periodicity.sampling import sample
 from ioprism.periodicity.spectral.filters import Filter, apply
-from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
 
 if TYPE_CHECKING:

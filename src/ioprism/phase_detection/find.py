@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -12,7 +13,6 @@ from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
-from ioprism.records import dataclass
 from ioprism.settings import PhaseSettings
 from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.heat import heat_intervals, heat_shares

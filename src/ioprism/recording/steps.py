@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ioprism.characteristics.totals import characterise
@@ -18,7 +18,6 @@ from ioprism.recording.choice import Choice, choose_tracer
 from ioprism.recording.command import Command, parse_command
 from ioprism.recording.overhead import TracerCost, measure_cost
 from ioprism.recording.run import Outcome, run_program
-from ioprism.records import dataclass
 from ioprism.storage.recordings import MARKER, RecordedRun, Recording, write_recording
 from ioprism.text import printable
 

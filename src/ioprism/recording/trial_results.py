@@ -8,7 +8,7 @@ look, so that at most one search in a hundred reports a gain where there is none
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Literal
 
 from ioprism.characteristics.breakdown import by_file
@@ -17,7 +17,6 @@ from ioprism.engine.base import Engine
 from ioprism.model.layers import HEIGHT
 from ioprism.model.trace import Trace
 from ioprism.model.usage import is_data
-from ioprism.records import dataclass
 
 Judgement = Literal["gain", "no gain", "undecided"]
 MIN_ROUNDS = 3  # before the first look: two runs know too little of the noise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from ioprism.formats.registry import read_trace
 from ioprism.recording.hints import Hint
 from ioprism.recording.steps import TRIALS, Plan, run_once
 from ioprism.recording.trial_results import Requests, judge, requests_of, same_requests
-from ioprism.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

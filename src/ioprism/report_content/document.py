@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from ioprism.bottleneck_search.result import Bottlenecks
@@ -12,7 +14,6 @@ from ioprism.model.trace import Trace
 from ioprism.model.verdict import NotChecked, Verdict
 from ioprism.periodicity.results import Rhythm
 from ioprism.phase_detection.find import Phases
-from ioprism.records import dataclass
 from ioprism.views.picture.timeline import Timeline
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -26,7 +26,6 @@ from ioprism.periodicity.results import Rhythm
 from ioprism.periodicity.rhythm import rhythm
 from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
-from ioprism.records import dataclass
 from ioprism.report_content.document import Document
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -12,7 +13,6 @@ from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.characteristics.totals import Characteristics
 from ioprism.model.quantities import Kind, in_words
 from ioprism.phase_detection.find import Phase, Phases
-from ioprism.records import dataclass
 from ioprism.report_content.document import Document
 from ioprism.text import printable
 

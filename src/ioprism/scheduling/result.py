@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.result import Result
-from ioprism.records import dataclass
 from ioprism.scheduling.machine import MachineRun
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
 from ioprism.model.trace import Trace
 from ioprism.model.workload import Workload
-from ioprism.records import dataclass
 from ioprism.scheduling.ftio_predictor import FtioPredictor
 from ioprism.scheduling.knowledge import (
     LivePeriods,

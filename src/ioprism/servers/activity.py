@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
-from ioprism.records import dataclass
 from ioprism.servers.series import Floats, Moments, Series, locate
 from ioprism.servers.settings import MetricSettings
 from ioprism.servers.windows import Places, WindowLayout, ranges

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
 from ioprism.model.server_load import BackgroundLoad
-from ioprism.records import dataclass
 from ioprism.servers.activity import BYTE_ROWS
 from ioprism.servers.interval import sampling_interval_us
 from ioprism.servers.series import LONGEST_STEP, Floats, Ints, locate, server_series

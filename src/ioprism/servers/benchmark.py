@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,6 @@ import numpy as np
 from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, UsageError
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.model.trace import Progress
-from ioprism.records import dataclass
 from ioprism.servers.activity import BYTE_ROWS
 from ioprism.servers.series import LONGEST_STEP, locate, server_series
 from ioprism.servers.settings import MetricSettings

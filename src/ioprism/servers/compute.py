@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
-from ioprism.records import dataclass
 from ioprism.servers.activity import Placed, WindowActivity
 from ioprism.servers.measures import measure
 from ioprism.servers.native import NativeActivity

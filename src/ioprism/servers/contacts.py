@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from ioprism.model.counters import DIRECTIONS
-from ioprism.records import dataclass
 from ioprism.servers.disturbance import Disturbance
 from ioprism.servers.fleet import SMALL
 from ioprism.servers.result import JobMetrics, column

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.servers.series import Floats
 
 FEWEST = 4  # observations in each state

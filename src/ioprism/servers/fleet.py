@@ -7,12 +7,12 @@ Totals, users and accounts are the servers' account, over every job of the list;
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from ioprism.model.counters import DIRECTIONS
-from ioprism.records import dataclass
 from ioprism.servers.load import PARTS, SIZE_LIMITS, MachineLoad
 from ioprism.servers.result import FLAGS, MEASURES, JobMetrics, column
 from ioprism.settings import Thresholds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +13,6 @@ from ioprism.errors import NoSuchTraceError, TraceError, UnknownFormatError
 from ioprism.formats.files import check_readable, files_below
 from ioprism.model.counters import JOBS, ReadingOptions, Tally
 from ioprism.model.trace import Progress
-from ioprism.records import dataclass
 from ioprism.servers.counter_formats.registry import (
     COUNTER_READERS,
     HINT,

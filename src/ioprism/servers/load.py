@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -15,7 +17,6 @@ from ioprism.model.counters import (
     SECOND,
     CounterSource,
 )
-from ioprism.records import dataclass
 from ioprism.servers.activity import BYTE_ROWS, OPERATION_ROWS
 from ioprism.servers.compute import without_own
 from ioprism.servers.own_counters import grown, not_counted, own_counters

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ioprism.records import dataclass
 from ioprism.servers.activity import Activity
 from ioprism.servers.series import Floats
 from ioprism.servers.settings import MetricSettings

@@ -7,13 +7,12 @@ windows, so intensities are close to those of perfect counters.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ioprism.records import dataclass
 from ioprism.servers.activity import (
     BYTE_ROWS,
     OPERATION_ROWS,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import CounterSource
-from ioprism.records import dataclass
 from ioprism.servers.activity import BYTE_ROWS
 from ioprism.servers.disturbance import FEWEST, Application, Disturbance, rank_sum
 from ioprism.servers.load import MachineLoad

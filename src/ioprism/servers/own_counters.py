@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from ioprism.model.counters import SERIES_KEY, VALUES
-from ioprism.records import dataclass
 from ioprism.servers.activity import Placed
 from ioprism.servers.series import SPACING, Series, combined, running_sums
 from ioprism.servers.settings import MetricSettings

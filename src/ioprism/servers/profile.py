@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -9,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.records import dataclass
 from ioprism.servers.load import PARTS, MachineLoad
 from ioprism.servers.series import Floats
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
-from ioprism.records import dataclass
 from ioprism.servers.measures import Measures
 from ioprism.servers.settings import MetricSettings
 from ioprism.servers.totals import JobTotals

@@ -6,12 +6,13 @@ own stretch), so that one search answers for all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND, VALUES
-from ioprism.records import dataclass
 from ioprism.servers.settings import MetricSettings
 
 Ints = NDArray[np.int64]

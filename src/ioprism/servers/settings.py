@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from ioprism.records import dataclass
 
 Grid = Literal["job", "native"]
 Window = Literal["clip", "clip_abs", "full", "literal"]

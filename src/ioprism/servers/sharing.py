@@ -8,12 +8,12 @@ nobody did, the bytes belong to no known job.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ioprism.records import dataclass
 from ioprism.servers.activity import BYTE_ROWS
 from ioprism.servers.series import (
     SPACING,

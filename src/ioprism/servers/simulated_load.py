@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import BYTES, COUNTERS, DIRECTIONS, JOBS, OPERATIONS, SECOND, TABLE
-from ioprism.records import dataclass
 
 Floats = NDArray[np.float64]
 LANES = (8, 4, 2, 1, 1, 12, 16, 4, 2)  # servers that one job at a time has for itself

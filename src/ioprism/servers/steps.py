@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +13,6 @@ from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.model.trace import Progress
-from ioprism.records import dataclass
 from ioprism.servers.compute import job_metrics
 from ioprism.servers.contacts import Contact, contacts
 from ioprism.servers.counter_formats.registry import read_jobs

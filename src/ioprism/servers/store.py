@@ -15,7 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write, held_alone
 from ioprism.storage.checked import (
     UNREADABLE,

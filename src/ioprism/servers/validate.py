@@ -7,7 +7,7 @@ windows around it. How far that goes is known (see the documentation), and check
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +15,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import DIRECTIONS
-from ioprism.records import dataclass
 from ioprism.servers.compute import job_metrics
 from ioprism.servers.result import JobMetrics, column
 from ioprism.servers.simulated_load import Simulation

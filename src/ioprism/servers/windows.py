@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ioprism.records import dataclass
 from ioprism.servers.series import Floats, Ints
 from ioprism.servers.settings import MetricSettings
 

@@ -12,11 +12,10 @@ probability is Chernoff's bound on a binomial tail, times the number of runs tha
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
-from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

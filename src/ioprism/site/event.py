@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from ioprism.records import dataclass
 
 CERTAIN = 0.001  # probability of chance, after correction for how many were asked
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import Cause, Verdict
-from ioprism.records import dataclass
 
 HOUR = 3600.0
 ROUNDING = 1e-3  # rates that differ by less are the same

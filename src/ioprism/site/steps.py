@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -22,7 +22,6 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.files import check_readable, files_below
-from ioprism.records import dataclass
 from ioprism.site.anonymise import Rows, anonymous, read_key
 from ioprism.site.store import SiteStore, open_site
 

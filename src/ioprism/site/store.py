@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Table
-from ioprism.records import dataclass
 from ioprism.site.columns import SITE_JOBS, SITE_TABLES
 from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone
 from ioprism.storage.checked import (

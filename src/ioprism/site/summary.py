@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from ioprism.model.result import Result
-from ioprism.records import dataclass
 from ioprism.site.event import SiteEvent
 from ioprism.site.events import site_events
 from ioprism.units import format_counted

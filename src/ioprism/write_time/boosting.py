@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
@@ -9,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ioprism.errors import MissingPackageError
-from ioprism.records import dataclass
 from ioprism.write_time.gram import TrainingData
 from ioprism.write_time.lasso import FloatArray
 

@@ -11,12 +11,11 @@ before blends.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.boosting import Trees, fit_trees
 from ioprism.write_time.fitting import Fit, refit
 from ioprism.write_time.forward import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.features import Feature
 from ioprism.write_time.lasso import FloatArray
 

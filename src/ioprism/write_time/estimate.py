@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.explanation import StagePart, leading, may_lead, stage_parts
 from ioprism.write_time.features import feature_table
 from ioprism.write_time.fitting import Fit

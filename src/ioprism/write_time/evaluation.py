@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import polars as pl
 from ioprism.errors import AnalysisError
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample
-from ioprism.records import dataclass
 from ioprism.write_time.choice import Predictor
 from ioprism.write_time.lasso import FloatArray
 from ioprism.write_time.model import WriteTimeModel

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.model import WriteTimeModel
 from ioprism.write_time.stage_loads import LOADS, stage_loads
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.parameters import parameters
 from ioprism.write_time.system import System
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.forward import forward_splits
 from ioprism.write_time.gram import Subset, TrainingData, search
 from ioprism.write_time.kinds import Kind

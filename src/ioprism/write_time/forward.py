@@ -7,12 +7,11 @@ them and predicts the others, up to sixteen times larger.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.gram import TrainingData
 from ioprism.write_time.lasso import FloatArray
 

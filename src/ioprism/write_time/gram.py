@@ -7,13 +7,12 @@ the validation samples is a quadratic form of theirs, so no fit and no score tou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.records import dataclass
 from ioprism.write_time.lasso import BoolArray, FloatArray, Problems, solve_path
 
 CONSTANT = 1e-12  # variance, of a feature scaled to one, below which it is constant

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.forward import Checks
 from ioprism.write_time.lasso import FloatArray
 

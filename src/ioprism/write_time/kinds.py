@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.records import dataclass
 from ioprism.write_time.gram import Objective
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.estimate import Estimate, estimate
 from ioprism.write_time.model import WriteTimeModel
 

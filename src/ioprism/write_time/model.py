@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.choice import Predictor
 from ioprism.write_time.columns import Together
 from ioprism.write_time.features import Feature, feature_table

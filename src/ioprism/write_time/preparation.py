@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.columns import Columns, informative
 from ioprism.write_time.convergence import converged
 from ioprism.write_time.features import Feature, feature_table, features

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import TraceError
@@ -19,7 +19,6 @@ from ioprism.model.samples import (
     format_node_list,
     parse_node_list,
 )
-from ioprism.records import dataclass
 
 APPLICATION = 0x494F5057  # marks the file as ours
 VERSION = 2

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.errors import UsageError
 from ioprism.model.samples import MEGABYTE, WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.system import System
 
 # Tables III and IV of the paper: bursts are drawn from these ranges, in MB.

@@ -11,11 +11,11 @@ machines differ by.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.parameters import (
     FloatArray,
     nodes_of,

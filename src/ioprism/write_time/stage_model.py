@@ -22,13 +22,12 @@ times streams^crowding, with streams the load in bursts.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.records import dataclass
 from ioprism.write_time.lasso import FloatArray
 
 STEPS = 80

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, Usag
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
 from ioprism.write_time.campaign.launchers import find_launcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from ioprism.errors import AnalysisError, UsageError
 from ioprism.model.samples import parse_node_list
-from ioprism.records import dataclass
 from ioprism.text import printable
 
 IntArray = npt.NDArray[np.int64]

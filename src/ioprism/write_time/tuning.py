@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.write_time.estimate import Estimate, estimate
 from ioprism.write_time.model import WriteTimeModel
 

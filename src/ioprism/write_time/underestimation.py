@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ioprism.model.samples import Sample
-from ioprism.records import dataclass
 from ioprism.write_time.lasso import BoolArray, FloatArray
 from ioprism.write_time.parameters import parameters
 from ioprism.write_time.system import System

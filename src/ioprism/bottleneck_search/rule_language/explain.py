@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -14,7 +14,6 @@ from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reas
 from ioprism.bottleneck_search.rule_language.load import ReasonRule, Rule
 from ioprism.bottleneck_search.rule_language.sentence import sentence
 from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS
-from ioprism.records import dataclass
 from ioprism.views.perspectives.fields import FIELDS
 
 # What needs no telling of a record that costs more than its peers.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +22,6 @@ from ioprism.bottleneck_search.rule_language.tokens import (
 )
 from ioprism.bottleneck_search.rule_language.values import Value
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.views.perspectives.fields import FIELDS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ioprism.bottleneck_search.rule_language.tokens import BYTES, PLAIN, SECONDS, Dimension
 from ioprism.errors import ExpressionError
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 

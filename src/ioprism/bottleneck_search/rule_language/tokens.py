@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from ioprism.errors import ExpressionError
-from ioprism.records import dataclass
 from ioprism.text import printable
 
 LONGEST = 4000  # characters in one expression

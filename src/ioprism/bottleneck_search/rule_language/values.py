@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 
 from ioprism.bottleneck_search.rule_language.tokens import PLAIN, Dimension
-from ioprism.records import dataclass
 
 COMPARISONS: Mapping[str, Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     "<": operator.lt,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from ioprism.diagnosis.evidence import Evidence
@@ -19,7 +20,6 @@ from ioprism.diagnosis.rules.rule import (
 )
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
-from ioprism.records import dataclass
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rank_balance import (
@@ -28,7 +28,6 @@ from ioprism.diagnosis.rules.rule import (
     worst_first,
 )
 from ioprism.model.finding import Severity, Subject
-from ioprism.records import dataclass
 
 NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
 from ioprism.model.verdict import NotChecked
 from ioprism.plugins import declared, load
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # a small log is judged without a table library

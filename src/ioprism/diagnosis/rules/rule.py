@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.model.finding import Severity, Subject
 from ioprism.model.layers import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
-from ioprism.records import dataclass
 
 WORST = 10  # files or ranks that a finding names; it may concern many more
 

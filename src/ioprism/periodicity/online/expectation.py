@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ioprism.periodicity.results import NextPhase, Period
-from ioprism.records import dataclass
 
 ON_TIME = 0.1  # share of the period by which a phase on time may be early or late
 PRIOR_WEIGHT = 2.0  # phases that the spread of the period is worth

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ioprism.periodicity.online.expectation import ExpectedPhase
 from ioprism.periodicity.results import Period
-from ioprism.records import dataclass
 
 MOST_PHASES = 64  # of one job, ahead
 BRIEF = 0.01  # of a phase; phases that only touch do not overlap

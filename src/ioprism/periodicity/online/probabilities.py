@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from ioprism.records import dataclass
+from dataclasses import dataclass
 
 APART = 1.1  # frequencies this factor apart belong to different ranges
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ioprism.model.signal import FloatArray, Signal
@@ -40,7 +40,6 @@ from ioprism.periodicity.onsets.beats import Segments, segments
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral.lines import has_line
-from ioprism.records import dataclass
 
 ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ioprism.model.quantiles import median
@@ -16,7 +18,6 @@ from ioprism.periodicity.onsets.segments import (
     join_runs,
 )
 from ioprism.periodicity.results import Period
-from ioprism.records import dataclass
 
 MIN_DISTANCES = 2
 HALF = 0.5  # of a pause: what is shorter lies within a phase

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.onsets.segments import Phases
-from ioprism.records import dataclass
 
 MIN_PHASES = 3  # two repetitions
 FEW_LATE = 0.1  # share of the distances

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from ioprism.periodicity.onsets.scales import distinct, find_scales
 from ioprism.periodicity.onsets.segments import Phases
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral.spectrum import cosine_at
-from ioprism.records import dataclass
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
 COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good

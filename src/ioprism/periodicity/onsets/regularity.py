@@ -19,7 +19,7 @@ Which process to compare with follows from the phases themselves:
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,6 @@ from ioprism.periodicity.chance import (
 from ioprism.periodicity.onsets import stretches
 from ioprism.periodicity.onsets.counting import periods_between
 from ioprism.periodicity.onsets.segments import Phases
-from ioprism.records import dataclass
 
 BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
 STEADY = 0.1  # variation of the distances up to which there is one rhythm, not two

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from ioprism.periodicity.onsets.segments import (
     without_strays,
 )
 from ioprism.phase_detection.segmentation import gap_threshold
-from ioprism.records import dataclass
 
 COARSER = 4  # samples of a scale in one of the next
 FEWEST_SAMPLES = 128  # of the coarsest scale

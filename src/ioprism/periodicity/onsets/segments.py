@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.records import dataclass
 
 IntArray = npt.NDArray[np.int64]
 

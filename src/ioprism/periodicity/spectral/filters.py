@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 ORDER = 4

@@ -9,6 +9,7 @@ of the variance that the frequency and its multiples explain.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from ioprism.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral.ranges import Ranges, valid_ranges
 from ioprism.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
-from ioprism.records import dataclass
 
 MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition
 HARMONICS = (1, 2, 3, 4, 6, 8)

@@ -7,7 +7,7 @@ confidence is the paper's.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from ioprism.periodicity.spectral.spectrum import (
     refine,
 )
 from ioprism.periodicity.spectral.wavelet import approximate, choose_level
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import cmath
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.records import dataclass
 
 CHUNK = 2**9  # samples; few exponentials are computed, the rest are products of them
 OVERSAMPLING = 8  # bins of the padded spectrum per bin of the plain one

@@ -6,7 +6,7 @@ The confidence is the share of windows that show the period of the whole signal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ioprism.periodicity.spectral import harmonic
 from ioprism.periodicity.spectral.ranges import Ranges
 from ioprism.periodicity.spectral.spectrum import periodogram
 from ioprism.periodicity.spectral.wavelet import Scalogram
-from ioprism.records import dataclass
 
 PERIODS_PER_WINDOW = 4
 WINDOWS_PER_STEP = 4  # overlap: each instant lies in this many windows

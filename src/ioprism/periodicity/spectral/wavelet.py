@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral import harmonic
 from ioprism.periodicity.spectral.spectrum import periodogram
-from ioprism.records import dataclass
 
 HAAR = ("haar", "db1")
 MORLET = 6.0  # radians per scale: the usual compromise between time and frequency

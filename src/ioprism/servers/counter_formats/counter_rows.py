@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -17,7 +17,6 @@ from ioprism.model.counters import (
     VALUES,
     Tally,
 )
-from ioprism.records import dataclass
 
 ROWS_PER_TABLE = 200_000
 LARGEST = 2**63 - 1

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
-from ioprism.records import dataclass
 from ioprism.servers.counter_formats.counter_rows import Rows, microseconds
 from ioprism.servers.counter_formats.lines import DAMAGED, beginning, text_lines
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from ioprism.formats.budget import Budget
 from ioprism.model.counters import JOBS, Tally
-from ioprism.records import dataclass
 
 DAMAGED_NODES = "job with a damaged list of nodes"
 NOT_OVER = "job without a start or end"

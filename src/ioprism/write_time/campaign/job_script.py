@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.errors import UsageError
-from ioprism.records import dataclass
 
 RESERVE = 300  # seconds before the job's end in which no run is started
 WORD = re.compile(r"[\w.:@+-]+", re.ASCII)

@@ -13,14 +13,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
 from ioprism.recording.process import QUICK, ask, call, last_words
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 from ioprism.write_time.sample_formats.runs import read_runs
 

@@ -7,11 +7,11 @@ import re
 import shutil
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
 from os import environ
 from pathlib import Path
 
 from ioprism.recording.process import ask
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

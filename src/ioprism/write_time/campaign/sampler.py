@@ -8,12 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ioprism.errors import RunFailedError
 from ioprism.model.samples import WritePattern
-from ioprism.records import dataclass
 from ioprism.storage.atomic import held_alone
 from ioprism.units import format_bytes
 from ioprism.write_time.campaign.launchers import Launcher

@@ -7,6 +7,7 @@ import gzip
 import math
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from ioprism.errors import BrokenTraceError, TraceError, UsageError
 from ioprism.formats.budget import Budget
 from ioprism.formats.files import check_readable
 from ioprism.model.samples import Run, WritePattern, parse_node_list
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.write_time.sample_formats.ior import read_ior_json, read_ior_text
 

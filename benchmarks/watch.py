@@ -29,7 +29,7 @@ import psutil
 import zmq
 
 from benchmarks.peers import OURS, peer, row
-from ioprism.live.keys import client_keys, make_keys
+from ioprism.live.access import client_keys, make_keys
 
 SECONDS = float(os.environ.get("IOPRISM_BENCH_SECONDS", "10"))
 IDLE_SECONDS = 5.0
@@ -42,7 +42,7 @@ SENDER = """
 import sys, time
 from pathlib import Path
 import msgpack, numpy as np, zmq
-from ioprism.live.keys import client_keys
+from ioprism.live.access import client_keys
 address, log, keys = sys.argv[1], sys.argv[5], sys.argv[6]
 rate, seconds, jobs = float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 SIZE, PERIOD, TICK = 100, 5.0, 0.001
@@ -91,16 +91,16 @@ socket.close(linger=10000)
 def main() -> None:
     row("", "messages/s", "arrival p99", "p50", "p99", "longest", "CPU", "memory", widths=WIDTHS)
     if "guarded" in sys.argv:
-        guarded()
+        authenticate_clients()
         return
     load("one job", rate=10_000, seconds=SECONDS, jobs=1)
-    guarded()
+    authenticate_clients()
     load("1,000 jobs", rate=1_000, seconds=SECONDS, jobs=1000)
     idle()
     beside_ftio()
 
 
-def guarded() -> None:
+def authenticate_clients() -> None:
     """Print the same load through a file of one's own, and encrypted with keys."""
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
@@ -353,8 +353,8 @@ def _latencies(sent: np.ndarray, heard: list[tuple[float, str, int]], jobs: int)
         counts, moments = (np.array(part) for part in zip(*by_job[f"job{number}"], strict=True))
         first = np.searchsorted(counts, np.arange(1, len(mine) + 1))
         # What was sent before the subscriber was connected was answered, but not heard.
-        answered = (first < len(moments)) & (mine > heard[0][0])
-        found.append(moments[first[answered]] - mine[answered])
+        with_period = (first < len(moments)) & (mine > heard[0][0])
+        found.append(moments[first[with_period]] - mine[with_period])
     return np.concatenate(found)
 
 

@@ -33,8 +33,8 @@ from ioprism.model.finding import Finding, Severity
 from ioprism.periodicity import results
 from ioprism.periodicity.many import JobPeriod
 from ioprism.periodicity.online import tracker as online
-from ioprism.periodicity.online.expectation import ExpectedPhase
-from ioprism.periodicity.online.probabilities import FrequencyRange
+from ioprism.periodicity.online.expectation import FrequencyRange
+from ioprism.periodicity.results import ExpectedPhase
 from ioprism.phase_detection.find import LayerPhases, Phase
 from ioprism.reports.to_json import SCHEMA
 from ioprism.scheduling.result import PolicyOutcome
@@ -193,7 +193,7 @@ NAMED_PERIOD = joined(
     ),
 )
 RHYTHM = of(
-    results.Rhythm,
+    results.Periodicity,
     without=("direction",),
     period=PERIOD,
     slotted=PERIOD,
@@ -236,7 +236,7 @@ WATCH = keys({
     "direction": said(TEXT, "of the requests that the period is of"),
     "phase_distance": said(maybe(NUMBER), "seconds between phases so far, period or not"),
     "final": said(FLAG, "whether it is the answer for a whole job that seems to be over"),
-    "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.Change)),
+    "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.PeriodChange)),
 })  # fmt: skip
 
 REPORT = joined(

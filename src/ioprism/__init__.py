@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         read,
         read_jobs,
         report,
-        rhythm,
         sample_log,
         schedule,
     )
@@ -84,8 +83,8 @@ if TYPE_CHECKING:
         StallTime,
         Verdict,
     )
-    from ioprism.periodicity.detect import period
-    from ioprism.periodicity.results import Period, Rhythm
+    from ioprism.periodicity.of_job import period
+    from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_content.steps import ReportSettings
     from ioprism.reports.report import Report
@@ -98,8 +97,8 @@ _HOMES = {
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
     "comparison.changes": "Comparison",
-    "periodicity.detect": "period",
-    "periodicity.results": "Period Rhythm",
+    "periodicity.of_job": "period",
+    "periodicity.results": "Period Periodicity",
     "phase_detection.find": "Phase Phases",
     "scheduling.result": "Schedule",
     "engine.base": "Engine View",
@@ -156,6 +155,7 @@ __all__ = [
     "OverBudgetError",
     "Partition",
     "Period",
+    "Periodicity",
     "Phase",
     "PhaseSettings",
     "Phases",
@@ -165,7 +165,6 @@ __all__ = [
     "Recommendation",
     "Report",
     "ReportSettings",
-    "Rhythm",
     "RuleError",
     "RunFailedError",
     "Saving",
@@ -202,7 +201,6 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
-    "rhythm",
     "sample_log",
     "schedule",
     "servers",

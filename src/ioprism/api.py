@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ioprism.diagnosis.rules.registry import Insights
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
-    from ioprism.periodicity.results import Rhythm
     from ioprism.phase_detection.find import Phases
     from ioprism.report_content.steps import ReportSettings
     from ioprism.reports.report import Report
@@ -151,29 +150,6 @@ def phases(
     from ioprism.phase_detection.find import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
-
-
-def rhythm(
-    trace: Trace,
-    *,
-    direction: Literal["read", "write", "both"] = "both",
-    by: str | None = None,
-    engine: Engine | None = None,
-    **settings: Any,  # noqa: ANN401 - as `RhythmSettings` has them
-) -> Rhythm:
-    """Return the rhythm of a job: its periods, its typical phase, and the next one.
-
-    Args:
-        trace: what `read` returns.
-        direction: of the I/O to look at.
-        by: also the rhythm of each file, rank or application, among ``rhythms``.
-        engine: where to compute; by default here.
-        settings: layer, metric, frequency, start, end, options, components, fit.
-    """
-    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
-
-    chosen = RhythmSettings(direction=direction, by=by, **settings)
-    return job_rhythm(trace, engine or LocalEngine(), chosen).whole
 
 
 def analyse(

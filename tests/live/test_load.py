@@ -12,8 +12,8 @@ import psutil
 import pytest
 import zmq
 
-from ioprism.live import pull
-from ioprism.live.pull import PullSource
+from ioprism.live import sources
+from ioprism.live.sources import PullSource
 from ioprism.live.watch import Watch, WatchSettings
 from tests.live.running import FREE, PATIENCE, Running, burst, counting, running, sender
 
@@ -51,12 +51,12 @@ def test_a_flood_is_taken_in_whole_and_memory_stays() -> None:
         service.until(counting(40_000))
         after = memory(service)
         counts = service.get("/health")
-        answered = latencies(service)
+        with_period = latencies(service)
 
     assert after - before < 40 * 2**20  # the messages themselves are 81 MB
     assert (counts["messages"], counts["intervals"]) == (40_000, 40_000 * INTERVALS)
     assert (counts["malformed"], counts["duplicates"]) == (0, 0)
-    assert answered[float("inf")] == 40_000
+    assert with_period[float("inf")] == 40_000
 
 
 def test_a_message_alone_is_answered_at_once() -> None:
@@ -64,10 +64,10 @@ def test_a_message_alone_is_answered_at_once() -> None:
         for number in range(20):
             send(burst(10.0 * number))
             service.until(counting(number + 1))
-        answered = latencies(service)
+        with_period = latencies(service)
 
-    assert answered[float("inf")] == 20
-    assert answered[0.2] >= 10  # the machine may do something else in between
+    assert with_period[float("inf")] == 20
+    assert with_period[0.2] >= 10  # the machine may do something else in between
 
 
 def test_a_message_counts_as_waiting_since_the_socket_was_last_empty() -> None:
@@ -107,9 +107,9 @@ def test_messages_that_never_end_wait_no_longer_than_a_queue_of_them(
 ) -> None:
     context, service = zmq.Context(), Watch(WatchSettings())
     source = PullSource(context, FREE, job="job", largest=2**20)
-    monkeypatch.setattr(pull, "QUEUE", 20)
-    monkeypatch.setattr(pull, "AT_ONCE", 11)
-    monkeypatch.setattr(pull, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(sources, "QUEUE", 20)
+    monkeypatch.setattr(sources, "AT_ONCE", 11)
+    monkeypatch.setattr(sources, "PATIENCE", PATIENCE)
     source.close()
     source.socket = Endless()
     source.empty_at -= 1000.0

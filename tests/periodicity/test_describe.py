@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism import Signal, UsageError
+from ioprism import Signal, UsageError, period
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.describe import (
     components,
@@ -18,8 +18,8 @@ from ioprism.periodicity.describe import (
     predict_next_phase,
     synthesise,
 )
-from ioprism.periodicity.detect import Options, detect, period
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.detect import Options, detect
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample, step_function
 from ioprism.periodicity.spectral.fit import fit, mean_square_error
 
@@ -108,7 +108,7 @@ def test_a_burst_has_width_duty_cycle_and_bytes(burst_signal: Callable[..., Sign
 def test_the_next_phase_is_one_period_after_the_last(burst_signal: Callable[..., Signal]) -> None:
     signal = burst_signal(count=10, lead=5.0, tail=5.0)
 
-    found = rhythm(signal, components=3, fit=True)
+    found = signal_periodicity(signal, components=3, fit=True)
 
     assert found.next_phase is not None
     assert found.next_phase.start == pytest.approx(205.0, abs=0.2)
@@ -117,7 +117,7 @@ def test_the_next_phase_is_one_period_after_the_last(burst_signal: Callable[...,
     assert len(found.components) == 4
 
 
-def test_a_rhythm_that_stopped_has_no_next_phase(burst_signal: Callable[..., Signal]) -> None:
+def test_a_periodicity_that_stopped_has_no_next_phase(burst_signal: Callable[..., Signal]) -> None:
     signal = burst_signal(tail=200.0)
     period = detect(signal)
 
@@ -129,7 +129,7 @@ def test_a_smooth_wave_has_bursts_and_a_next_phase_too() -> None:
     times = (np.arange(1000) + 0.5) / 10.0
     signal = Signal(0.0, 0.1, 10.0 + 5.0 * np.cos(2 * np.pi * times / 10.0))
 
-    found = rhythm(signal, options=Options(method="harmonic"))
+    found = signal_periodicity(signal, options=Options(method="harmonic"))
 
     assert found.burst is not None
     assert found.burst.duty_cycle == pytest.approx(0.5, abs=0.05)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.rhythm_families import WITHOUT_RHYTHM, draw
+from ioprism import period
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.detect import detect, period
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.detect import detect
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.views.time.steps import steps_of_intervals
 
@@ -31,7 +32,7 @@ def test_slots_are_named_and_are_no_period() -> None:
     multiples = np.random.default_rng(3).integers(1, 5, 40)
     signal = bursts((10.0 * np.cumsum(multiples)).astype(np.float64))
 
-    found = rhythm(signal)
+    found = signal_periodicity(signal)
 
     assert found.period is None
     assert found.slotted is not None

@@ -42,7 +42,7 @@ COMMANDS = {
 
 # Side products keep their commands in their own folders.
 ELSEWHERE = {
-    "replay": "ioprism.live.replay_command",
+    "replay": "ioprism.live.replay",
     "servers": "ioprism.servers.commands",
     "watch": "ioprism.live.watch_command",
     "write-time": "ioprism.write_time.commands",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property, wraps
 from pathlib import Path
@@ -14,30 +14,38 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from ioprism.command import options, output
 from ioprism.command.options import PATH, NumberRange, option, stacked
-from ioprism.live import terminal as terminal_form
-from ioprism.live.addresses import (
-    LOOPBACK,
+from ioprism.live.access import (
+    ServerKeys,
+    authenticate_clients,
     check_protected,
     endpoint,
     is_exposed,
-    is_loopback,
+    make_keys,
+    read_token,
+    server_keys,
     zeromq,
 )
 from ioprism.live.follow import Follower
-from ioprism.live.http import Server
-from ioprism.live.keys import ServerKeys, guarded, make_keys, read_token, server_keys
+from ioprism.live.http import WatchServer
 from ioprism.live.metric_proxy import ReplyServer
 from ioprism.live.publish import Answer, Listener, Publisher, Replier
-from ioprism.live.pull import PullSource
-from ioprism.live.source import Source, open_source
+from ioprism.live.sources import PullSource, StreamSource, open_source
 from ioprism.live.watch import Watch, WatchSettings
-from ioprism.periodicity.online.tracker import Settings
+from ioprism.local_http import LOOPBACK, is_loopback
+from ioprism.model.signal import Signal
+from ioprism.periodicity.online.tracker import PeriodChange, Prediction, TrackerSettings
+from ioprism.reports.to_terminal import name
+from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.storage.atomic import held_alone
-from ioprism.units import format_counted, parse_bytes
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_counted, format_seconds, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
@@ -63,7 +71,7 @@ _FOLLOWING = [
         "--false-alarm",
         type=NumberRange(0.0, 1.0, min_open=True),
         default=0.01,
-        help="Probability of ever announcing a false rhythm.",
+        help="Probability of ever announcing a false period.",
     ),
     option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."),
     option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from."),
@@ -104,8 +112,8 @@ def following(command: Callable[..., Any]) -> Callable[..., Any]:
         chosen["most_jobs_of_sender"] = chosen["most_jobs_of_sender"] or max(
             1, chosen["most_jobs"] // 2
         )
-        rhythm = Settings(max_false_alarm=false_alarm)
-        settings = WatchSettings(rhythm, largest_message=parse_bytes(max_message), **chosen)
+        period = TrackerSettings(max_false_alarm=false_alarm)
+        settings = WatchSettings(period, largest_message=parse_bytes(max_message), **chosen)
         command(settings=settings, **given)
 
     return stacked(*_FOLLOWING)(with_settings)
@@ -196,7 +204,7 @@ def watch(
     idle: float | None,
     quiet: bool,
 ) -> None:
-    """Follow running jobs: their rhythm, how it changes, and when the next I/O phase is due.
+    """Follow running jobs: their period, how it changes, and when the next I/O phase is due.
 
     An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
     ipc://FILE. TCP needs --keys; FILE and everything saved is accessible to your user only.
@@ -216,16 +224,18 @@ def watch(
         places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
         places += _outlets(service, sockets, publish, reply)
         if port is not None:
-            server = Server(service, host, port, token=token)
+            server = WatchServer(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
         if settings.save_to is not None:
-            stack.enter_context(_held(settings.save_to))
+            stack.enter_context(_lock_state(settings.save_to))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))
         _tell(places, quiet=quiet, has_keys=keys is not None)
-        service.listeners.append(stack.enter_context(_shown(service, json_lines=json_lines)))
+        service.listeners.append(
+            stack.enter_context(_show_predictions(service, json_lines=json_lines))
+        )
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
@@ -235,7 +245,7 @@ def watch(
         )
 
 
-def _held(state: Path) -> AbstractContextManager[None]:
+def _lock_state(state: Path) -> AbstractContextManager[None]:
     """Let no other service save to the same file."""
     return held_alone(
         state.with_name(f".{state.name}.lock"),
@@ -255,7 +265,7 @@ class _Sockets:
         """A context that ends with the command."""
         made = zeromq("ioprism watch").Context()
         self.stack.callback(made.destroy, linger=200)
-        return self.stack.enter_context(guarded(made, self.keys))
+        return self.stack.enter_context(authenticate_clients(made, self.keys))
 
 
 def _sources(
@@ -269,10 +279,10 @@ def _sources(
     largest, keys = service.settings.largest_message, sockets.keys
     places = []
 
-    def pull(address: str) -> Source:
+    def pull(address: str) -> StreamSource:
         return PullSource(sockets.context, address, job=DEFAULT_JOB, largest=largest, keys=keys)
 
-    def follow(path: Path) -> Source:
+    def follow(path: Path) -> StreamSource:
         return Follower(path, job=path.name, largest=largest)
 
     built_in = {
@@ -337,7 +347,7 @@ def _stopped_by_signals(service: Watch) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
+def _show_predictions(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
     """What shows predictions on standard output."""
     if json_lines:
         yield lambda answer: click.echo(answer.json)
@@ -349,7 +359,7 @@ def _shown(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
 
 
 def _news(answer: Answer) -> None:
-    text = terminal_form.news(answer.job, answer.prediction)
+    text = news_line(answer.job, answer.prediction)
     if text is not None:
         click.echo(text)
 
@@ -365,12 +375,87 @@ def _moving_view(service: Watch, screen: Live) -> Listener:
         shown_at = now
         known = [(job.name, job.latest) for job in service.jobs if job.latest is not None]
         job = service.jobs.find(answer.job)
-        picture = terminal_form.view(
+        picture = live_view(
             known[::-1],
             signal=None if job is None else job.tracker.signal(),
-            dropped=service.counts.dropped,
+            dropped_records=service.counts.dropped_records,
             received=service.counts.messages,
         )
         screen.update(picture, refresh=True)
 
     return show
+
+
+WIDTH, ROWS = 72, 6
+MOST_JOBS = 20
+
+
+def news_line(job: str, prediction: Prediction) -> str | None:
+    """Return one line if there is something to announce."""
+    if prediction.final:
+        return f"{prediction.time:12.3f} s  {printable(job)}: {final_text(prediction)}"
+    if prediction.change is None:
+        return None
+    return f"{prediction.time:12.3f} s  {printable(job)}: {change_text(prediction.change)}"
+
+
+def final_text(prediction: Prediction) -> str:
+    """Say what the whole job showed."""
+    subject = {"both": "I/O repeats"}.get(prediction.direction, f"{prediction.direction}s repeat")
+    period = prediction.period
+    if period is None:
+        return "over; no period"
+    doubt = "possibly " if period.certainty == "maybe" else ""
+    sure = f"confidence {period.confidence:.0%}"
+    return f"over; {doubt}{subject} every {format_seconds(period.seconds)} ({sure})"
+
+
+def change_text(change: PeriodChange) -> str:
+    """Say what changed."""
+    if change.after is None:
+        return f"the period of {format_seconds(change.before)} ended at {change.time:.4g} s"
+    if change.before is None:
+        return f"a period of {format_seconds(change.after)} since {change.time:.4g} s"
+    return (
+        f"the period changed from {format_seconds(change.before)} "
+        f"to {format_seconds(change.after)} at {change.time:.4g} s"
+    )
+
+
+def live_view(
+    jobs: Sequence[tuple[str, Prediction]],
+    *,
+    signal: Signal | None,
+    dropped_records: int,
+    received: int,
+) -> RenderableType:
+    """Return the live view: the jobs that sent last, and the signal of the latest."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title in ("job", "time", "period", "false alarm", "next phase", "bytes", "sure"):
+        grid.add_column(title, justify="left" if title == "job" else "right")
+    for job, prediction in jobs[:MOST_JOBS]:
+        grid.add_row(name(job), *_cells(prediction))
+    more = len(jobs) - MOST_JOBS
+    footer = (
+        f"{format_counted(received, 'message')}, "
+        f"{format_counted(dropped_records, 'record')} dropped"
+    )
+    footer += f", {more:,} more jobs" if more > 0 else ""
+    picture = [] if signal is None else [Text(row, style="cyan") for row in _picture(signal)]
+    return Group(*picture, grid, Text(footer, style="dim"))
+
+
+def _picture(signal: Signal) -> list[str]:
+    return bars(columns(signal, width=WIDTH), rows=ROWS)
+
+
+def _cells(prediction: Prediction) -> list[str]:
+    period, phase = prediction.period, prediction.next_phase
+    return [
+        f"{prediction.time:.1f} s",
+        "none" if period is None else format_seconds(period.seconds),
+        "" if period is None else f"{period.false_alarm_probability:.0e}",
+        "" if phase is None else f"{phase.start:.1f} s",
+        "" if phase is None else format_bytes(phase.bytes),
+        "" if phase is None else f"{phase.confidence:.0%}",
+    ]

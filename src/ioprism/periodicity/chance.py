@@ -1,6 +1,6 @@
 """How easily does chance alone produce this much regularity?
 
-All answers are natural logarithms of probabilities, because strong rhythms underflow.
+All answers are natural logarithms of probabilities, because strong periods underflow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
 
     A shape of 1 is the exponential law. If bursts come at random (a Poisson process), then
     whatever their lengths the idle gaps between them follow it. Higher shapes are the laws of
-    processes that are no rhythm, but not memoryless either: times between the crossings of
+    processes that are no period, but not memoryless either: times between the crossings of
     smooth noise, or how long requests take. The coefficient of variation of the law is
     1 / sqrt(shape).
 
@@ -54,9 +54,9 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
 
 
 def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
-    """Chance that waits of a gamma law look as much like a rhythm's at any moment until now.
+    """Chance that waits of a gamma law look as much like a period's at any moment until now.
 
-    How much likelier they are to be a rhythm's is a martingale if the law is the one given: it
+    How much likelier they are to be a period's is a martingale if the law is the one given: it
     ever exceeds a number with a chance of one in that number (Ville, 1939), however often one
     looks. Only waits divided by their sum are compared, which follow a Dirichlet law.
 
@@ -71,16 +71,16 @@ def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
     def log_density(shape: float) -> float:
         return math.lgamma(count * shape) - count * math.lgamma(shape) + (shape - 1.0) * logs
 
-    rhythms = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
-    mean = float(np.logaddexp.reduce(rhythms)) - math.log(len(rhythms))
+    periods = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
+    mean = float(np.logaddexp.reduce(periods)) - math.log(len(periods))
     return min(CERTAIN, log_density(shape) - mean)
 
 
 def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
-    """Chance that waits which wander look as much like a rhythm's at any moment until now.
+    """Chance that waits which wander look as much like a period's at any moment until now.
 
     The logarithms of such waits are a random walk. As in `log_ever_even`, how much likelier they
-    are to be a rhythm's is a martingale if they wander, whatever the first one was.
+    are to be a period's is a martingale if they wander, whatever the first one was.
 
     Args:
         waits: all until now, in seconds.
@@ -97,10 +97,10 @@ def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
     def log_density(deviations: FloatArray, widths: FloatArray) -> float:
         return float(-np.sum(np.log(widths) + 0.5 * (deviations / widths) ** 2))
 
-    rhythms = [log_density(off, max(one, least) * wider) for one in VARIATIONS]
+    periods = [log_density(off, max(one, least) * wider) for one in VARIATIONS]
     walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in STEPS]
     even, wandering = (
-        float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (rhythms, walks)
+        float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (periods, walks)
     )
     return min(CERTAIN, wandering - even)
 

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from ioprism.errors import UsageError
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.onsets.beats import TYPICAL, beats, segments
 from ioprism.periodicity.onsets.phase_starts import find_train
+from ioprism.periodicity.onsets.scales import TYPICAL, beats, segments
 from ioprism.periodicity.results import Burst, Component, NextPhase, Period, Ranges
 
 PROFILE_BINS = 200
-Stretch = tuple[float, float]  # start and end, in seconds
+TimeSpan = tuple[float, float]  # start and end, in seconds
 QUIET_PARTS = 4  # of a period; phases are cut apart within the quietest one
 EARLY = 0.05  # of the period; phases may begin a little before they are found to
 ALL = 0.9  # share of the bytes in phases with edges, above which nothing else belongs to them
@@ -25,7 +25,7 @@ NEARBY = 0.5  # of the period; a distance further off has a missing or an extra 
 RECENT = 8  # distances that say when the next phase is due
 FEWEST = 3  # distances that can show a clock
 MADE_UP = -0.3  # correlation of neighbouring distances, below which there is a clock
-STILL_RUNNING = 1.5  # periods without I/O after which a rhythm is over
+STILL_RUNNING = 1.5  # periods without I/O after which a period is over
 
 
 def components(signal: Signal, *, count: int) -> tuple[Component, ...]:
@@ -51,7 +51,7 @@ def synthesise(waves: Iterable[Component], times: FloatArray) -> FloatArray:
 
 
 def describe_burst(signal: Signal, period: Period) -> Burst:
-    """Width, duty cycle and volume of a typical phase of a rhythm.
+    """Width, duty cycle and volume of a typical phase of a period.
 
     A phase lasts from where it begins until `MOST` of what its period moves above the resting
     level is moved, stragglers included; its bytes are those moved in that time. So width and
@@ -90,7 +90,7 @@ def find_phases_of(signal: Signal, period: Period) -> Ranges:
     return tuple(span for span in found if span is not None)
 
 
-def _busiest(signal: Signal, begin: float, until: float, width: float) -> Stretch | None:
+def _busiest(signal: Signal, begin: float, until: float, width: float) -> TimeSpan | None:
     """The stretch of a width (seconds) that moves most between two moments, if any is moved."""
     low = max(0, round((begin - signal.start) / signal.interval))
     high = min(len(signal.values), round((until - signal.start) / signal.interval))
@@ -127,7 +127,7 @@ def _above_rest(signal: Signal, profile: FloatArray) -> Signal:
 
 
 def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
-    """When the phases of a rhythm move nearly all that they move."""
+    """When the phases of a period move nearly all that they move."""
     if not period.phases:
         return list(find_phases_of(signal, period))
     low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
@@ -144,11 +144,11 @@ def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
 def predict_next_phase(
     signal: Signal, period: Period, *, burst: Burst | None = None, now: float | None = None
 ) -> NextPhase | None:
-    """When the next phase is due, or None if the rhythm is over.
+    """When the next phase is due, or None if the period is over.
 
     Args:
         signal: the signal.
-        period: its rhythm.
+        period: its period.
         burst: its typical phase, if it is known already.
         now: seconds; the end of the signal if None.
     """

@@ -1,4 +1,4 @@
-"""Find the rhythm of a signal with the method asked for."""
+"""Find the period of a signal with the method asked for."""
 
 from __future__ import annotations
 
@@ -6,28 +6,163 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
-from ioprism.periodicity import auto
-from ioprism.periodicity.main_bursts import FEW_BYTES, explained, loudest_samples
+from ioprism.periodicity.describe import find_phases_of, phase_volumes
 from ioprism.periodicity.onsets import phase_starts
-from ioprism.periodicity.onsets.confirmation import (
-    confirming_phases,
+from ioprism.periodicity.onsets.phase_checks import (
+    count_confirming_phases,
     is_confirmed,
     needs_confirmation,
+    pattern_of,
 )
-from ioprism.periodicity.onsets.scales import coarser_signals
-from ioprism.periodicity.onsets.slots import pattern_of
+from ioprism.periodicity.onsets.regularity import SHORT_PAUSE
+from ioprism.periodicity.onsets.scales import average_blocks, coarser_signals
 from ioprism.periodicity.results import Period
-from ioprism.periodicity.sampling import (
-    MAX_SAMPLES,
-    MIN_SAMPLES,
-    sample,
-    step_function,
-)
+from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, sample, step_function
 from ioprism.periodicity.spectral import dft, harmonic
+
+LOUD = 0.95  # share of the bytes that the loudest samples move
+FEW_BYTES = 0.5  # share of the bytes below which a period is compared with that of the rest
+
+
+def loudest_samples(signal: Signal) -> Signal:
+    """Return the signal with all samples set to zero but those that move nearly all bytes."""
+    descending = np.sort(signal.values)[::-1]
+    volume = np.cumsum(descending)
+    least = descending[int(np.searchsorted(volume, LOUD * volume[-1]))]
+    return Signal(
+        signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
+    )
+
+
+def with_shares(signal: Signal, period: Period) -> Period:
+    """Return a period with its phases, and the shares of bytes and time that it explains."""
+    phases = period.phases or find_phases_of(signal, period)
+    total, span = float(signal.values.sum()) * signal.interval, signal.end - signal.start
+    moved = float(phase_volumes(signal, phases).sum()) / total if phases and total > 0.0 else 0.0
+    held = sum(end - start for start, end in period.valid_ranges) / span
+    return replace(
+        period,
+        phases=phases,
+        bytes_share=min(1.0, max(0.0, moved)),
+        time_share=min(1.0, max(0.0, held)),
+    )
+
+
+PHASES_WEIGHT = 0.8
+NEGLIGIBLE_CHANCE = 1e-5  # no need to look at the spectrum
+MIN_SHARE = 0.15  # of the variance; bursts that come in pairs at random times give less
+MIN_COVERED = 0.4  # share of the periods; bursts at few multiples of a time are no period
+PARTS_OF_PERIOD = 16
+CLEAR_LINE_BONUS = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
+AGREEMENT = 0.05  # of the period
+MAX_STEADY_SPREAD = (
+    0.15  # relative spread of the distances of phases that show a period by themselves
+)
+MIN_HELD_RATIO = 0.7  # share of the time that the spectrum's period holds
+MAX_SUGGESTIVE_CHANCE = 0.2  # phases less likely by chance tell which frequencies matter
+SAMPLES_PER_PERIOD = 256  # that the spectrum needs to judge a period that phases suggest
+MIN_SPECTRUM_SAMPLES = 4096
+
+
+def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
+    """Return the better of the answers from phase starts and from the harmonic spectrum."""
+    by_phases = phase_starts.find_period(signal)
+    if by_phases is not None and by_phases.false_alarm_probability <= NEGLIGIBLE_CHANCE:
+        return _divide_chance(by_phases, PHASES_WEIGHT)
+    by_spectrum = _clear_period(_for_spectrum(signal, by_phases))
+    if by_phases is None or by_spectrum is None:
+        return by_phases or by_spectrum
+    by_phases = _divide_chance(by_phases, PHASES_WEIGHT)
+    by_spectrum = _divide_chance(by_spectrum, 1.0 - PHASES_WEIGHT)
+    if not _agree(by_phases, by_spectrum):
+        return min(by_phases, by_spectrum, key=_least_chance)
+    return _combine_answers(by_phases, by_spectrum)
+
+
+def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
+    """One answer where phases and spectrum agree.
+
+    A serial stream, one request after the other, has a peak in its spectrum, too: what its
+    phases say counts, and a clear line confirms it. Otherwise steady phases, which have edges,
+    say best where the period begins and ends, and the better evidence says how sure it is.
+    """
+    chance = by_spectrum.false_alarm_probability
+    busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
+    if busy > (1.0 - SHORT_PAUSE) * by_phases.seconds and by_phases.alike:
+        return (
+            _divide_chance(by_phases, CLEAR_LINE_BONUS)
+            if chance <= NEGLIGIBLE_CHANCE
+            else by_phases
+        )
+    steady = by_phases.spread <= MAX_STEADY_SPREAD * by_phases.seconds
+    if not steady or _seconds_held(by_phases) < MIN_HELD_RATIO * _seconds_held(by_spectrum):
+        return min(by_phases, by_spectrum, key=_least_chance)
+    least = min(chance, by_phases.false_alarm_probability)
+    return replace(by_phases, false_alarm_probability=least)
+
+
+def _seconds_held(period: Period) -> float:
+    """Seconds for which a period holds."""
+    return sum(end - start for start, end in period.valid_ranges)
+
+
+def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
+    """The signal, as coarse as the spectrum may see it where phases suggest a period.
+
+    The spectrum is what costs most; a period and its multiples need no finer samples.
+    """
+    if suggested is None or _least_chance(suggested) > MAX_SUGGESTIVE_CHANCE:
+        return signal
+    per_period = suggested.seconds / signal.interval
+    block = min(per_period / SAMPLES_PER_PERIOD, len(signal.values) / MIN_SPECTRUM_SAMPLES)
+    return average_blocks(signal, max(1, int(block)))
+
+
+def _least_chance(period: Period) -> float:
+    """The lower of both chances: equal phases speak for a loop in the program."""
+    return min(period.false_alarm_probability, period.chance_of_random_bursts)
+
+
+def _clear_period(signal: Signal) -> Period | None:
+    """The period of the spectrum, unless it explains next to nothing of the signal.
+
+    What is much shorter than the period, such as single requests at random times, has no say in
+    that: the share is that of means over a part of the period.
+    """
+    found = harmonic.find_period(signal)
+    if found is None or not _is_covered(signal, found):
+        return None
+    if found.confidence >= MIN_SHARE:
+        return found
+    block = int(found.seconds / signal.interval / PARTS_OF_PERIOD)
+    if block < 2 or found.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
+        return None
+    coarse = harmonic.find_period(average_blocks(signal, block))
+    if coarse is None or coarse.confidence < MIN_SHARE or not _agree(coarse, found):
+        return None
+    chance = min(coarse.false_alarm_probability, found.false_alarm_probability)
+    return replace(coarse, false_alarm_probability=min(1.0, 2.0 * chance))
+
+
+def _is_covered(signal: Signal, period: Period) -> bool:
+    """Whether a fair share of the periods carries the signal: bursts at most ticks of a clock."""
+    periods = (signal.end - signal.start) / period.seconds
+    return harmonic.carrying_periods(signal, period.seconds) >= MIN_COVERED * periods
+
+
+def _agree(one: Period, other: Period) -> bool:
+    return abs(one.seconds - other.seconds) <= AGREEMENT * one.seconds
+
+
+def _divide_chance(period: Period, weight: float) -> Period:
+    probability = min(1.0, period.false_alarm_probability / weight)
+    return replace(period, false_alarm_probability=probability)
+
 
 MethodName = Literal[
     "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
@@ -49,7 +184,7 @@ LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothin
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to look for a rhythm."""
+    """How to look for a period."""
 
     method: str = "auto"
     max_false_alarm: float = 0.01  # answers that chance gives more often are withheld
@@ -93,13 +228,13 @@ def _by_wavelet(signal: Signal, _: Options) -> Period | None:
 
 
 def _by_hybrid(signal: Signal, options: Options) -> Period | None:
-    from ioprism.periodicity.spectral import hybrid
+    from ioprism.periodicity.spectral import wavelet
 
-    return hybrid.find_period(signal, wavelet=options.wavelet, level=options.level)
+    return wavelet.find_hybrid_period(signal, wavelet=options.wavelet, level=options.level)
 
 
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
-    "auto": lambda signal, _: auto.find_period(signal),
+    "auto": lambda signal, _: find_by_phases_or_spectrum(signal),
     "phases": lambda signal, _: phase_starts.find_period(signal),
     "harmonic": lambda signal, _: harmonic.find_period(signal),
     "dft": lambda signal, options: dft.find_period(
@@ -113,7 +248,7 @@ METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
 DEFAULTS = Options()
 
 
-def period(
+def period_of_arrays(
     time: npt.ArrayLike,
     values: npt.ArrayLike,
     *,
@@ -131,10 +266,6 @@ def period(
     """Find the period of a quantity over time, given as plain arrays.
 
     ``values[i]`` holds from ``time[i]`` to ``time[i + 1]``.
-
-    >>> time = [0, 2, 10, 12, 20, 22, 30, 32, 40, 42, 50, 52, 60, 62, 70, 72]
-    >>> round(period(time, [5e8, 0] * 8).seconds, 1)
-    10.0
 
     Args:
         time: when each value begins, in ascending seconds.
@@ -177,8 +308,8 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = accepted(signal, _found(signal, options), options)
-    return found if found is None else _of_main_bursts(signal, explained(signal, found), options)
+    found = accept_period(signal, _search(signal, options), options)
+    return found if found is None else _of_main_bursts(signal, with_shares(signal, found), options)
 
 
 def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
@@ -190,24 +321,24 @@ def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
         return found
     loud = loudest_samples(signal)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
-    other = accepted(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
+    other = accept_period(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
     if other is None:
         return found
-    other = explained(signal, other)
+    other = with_shares(signal, other)
     return max(found, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
 
 
-def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:
+def accept_period(signal: Signal, found: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
     if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
         return None
     if found.confidence < MIN_CONFIDENCE:
         return None
     chance, level = found.false_alarm_probability, options.max_false_alarm
-    if chance > level and not (options.maybe and _loops(found, level)):
+    if chance > level and not (options.maybe and _is_loop(found, level)):
         return None
     if options.confirm:
-        found = replace(found, confirmed=confirming_phases(signal, found))
+        found = replace(found, confirmed=count_confirming_phases(signal, found))
         if needs_confirmation(signal, found) and not is_confirmed(found):
             return None
     found = replace(found, pattern=pattern_of(signal, found))
@@ -217,8 +348,8 @@ def accepted(signal: Signal, found: Period | None, options: Options) -> Period |
     return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
 
 
-def _found(signal: Signal, options: Options) -> Period | None:
-    """What the method finds; the paper's ones at the coarsest sampling that shows a rhythm.
+def _search(signal: Signal, options: Options) -> Period | None:
+    """What the method finds; the paper's ones at the coarsest sampling that shows a period.
 
     They were made for a few samples per second: of many more, multiples of the frequency and
     noise get most of the power. Every sampling tried is a question of its own.
@@ -239,7 +370,7 @@ def _found(signal: Signal, options: Options) -> Period | None:
     )
 
 
-def _loops(found: Period, level: float) -> bool:
+def _is_loop(found: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
     factor = LOOP if found.alike and found.repetitions >= LOOP_REPETITIONS else 1.0
     even = found.spread <= LOOP_VARIATION * found.seconds

@@ -12,7 +12,7 @@ from ioprism.diagnosis.slowest_rank import SlowestRank
 from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import NotChecked, Verdict
-from ioprism.periodicity.results import Rhythm
+from ioprism.periodicity.results import Periodicity
 from ioprism.phase_detection.find import Phases
 from ioprism.views.picture.timeline import Timeline
 
@@ -28,7 +28,7 @@ class Document:
     not_checked: tuple[NotChecked, ...]
     phases: Phases | None
     bottlenecks: Bottlenecks | None
-    rhythm: Rhythm | None
+    periodicity: Periodicity | None
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame

@@ -22,8 +22,8 @@ from ioprism.engine.local import LocalEngine
 from ioprism.engine.memory import in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
-from ioprism.periodicity.results import Rhythm
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.of_signal import signal_periodicity
+from ioprism.periodicity.results import Periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.report_content.document import Document
@@ -66,12 +66,12 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine)
-    rhythmic = _rhythm(held, engine)
+    periodicity = _periodicity(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     found = joined(
         insights.findings,
         bottlenecks,
-        rhythmic,
+        periodicity,
         floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
     )
     return Document(
@@ -82,7 +82,7 @@ def document_of(
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
         bottlenecks=bottlenecks,
-        rhythm=rhythmic,
+        periodicity=periodicity,
         timeline=timeline(held, engine, most=chosen.most_marks),
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
@@ -94,19 +94,21 @@ def document_of(
     )
 
 
-def _rhythm(trace: Trace, engine: Engine) -> Rhythm | None:
-    """The rhythm of all I/O, or of one direction where only that has one."""
-    first: Rhythm | None = None
+def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
+    """The periodicity of all I/O, or of one direction where only that has one."""
+    first: Periodicity | None = None
     for direction in ("both", "write", "read"):
-        answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
+        answer = _attempt(partial(_periodicity_of, trace, engine, direction), [])
         if answer is not None and answer.period is not None:
             return answer
         first = first or answer
     return first
 
 
-def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:
-    return rhythm(sample(bandwidth(trace, engine, direction=direction)), direction=direction)
+def _periodicity_of(trace: Trace, engine: Engine, direction: str) -> Periodicity:
+    return signal_periodicity(
+        sample(bandwidth(trace, engine, direction=direction)), direction=direction
+    )
 
 
 def _negligible(trace: Trace, limits: Thresholds) -> float:

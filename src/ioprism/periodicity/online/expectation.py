@@ -1,14 +1,15 @@
-"""How far can the predicted next phase be trusted, going by those predicted before?"""
+"""What is expected next: of one job, how sure that is, and of all jobs on one time axis."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ioprism.periodicity.results import NextPhase, Period
+from ioprism.periodicity.results import ExpectedPhase, NextPhase, Period
 
 ON_TIME = 0.1  # share of the period by which a phase on time may be early or late
 PRIOR_WEIGHT = 2.0  # phases that the spread of the period is worth
@@ -20,7 +21,7 @@ MISSED = 1.0  # the error, in periods, of a phase that did not come
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PredictionOutcome:
     """A phase that was predicted, and what came."""
 
     due: float  # seconds
@@ -28,22 +29,12 @@ class Outcome:
     on_time: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedPhase:
-    """When the next phase is due, how much it moves, and how sure that is."""
-
-    start: float  # seconds since the job started
-    end: float
-    bytes: float
-    confidence: float  # probability that it begins within a tenth of the period of `start`
-
-
-class Record:
+class PredictionRecord:
     """Compares phases with what was predicted for them."""
 
     def __init__(self) -> None:
         self.errors: deque[float] = deque(maxlen=REMEMBERED)  # shares of the period
-        self.outcomes: deque[Outcome] = deque(maxlen=REMEMBERED)
+        self.outcomes: deque[PredictionOutcome] = deque(maxlen=REMEMBERED)
         self._last_start = -math.inf
         self._expected: tuple[float, float] | None = None  # start and period, in seconds
 
@@ -61,7 +52,7 @@ class Record:
 
     def _outcome(self, due: float, came: float | None, error: float) -> None:
         self.errors.append(error)
-        self.outcomes.append(Outcome(due, came, error <= ON_TIME))
+        self.outcomes.append(PredictionOutcome(due, came, error <= ON_TIME))
         self._expected = None
 
     def expect(self, phase: NextPhase, period: Period) -> ExpectedPhase:
@@ -71,7 +62,7 @@ class Record:
         return ExpectedPhase(phase.start, phase.end, phase.bytes, self._confidence(period))
 
     def forget(self) -> None:
-        """Begin anew with another rhythm; what was predicted before is kept to be shown."""
+        """Begin anew with another period; what was predicted before is kept to be shown."""
         self.errors.clear()
         self._expected = None
 
@@ -85,11 +76,11 @@ class Record:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Record:
+    def from_state(cls, state: Mapping[str, Any]) -> PredictionRecord:
         """Return the record that `state` described."""
         record = cls()
         record.errors.extend(float(error) for error in state["errors"])
-        record.outcomes.extend(Outcome(*one) for one in state.get("outcomes", ()))
+        record.outcomes.extend(PredictionOutcome(*one) for one in state.get("outcomes", ()))
         record._last_start = float(state["last_start"])
         if state["expected"] is not None:
             due, period = state["expected"]
@@ -101,7 +92,7 @@ class Record:
 
         What came before counts, the latest most; the spread of the distances, known from few of
         them, stands in for what has not come yet. After misses it is no more than one in as
-        many as there were, and one: the rhythm may be over.
+        many as there were, and one: the period may be over.
         """
         seen = max(1, period.repetitions)
         spread = max(period.spread / period.seconds, SPREAD_FLOOR) * (1.0 + 2.0 / seen)
@@ -123,3 +114,108 @@ class Record:
                 break
             count += 1
         return count
+
+
+APART = 1.1  # frequencies this factor apart belong to different ranges
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyRange:
+    """Frequencies that recent answers agree on."""
+
+    low: float  # Hz
+    high: float  # Hz
+    probability: float  # share of all recent answers, those without a period included
+
+
+def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, ...]:
+    """Merge recent answers (Hz, or None for no period) into ranges, the likeliest first."""
+    every = list(answers)
+    groups: list[list[float]] = []
+    for frequency in sorted(answer for answer in every if answer is not None):
+        if groups and frequency <= APART * groups[-1][-1]:
+            groups[-1].append(frequency)
+        else:
+            groups.append([frequency])
+    ranges = [FrequencyRange(group[0], group[-1], len(group) / len(every)) for group in groups]
+    return tuple(sorted(ranges, key=lambda found: -found.probability))
+
+
+MOST_PHASES = 64  # of one job, ahead
+BRIEF = 0.01  # of a phase; phases that only touch do not overlap
+MAX_LATENESS = 0.25  # of the period until which a phase that is due may still begin
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseAhead:
+    """A phase that a job is expected to have."""
+
+    job: str
+    start: float  # seconds from now
+    end: float
+    bytes: float
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A stretch of time in which several jobs are expected to do I/O."""
+
+    start: float  # seconds from now
+    end: float
+    jobs: tuple[str, ...]
+    rate: float  # bytes per second that they want together
+
+
+def phases_ahead(
+    job: str, expected: ExpectedPhase, period: Period, *, elapsed: float, horizon: float
+) -> list[PhaseAhead]:
+    """The phases of a job up to a horizon; each one further ahead is less sure.
+
+    Args:
+        job: its name.
+        expected: the next phase, by the job's clock.
+        period: its period.
+        elapsed: what the job's clock shows now, in seconds.
+        horizon: seconds from now.
+    """
+    first = expected.start - elapsed
+    skipped = max(0, math.ceil(-first / period.seconds - MAX_LATENESS))
+    width = expected.end - expected.start
+    phases = []
+    for number in range(skipped, skipped + MOST_PHASES):
+        start = first + number * period.seconds
+        if start > horizon:
+            break
+        confidence = expected.confidence ** (number + 1)
+        phases.append(PhaseAhead(job, start, start + width, expected.bytes, confidence))
+    return phases
+
+
+def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
+    """Where phases of different jobs overlap, in order of time."""
+    every = sorted(phases, key=lambda phase: phase.start)
+    edges = sorted({edge for phase in every for edge in (phase.start, phase.end)})
+    found: list[Overlap] = []
+    running: list[PhaseAhead] = []
+    waiting = iter(every)
+    following = next(waiting, None)
+    for low, high in itertools.pairwise(edges):
+        running = [phase for phase in running if phase.end > low]
+        while following is not None and following.start <= low:
+            running.append(following)
+            following = next(waiting, None)
+        _extend(found, running, low, high)
+    return found
+
+
+def _extend(found: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
+    jobs = tuple(sorted({phase.job for phase in running}))
+    shortest = min((phase.end - phase.start for phase in running), default=0.0)
+    if len(jobs) < 2 or high - low < BRIEF * shortest:
+        return
+    rate = sum(phase.bytes / max(phase.end - phase.start, 1e-9) for phase in running)
+    if found and found[-1].end == low and found[-1].jobs == jobs:
+        found[-1] = Overlap(found[-1].start, high, jobs, max(rate, found[-1].rate))
+    else:
+        found.append(Overlap(low, high, jobs, rate))

@@ -1,4 +1,4 @@
-"""What is the rhythm of a job that still runs, and when is its next phase due?
+"""What is the period of a job that still runs, and when is its next phase due?
 
 Every batch of requests is added to a `Ring`; an answer costs an analysis only when the signal
 has moved on by a part of the period. Looking often gives chance many opportunities, so that
@@ -17,52 +17,56 @@ from typing import Any
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import predict_next_phase
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.headline import offline_answer
-from ioprism.periodicity.online.change import change_point, relative_difference
-from ioprism.periodicity.online.expectation import ExpectedPhase, Record
-from ioprism.periodicity.online.grain import Grain
-from ioprism.periodicity.online.history import Codes, History
+from ioprism.periodicity.of_signal import answer_of_directions
+from ioprism.periodicity.online.expectation import (
+    ExpectedPhase,
+    FrequencyRange,
+    PredictionRecord,
+    frequency_ranges,
+)
 from ioprism.periodicity.online.looks import (
     AGREEMENT,
+    MIN_PHASES,
     by_phases,
+    change_point,
     held_since,
     latest_distance,
     phase_starts,
+    relative_difference,
+    share_of_look,
     silence,
     usual_distance,
     what_is_seen,
     with_spectrum,
 )
-from ioprism.periodicity.online.probabilities import FrequencyRange, frequency_ranges
-from ioprism.periodicity.online.ring import Ring
-from ioprism.periodicity.online.spending import MIN_PHASES, share_of_look
-from ioprism.periodicity.onsets.beats import Segments, segments
+from ioprism.periodicity.online.stream_buffers import Codes, Grain, History, Ring
+from ioprism.periodicity.onsets.scales import Segmentations, segments
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
-from ioprism.periodicity.spectral.lines import has_line
+from ioprism.periodicity.spectral.spectrum import has_line
 
 ANALYSES_PER_PERIOD = 4
-ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
+ANALYSES_PER_SPAN = 32  # of the window, while there is no period
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 NEARLY = 0.8  # of a period, after which the next phase may have begun
-OVER = 3.0  # periods without a phase after which a rhythm has ended
+OVER = 3.0  # periods without a phase after which a period has ended
 STILL_VALID = 1.5  # periods
 REMEMBERED = 64  # recent answers
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How to follow a rhythm."""
+class TrackerSettings:
+    """How to follow a period."""
 
-    max_false_alarm: float = 0.01  # of announcing a rhythm where there is none, over all looks
+    max_false_alarm: float = 0.01  # of announcing a period where there is none, over all looks
     equal_answers: int = 3  # in a row, after which only the last periods count
     last_periods: int = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A rhythm began, changed or ended."""
+class PeriodChange:
+    """A period began, changed or ended."""
 
     time: float  # seconds, since when the new one holds
     before: float | None  # seconds, the period until then
@@ -78,7 +82,7 @@ class Prediction:
     period: Period | None
     next_phase: ExpectedPhase | None
     probabilities: tuple[FrequencyRange, ...]
-    change: Change | None = None  # announced with this prediction
+    change: PeriodChange | None = None  # announced with this prediction
     direction: str = "both"  # of the requests that the period is of: read, write or both
     phase_distance: float | None = None  # seconds between phases so far, period or not
     final: bool = False  # whether it is the answer for the whole job, after its last request
@@ -89,18 +93,18 @@ class Look:
     """One analysis: the signal, its phases, and the period that stands out."""
 
     signal: Signal
-    parts: Segments
+    parts: Segmentations
     period: Period | None
 
 
 class Tracker:
-    """Follows the rhythm of one job in bounded memory."""
+    """Follows the period of one job in bounded memory."""
 
-    def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, settings: TrackerSettings = TrackerSettings()) -> None:
         self.settings = settings
         self.ring = Ring()
         self.grain = Grain()
-        self.record = Record()
+        self.record = PredictionRecord()
         self.history = History()
         self.latest: Prediction | None = None
         self._window = -math.inf  # where the stretch begins that is looked at
@@ -108,7 +112,7 @@ class Tracker:
         self._answers: deque[float | None] = deque(maxlen=REMEMBERED)
         self._equal = 0  # answers in a row
         self._suspected: float | None = None  # when a change may have happened
-        self._last_beat: float | None = None  # when the latest phase of the rhythm began
+        self._last_beat: float | None = None  # when the latest phase of the period began
         self._rival: float | None = None  # seconds, another period that was found once
         self._seen: tuple[int, ...] = ()  # what the latest look depended on
         self._due = -math.inf  # when the next analysis is worth its cost
@@ -165,7 +169,7 @@ class Tracker:
         if len(signals["both"].values) < MIN_SAMPLES:
             return self.latest
         options = Options(max_false_alarm=self.settings.max_false_alarm)
-        direction, found, signal = offline_answer(signals, options)
+        direction, found, signal = answer_of_directions(signals, options)
         phase = None if found is None else predict_next_phase(signal, found)
         self.latest = Prediction(
             time=now,
@@ -214,8 +218,8 @@ class Tracker:
             phase_distance=usual_distance(parts),
         )
 
-    def _search(self, signal: Signal, parts: Segments) -> Look:
-        """Look for a rhythm where none is known; chance is held against every look."""
+    def _search(self, signal: Signal, parts: Segmentations) -> Look:
+        """Look for a period where none is known; chance is held against every look."""
         level, found = self.settings.max_false_alarm, None
         seen = what_is_seen(parts)
         if max(parts.counts) >= MIN_PHASES and seen != self._seen:
@@ -231,8 +235,8 @@ class Tracker:
             found = with_spectrum(signal, parts, level=share * level)
         return Look(signal, parts, found)
 
-    def _follow(self, signal: Signal, parts: Segments, known: Period) -> Look:
-        """Look whether the known rhythm goes on, or another one has taken its place."""
+    def _follow(self, signal: Signal, parts: Segmentations, known: Period) -> Look:
+        """Look whether the known period goes on, or another one has taken its place."""
         newer = self._after_change(signal, parts, known)
         if newer is not None:
             return newer
@@ -254,8 +258,8 @@ class Tracker:
         self._rival = found.seconds
         return Look(signal, parts, found if confirmed else known)
 
-    def _after_change(self, signal: Signal, parts: Segments, known: Period) -> Look | None:
-        """The rhythm since the distances of phases changed, if they did and there is one."""
+    def _after_change(self, signal: Signal, parts: Segmentations, known: Period) -> Look | None:
+        """The period since the distances of phases changed, if they did and there is one."""
         starts = phase_starts(parts, known)
         if starts is not None and (place := change_point(starts)) is not None:
             self._suspected = float(starts[place])
@@ -290,27 +294,27 @@ class Tracker:
             self._last_beat = start - look.signal.interval
             self.record.observe(start, now=look.signal.end)
 
-    def _change(self, before: Period | None, look: Look) -> Change | None:
-        """What to announce; a new rhythm also begins a new stretch to look at."""
+    def _change(self, before: Period | None, look: Look) -> PeriodChange | None:
+        """What to announce; a new period also begins a new stretch to look at."""
         now, found = look.signal.end, look.period
         if found is None:
-            return None if before is None else self._ended(before, now)
+            return None if before is None else self._announce_end(before, now)
         if before is None:
-            return Change(held_since(found, now), None, found.seconds)
+            return PeriodChange(held_since(found, now), None, found.seconds)
         if relative_difference(found.seconds, before.seconds) <= AGREEMENT:
             return None
         since = look.signal.start if self._suspected is not None else held_since(found, now)
         self._begin(since)
-        return Change(since, before.seconds, found.seconds)
+        return PeriodChange(since, before.seconds, found.seconds)
 
-    def _ended(self, before: Period, now: float) -> Change:
-        """The last beat may be the first of another rhythm, so it stays in sight."""
+    def _announce_end(self, before: Period, now: float) -> PeriodChange:
+        """The last beat may be the first of another period, so it stays in sight."""
         last = before.valid_ranges[-1][1] if before.valid_ranges else now
         self._begin(last if self._last_beat is None else min(last, self._last_beat))
-        return Change(last, before.seconds, None)
+        return PeriodChange(last, before.seconds, None)
 
     def _begin(self, moment: float) -> None:
-        """Forget what was before a moment: another rhythm holds from there on."""
+        """Forget what was before a moment: another period holds from there on."""
         self._window = moment
         self._suspected = self._rival = self._last_beat = None
         self._spectrum_due, self._spectrum_looks = 0.0, 0
@@ -321,7 +325,7 @@ class Tracker:
         if self._period is None or self._equal < self.settings.equal_answers:
             return
         self._window = max(self._window, now - self.settings.last_periods * self._period.seconds)
-        # A job with a rhythm needs no more memory the longer it runs: twice what is looked at.
+        # A job with a period needs no more memory the longer it runs: twice what is looked at.
         self.ring.forget_before(2 * self._window - now)
 
     def _step(self, look: Look, now: float) -> float:
@@ -388,25 +392,25 @@ class Tracker:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any], settings: Settings) -> Tracker:
+    def from_state(cls, state: Mapping[str, Any], settings: TrackerSettings) -> Tracker:
         """Return the tracker that `state` described; it answers at once as it did last."""
         tracker = cls(settings)
-        tracker.ring = Ring.restored(state["ring"])
-        tracker.grain = Grain.restored(state["grain"])
-        tracker.record = Record.restored(state["record"])
-        tracker.history = History.restored(state.get("history"))
+        tracker.ring = Ring.from_state(state["ring"])
+        tracker.grain = Grain.from_state(state["grain"])
+        tracker.record = PredictionRecord.from_state(state["record"])
+        tracker.history = History.from_state(state.get("history"))
         tracker._window = float(state["window"])
-        tracker._period = _restored_period(state["period"])
+        tracker._period = _period_from_state(state["period"])
         tracker._answers.extend(state["answers"])
         tracker._equal = int(state["equal"])
         tracker._suspected, tracker._rival = state["suspected"], state["rival"]
         tracker._last_beat = state["last_beat"]
         tracker._spectrum_due = float(state["spectrum_due"])
         tracker._spectrum_looks = int(state["spectrum_looks"])
-        tracker.latest = tracker._restored_latest(state.get("latest"))
+        tracker.latest = tracker._latest_from_state(state.get("latest"))
         return tracker
 
-    def _restored_latest(self, state: Mapping[str, Any] | None) -> Prediction | None:
+    def _latest_from_state(self, state: Mapping[str, Any] | None) -> Prediction | None:
         if state is None:
             return None
         phase, (start, end) = state["next_phase"], state["window"]
@@ -419,7 +423,7 @@ class Tracker:
         )
 
 
-def _restored_period(state: Mapping[str, Any] | None) -> Period | None:
+def _period_from_state(state: Mapping[str, Any] | None) -> Period | None:
     if state is None:
         return None
     ranges = {

@@ -15,35 +15,34 @@ import numpy as np
 
 from ioprism.model.signal import Signal
 from ioprism.periodicity.chance import probability
-from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of
-from ioprism.periodicity.onsets.cycles import whole_cycles
+from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of, whole_cycles
 from ioprism.periodicity.onsets.regularity import (
     SURE_VARIATION,
     Chances,
-    Stretch,
+    RegularStretch,
     all_of_them,
     matching_share,
     most_regular,
 )
 from ioprism.periodicity.onsets.scales import distinct, find_scales
-from ioprism.periodicity.onsets.segments import Phases
+from ioprism.periodicity.onsets.segments import SignalPhases
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral.spectrum import cosine_at
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
-COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good
-SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
-SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
+COVERING = 0.3  # share of the time of the longest period that another must hold to be as good
+SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's period
+SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one period
 CLEARLY_PURER = 0.05  # share of the phases
 BEYOND_DOUBT = math.log(1e-6)
-MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a rhythm beyond doubt
+MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a period beyond doubt
 RISE = 0.1  # share of the highest sample around, at which a phase begins
-CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
+CLEAR = math.log(1e-3)  # periods less likely by chance than this are compared by how long they hold
 
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """The beats of a rhythm, how they were found, and the chance of their regularity."""
+    """The beats of a period, how they were found, and the chance of their regularity."""
 
     beats: tuple[Beat, ...]
     chances: Chances  # asking at several scales counted in
@@ -52,7 +51,7 @@ class Train:
     resolution: float  # seconds, of starts and ends
     among: int  # phases that were looked at
 
-    def weighted(self, weight: float) -> Train:
+    def at_weight(self, weight: float) -> Train:
         """The same, found by a question that is one of several."""
         return replace(self, chances=self.chances.at_price(-math.log(weight)))
 
@@ -73,7 +72,7 @@ class Train:
 
     @property
     def span(self) -> float:
-        """Seconds for which the rhythm holds."""
+        """Seconds for which the period holds."""
         return self.beats[-1].end - self.beats[0].start
 
 
@@ -83,8 +82,8 @@ def find_period(signal: Signal) -> Period | None:
     return None if train is None else describe(signal, train)
 
 
-def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
-    """The beats of the rhythm that holds longest among those that chance hardly explains.
+def find_train(signal: Signal, *, finest: SignalPhases | None = None) -> Train | None:
+    """The beats of the period that holds longest among those that chance hardly explains.
 
     Args:
         signal: the signal.
@@ -95,12 +94,12 @@ def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
     if first is None:
         return None
     whole = _train(first.phases, most_regular(first.phases))
-    if _is_beyond_doubt(whole.weighted(FIRST_WEIGHT), signal):
-        return whole.weighted(FIRST_WEIGHT)
+    if _is_beyond_doubt(whole.at_weight(FIRST_WEIGHT), signal):
+        return whole.at_weight(FIRST_WEIGHT)
     every = distinct([first, *scales])
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
-    found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
+    found = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
     clear = [train for train in found if train.chances.least <= CLEAR]
     if not clear:
         return _purest(min(found, key=lambda train: train.chances.least), found)
@@ -110,10 +109,10 @@ def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
 
 
 def _purest(best: Train, found: Sequence[Train]) -> Train:
-    """The same rhythm at the scale whose phases are most alike.
+    """The same period at the scale whose phases are most alike.
 
     A coarser scale may join a phase to the next one that comes too soon, a finer one may count
-    a stray request as a phase: the rhythm is seen at either, its period is that of the phases.
+    a stray request as a phase: the period is seen at either, its period is that of the phases.
     Where distances are fairly even, another scale is no better if they vary more at it.
     """
     similar = [
@@ -128,7 +127,7 @@ def _purest(best: Train, found: Sequence[Train]) -> Train:
     return replace(purest, chances=best.chances)
 
 
-def _sharpened(signal: Signal, train: Train) -> Train:
+def _sharpen_starts(signal: Signal, train: Train) -> Train:
     """The train with its starts as sharp as the samples are, where it was seen in coarser ones.
 
     Within a coarse sample to either side, a phase begins where the signal first rises above a
@@ -155,7 +154,7 @@ def _rise(signal: Signal, start: float, *, reach: int) -> float:
 
 def describe(signal: Signal, train: Train) -> Period:
     """Say all about a train of beats."""
-    train = _sharpened(signal, train)
+    train = _sharpen_starts(signal, train)
     train = replace(train, beats=whole_cycles(train.beats, resolution=train.resolution))
     seconds, beats = train.seconds, train.beats
     spread = spread_of(beats, seconds)
@@ -164,7 +163,7 @@ def describe(signal: Signal, train: Train) -> Period:
         seconds=seconds,
         frequency=1.0 / seconds,
         confidence=max(0.0, 1.0 - spread / seconds),
-        false_alarm_probability=probability(train.chances.told),
+        false_alarm_probability=probability(train.chances.single_look),
         valid_ranges=((beats[0].start, beats[-1].end),),
         amplitude=amplitude,
         phase=phase,
@@ -179,17 +178,17 @@ def describe(signal: Signal, train: Train) -> Period:
 
 def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     """Whether no other scale needs to be looked at."""
-    alike = train.matching >= MOSTLY or train.chances.told <= 2.0 * BEYOND_DOUBT
+    alike = train.matching >= MOSTLY or train.chances.single_look <= 2.0 * BEYOND_DOUBT
     lasting = train.span >= MOSTLY * (signal.end - signal.start)
-    return train.chances.told <= BEYOND_DOUBT and alike and lasting
+    return train.chances.single_look <= BEYOND_DOUBT and alike and lasting
 
 
-def train_of_all(phases: Phases) -> Train:
-    """All of these phases as one rhythm, at the price of the scale that is looked at first."""
-    return _train(phases, all_of_them(phases)).weighted(FIRST_WEIGHT)
+def train_of_all(phases: SignalPhases) -> Train:
+    """All of these phases as one period, at the price of the scale that is looked at first."""
+    return _train(phases, all_of_them(phases)).at_weight(FIRST_WEIGHT)
 
 
-def _train(phases: Phases, stretch: Stretch) -> Train:
+def _train(phases: SignalPhases, stretch: RegularStretch) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last, missing=stretch.missing)
     return Train(
         tuple(beats),

@@ -20,13 +20,14 @@ from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.onsets.segments import (
     NOTHING,
     IntArray,
-    Phases,
+    SignalPhases,
     busy_runs,
     find_pauses,
     find_phases,
     join_runs,
     without_strays,
 )
+from ioprism.periodicity.results import Period
 from ioprism.phase_detection.segmentation import gap_threshold
 
 COARSER = 4  # samples of a scale in one of the next
@@ -35,7 +36,7 @@ MIN_PHASES = 3
 PARTED = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
 MOST_PARTINGS = 2
 BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
-# How likely a rhythm is to show at a scale, beside any other one.
+# How likely a period is to show at a scale, beside any other one.
 FINEST = 8.0
 BY_CLEAREST_GAPS = 4.0
 BY_PHASES_OF_JOB = 4.0
@@ -46,11 +47,11 @@ ANY_OTHER = 1.0
 class Scale:
     """One way to split a signal into phases."""
 
-    phases: Phases
+    phases: SignalPhases
     weight: float  # of the evidence sought at it, beside those of others
 
 
-def find_scales(signal: Signal, *, finest: Phases | None = None) -> Iterator[Scale]:
+def find_scales(signal: Signal, *, finest: SignalPhases | None = None) -> Iterator[Scale]:
     """Split a signal into three phases or more in every way, the finest first.
 
     Args:
@@ -74,7 +75,7 @@ def distinct(scales: Iterable[Scale]) -> list[Scale]:
     return [replace(scale, weight=scale.weight / total) for scale in found]
 
 
-def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
+def _every(signal: Signal, known: SignalPhases | None) -> Iterator[Scale]:
     for coarse in coarser_signals(signal):
         finest = coarse is signal
         phases = known if finest and known is not None else find_phases(coarse)
@@ -95,7 +96,7 @@ def _every(signal: Signal, known: Phases | None) -> Iterator[Scale]:
     yield Scale(phases_of_job(signal, runs), BY_PHASES_OF_JOB)
 
 
-def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> Phases:
+def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> SignalPhases:
     """The segmentation that `ioprism phases` uses."""
     start, end = (signal.start + signal.interval * edge.astype(np.float64) for edge in runs)
     threshold = gap_threshold(start, end)
@@ -107,11 +108,11 @@ def coarser_signals(signal: Signal, *, fewest: int = FEWEST_SAMPLES) -> Iterator
     """The signal itself, and averages over ever more of its samples."""
     block = 1
     while block == 1 or len(signal.values) >= block * fewest:
-        yield averaged(signal, block)
+        yield average_blocks(signal, block)
         block *= COARSER
 
 
-def averaged(signal: Signal, block: int) -> Signal:
+def average_blocks(signal: Signal, block: int) -> Signal:
     """Means over blocks of samples; what does not fill a block at the end is left out."""
     if block == 1:
         return signal
@@ -120,7 +121,7 @@ def averaged(signal: Signal, block: int) -> Signal:
     return Signal(signal.start, signal.interval * block, means)
 
 
-def _by_gaps(signal: Signal, *, above: float) -> Iterator[Phases]:
+def _by_gaps(signal: Signal, *, above: float) -> Iterator[SignalPhases]:
     """Busy stretches joined wherever gaps part into short and long ones."""
     runs = busy_runs(signal, above=above)
     if len(runs[0]) < MIN_PHASES:
@@ -146,9 +147,78 @@ def _partings(gaps: FloatArray) -> list[float]:
     ]
 
 
-def _same(one: Phases, other: Phases) -> bool:
+def _same(one: SignalPhases, other: SignalPhases) -> bool:
     """Whether two ways give the same phases, within a twentieth of their distance."""
     if len(one) != len(other):
         return False
     tolerance = 0.05 * float(np.diff(one.starts).mean())
     return bool(np.abs(one.starts - other.starts).max() <= tolerance)
+
+
+MIN_BEAT_DISTANCES = 2
+JOINED_PAUSE = 0.5  # of a pause: what is shorter lies within a phase
+MUCH_LONGER = 2.0  # than a usual phase
+TYPICAL = 0.15  # of the period; the middle distance of beats is no further from it
+NEARBY = 0.5  # of the period; a beat further from its place is a missing or an extra one
+MOST_ASTRAY = 0.25  # share of the distances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segmentations:
+    """A signal split into phases in several ways; None where it cannot be."""
+
+    by_levels: SignalPhases | None
+    by_pauses: SignalPhases | None
+    of_job: SignalPhases | None = None  # as `ioprism phases` splits it: however little they move
+    by_known: SignalPhases | None = None  # at the pauses of a period that is known
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many phases there are, by every way."""
+        ways = (self.by_levels, self.by_pauses, self.of_job)
+        return tuple(0 if part is None else len(part) for part in ways)
+
+
+def segments(signal: Signal, *, known: Period | None = None) -> Segmentations:
+    """Split a signal in every way, and as a known period suggests."""
+    runs = busy_runs(signal)
+    return Segmentations(
+        by_levels=find_phases(signal),
+        by_pauses=find_pauses(signal),
+        of_job=phases_of_job(signal, runs) if len(runs[0]) else None,
+        by_known=None if known is None else _at_pauses(signal, runs, known),
+    )
+
+
+def _at_pauses(
+    signal: Signal, runs: tuple[IntArray, IntArray], known: Period
+) -> SignalPhases | None:
+    """Join what is closer than half a usual pause: a phase may be a burst of many requests."""
+    if not known.phases:
+        return None
+    length = median(np.array([end - start for start, end in known.phases]))
+    pause = known.seconds - length
+    if not len(runs[0]) or pause <= signal.interval:
+        return None
+    found = join_runs(signal, runs, shortest_gap=JOINED_PAUSE * pause / signal.interval)
+    # A faster period than the known one would be joined to one long phase.
+    return found if found.ends[-1] - found.starts[-1] <= MUCH_LONGER * length else None
+
+
+def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
+    """The phases that are about one period apart, or None if no way gives such."""
+    for ways in ((parts.by_levels, parts.by_pauses), (parts.of_job,), (parts.by_known,)):
+        found = [part for part in ways if part is not None]
+        astray = [(_astray(part, period.seconds), number) for number, part in enumerate(found)]
+        share, number = min(astray, default=(1.0, 0))
+        if share <= MOST_ASTRAY:
+            return found[number]
+    return None
+
+
+def _astray(found: SignalPhases, period: float) -> float:
+    """Share of the distances that are not about a period; 1 if they are another period's."""
+    distances = np.diff(found.starts)
+    if len(distances) < MIN_BEAT_DISTANCES or abs(median(distances) - period) > TYPICAL * period:
+        return 1.0
+    return float(np.mean(np.abs(distances - period) >= NEARBY * period))

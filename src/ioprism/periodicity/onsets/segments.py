@@ -26,7 +26,7 @@ SHORT_PAUSE = 0.2  # share of a typical pause below which it belongs to the phas
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Phases:
+class SignalPhases:
     """Where phases begin and end, in seconds."""
 
     starts: FloatArray
@@ -40,7 +40,7 @@ class Phases:
         """From the end of each phase to the start of the next, in seconds."""
         return self.starts[1:] - self.ends[:-1]
 
-    def part(self, first: int, last: int) -> Phases:
+    def part(self, first: int, last: int) -> SignalPhases:
         """The phases from ``first`` to ``last``, both included."""
         chosen = slice(first, last + 1)
         return replace(
@@ -66,13 +66,13 @@ class Levels:
         return self.idle + share * (self.busy - self.idle)
 
 
-def find_phases(signal: Signal) -> Phases | None:
+def find_phases(signal: Signal) -> SignalPhases | None:
     """Split a signal into phases, or None if it does not switch between two levels."""
     values = signal.values
     levels = _two_levels(values)
     if levels is None or not _rests(values, levels):
         return None
-    volume = _cumulated(values)
+    volume = _running_sum(values)
     active = _runs(values > levels.at(ACTIVE))
     half = np.flatnonzero(values > levels.at(HALF))
     rough = _busy_phases(volume, levels, half, _close(active, shortest_gap=2))
@@ -81,7 +81,7 @@ def find_phases(signal: Signal) -> Phases | None:
     shortest_gap = _shortest_real_gap(values, volume, *rough)
     closed = _close(active, shortest_gap=shortest_gap)
     starts, ends = _busy_phases(volume, levels, half, closed)
-    return Phases(
+    return SignalPhases(
         _seconds(signal, starts),
         _seconds(signal, ends),
         _means(volume, starts, ends),
@@ -100,19 +100,21 @@ def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntA
     return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 
-def join_runs(signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> Phases:
+def join_runs(
+    signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float
+) -> SignalPhases:
     """Busy stretches as phases; those no further apart than a gap (samples) are one."""
     starts, ends = _close(runs, shortest_gap=shortest_gap)
-    return Phases(
+    return SignalPhases(
         _seconds(signal, starts),
         _seconds(signal, ends),
-        _means(_cumulated(signal.values), starts, ends),
+        _means(_running_sum(signal.values), starts, ends),
         shortest_gap * signal.interval,
         signal.interval,
     )
 
 
-def find_pauses(signal: Signal) -> Phases | None:
+def find_pauses(signal: Signal) -> SignalPhases | None:
     """Split a signal where it does nothing at all, or None if it never or mostly does."""
     runs = busy_runs(signal)
     if len(runs[0]) < 2:
@@ -126,7 +128,7 @@ def find_pauses(signal: Signal) -> Phases | None:
     return replace(found, shortest_gap=0.0)
 
 
-def without_strays(phases: Phases) -> Phases:
+def without_strays(phases: SignalPhases) -> SignalPhases:
     """The phases without those much smaller than the ones that hold half of all bytes."""
     kept = _are_of_size(phases.levels * (phases.ends - phases.starts))
     return replace(
@@ -184,7 +186,7 @@ def _close(runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> tuple[Int
     return starts[np.append(True, kept)], ends[np.append(kept, True)]
 
 
-def _cumulated(values: FloatArray) -> FloatArray:
+def _running_sum(values: FloatArray) -> FloatArray:
     return np.concatenate(([0.0], np.cumsum(values)))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import components, peaks, synthesise
-from ioprism.periodicity.results import Component, Fit
+from ioprism.periodicity.results import Component, WaveFit
 
-FITTED = 10  # waves, where no number is asked for
+DEFAULT_WAVES = 10  # waves, where no number is asked for
 MOST_WORK = 2**28  # samples times the square of the waves: 40 s of one core
 STEPS = 40
 LOWEST = 0.75  # bins; a slower wave is a trend, and cancels the mean
@@ -23,7 +23,7 @@ REACH = 1.0  # bins a frequency may move
 APART = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
 
 
-def fit(signal: Signal, *, count: int) -> Fit:
+def fit(signal: Signal, *, count: int) -> WaveFit:
     """Fit frequencies, amplitudes and phases, starting from the strongest of the spectrum.
 
     A frequency stays within one bin of where it starts and apart from the others, no amplitude
@@ -38,7 +38,7 @@ def fit(signal: Signal, *, count: int) -> Fit:
         UsageError: so many waves would take minutes, and gigabytes.
     """
     samples = len(signal.values)
-    most = max(FITTED, math.isqrt(MOST_WORK // samples))
+    most = max(DEFAULT_WAVES, math.isqrt(MOST_WORK // samples))
     if min(count, samples // 2) > most:
         raise UsageError(
             f"{count} waves are too many to fit to {samples} samples.\n"
@@ -47,12 +47,12 @@ def fit(signal: Signal, *, count: int) -> Fit:
     strongest = components(signal, count=count)
     before = mean_square_error(signal, strongest)
     tried = [
-        _fitted(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
+        _fit_waves(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
         for start in (peaks(signal, count=count), strongest)
     ]
     best = min(tried, key=lambda waves: mean_square_error(signal, waves))
     after = mean_square_error(signal, best)
-    return Fit(best, before, after) if after < before else Fit(strongest, before, before)
+    return WaveFit(best, before, after) if after < before else WaveFit(strongest, before, before)
 
 
 def mean_square_error(signal: Signal, waves: Sequence[Component]) -> float:
@@ -64,7 +64,7 @@ def _centres(signal: Signal) -> FloatArray:
     return signal.times + signal.interval / 2
 
 
-def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
+def _fit_waves(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
     """Gauss-Newton with Levenberg's damping; amplitudes follow from frequencies linearly."""
     # In units of the signal's length, so that all unknowns are of one size.
     span = signal.end - signal.start

@@ -17,8 +17,13 @@ from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.periodicity.results import Period
-from ioprism.periodicity.spectral.ranges import Ranges, valid_ranges
-from ioprism.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
+from ioprism.periodicity.spectral.spectrum import (
+    Periodogram,
+    Ranges,
+    cosine_at,
+    periodogram,
+    valid_ranges,
+)
 
 MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition
 HARMONICS = (1, 2, 3, 4, 6, 8)

@@ -12,10 +12,11 @@ from ioprism.model.signal import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.periodicity.describe import components
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.onsets.scales import averaged
-from ioprism.periodicity.results import Period, Rhythm
+from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
+from ioprism.periodicity.onsets.scales import average_blocks
+from ioprism.periodicity.results import Period, Periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.periodicity.spectral import hybrid
+from ioprism.periodicity.spectral.wavelet import analyse_hybrid
 from ioprism.periodicity.spectral.fit import fit
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.stft import spectrogram
@@ -25,7 +26,6 @@ from ioprism.periodicity.spectral.wavelet import (
     highest_level,
     scalogram,
 )
-from ioprism.periodicity.steps import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 
@@ -41,7 +41,7 @@ FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
 
 
-def page(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> str:
+def page(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> str:
     """Return the page."""
     return frame(
         title="The period of a job's I/O",
@@ -52,29 +52,31 @@ def page(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> str:
     )
 
 
-def _data(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
-    rhythm = job.whole
-    signal = rhythm.signal
+def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[str, Any]:
+    periodicity = job.whole
+    signal = periodicity.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "verdict": rhythm.summary(),
-        "direction": rhythm.direction,
+        "verdict": periodicity.summary(),
+        "direction": periodicity.direction,
         "signal": curve(signal),
-        "period": None if rhythm.period is None else rhythm.period.to_dict(),
-        "candidates": [asdict(candidate) for candidate in rhythm.candidates],
+        "period": None if periodicity.period is None else periodicity.period.to_dict(),
+        "candidates": [asdict(candidate) for candidate in periodicity.candidates],
         "sums": _sums(signal, settings.components),
-        "fit": _fit(rhythm),
-        "burst": None if rhythm.burst is None else asdict(rhythm.burst),
-        "next": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
-        "rhythms": [one.to_dict() for one in rhythm.rhythms],
-        "phases": [] if rhythm.period is None else list(rhythm.period.phases[:MOST_PHASES]),
+        "fit": _fit(periodicity),
+        "burst": None if periodicity.burst is None else asdict(periodicity.burst),
+        "next": None if periodicity.next_phase is None else asdict(periodicity.next_phase),
+        "rhythms": [one.to_dict() for one in periodicity.periods],
+        "phases": []
+        if periodicity.period is None
+        else list(periodicity.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, rhythm.period),
+        "scalogram": picture_of_periods(scalogram(signal), signal, periodicity.period),
         "spectrogram": picture_of_periods(
-            _spectrogram(signal, rhythm.period), signal, rhythm.period
+            _spectrogram(signal, periodicity.period), signal, periodicity.period
         ),
-        "levels": _levels(signal, settings.options, rhythm.period),
+        "levels": _levels(signal, settings.options, periodicity.period),
         "hybrid": _hybrid(signal, settings.options),
         "asynchronous": [
             {**one.to_dict(), "b": _steps(one.required), "t": _steps(one.measured)}
@@ -92,10 +94,10 @@ def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(rhythm: Rhythm) -> dict[str, Any]:
+def _fit(periodicity: Periodicity) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
-    block = -(-len(rhythm.signal.values) // FITTED_SAMPLES)
-    found = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
+    block = -(-len(periodicity.signal.values) // FITTED_SAMPLES)
+    found = periodicity.fit or fit(average_blocks(periodicity.signal, block), count=COUNTS[-1])
     return {
         "before": short(found.mse_before),
         "after": short(found.mse_after),
@@ -206,7 +208,7 @@ def _as_bytes(power: FloatArray) -> str:
 
 
 def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
-    detected = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
+    detected = analyse_hybrid(signal, wavelet=options.wavelet, level=options.level)
     if detected is None:
         return None
     correlation = Signal(signal.start, signal.interval, detected.correlation())

@@ -1,9 +1,4 @@
-"""Do phases begin at a few fixed distances in random order, rather than one after a period?
-
-A scheduler's tick that brings a burst only now and then, or steps of a few kinds, give distances
-of a few exact values. Their mean is no period: when the next phase begins is random among those
-values. Such phases are called slotted.
-"""
+"""Are the phases of a period phases of the job, and does each follow one period after the last?"""
 
 from __future__ import annotations
 
@@ -15,6 +10,45 @@ from ioprism.periodicity.onsets.scales import phases_of_job
 from ioprism.periodicity.onsets.segments import busy_runs, find_phases
 from ioprism.periodicity.results import Pattern, Period
 
+MAX_START_OFFSET = 0.15  # of the period, between the start of a phase and that of the job's
+MANY_REPETITIONS = 8  # repetitions; more than these need no witness
+MAX_PARTIAL_SHARE = 0.7  # share of the signal below which a period holds in a part of it
+MIN_CONFIRMED_SHARE = 0.7  # share of the phases that must be phases of the job
+
+
+def count_confirming_phases(signal: Signal, period: Period) -> int:
+    """How many phases of a period begin with a phase of the job, going by a signal alone."""
+    runs = busy_runs(signal, above=0.0)  # however little a request moves, it is I/O
+    return count_common_starts(period, phases_of_job(signal, runs).starts) if len(runs[0]) else 0
+
+
+def count_common_starts(period: Period, starts: FloatArray) -> int:
+    """How many phases of a period begin with one of these (seconds, ascending)."""
+    if not period.phases or not len(starts):
+        return 0
+    beats = np.array([start for start, _ in period.phases])
+    after = np.searchsorted(starts, beats)
+    before, after = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
+    away = np.minimum(np.abs(beats - starts[before]), np.abs(starts[after] - beats))
+    return int(np.count_nonzero(away <= MAX_START_OFFSET * period.seconds))
+
+
+def needs_confirmation(signal: Signal, period: Period) -> bool:
+    """Whether a few phases within a longer job are all there is.
+
+    So few can be chosen from a job in many ways, and which gaps separate phases is a choice of
+    its own. The job's phases, which every command tells alike, must show them.
+    """
+    held = sum(end - start for start, end in period.valid_ranges)
+    few = period.repetitions < MANY_REPETITIONS and bool(period.phases)
+    return few and held < MAX_PARTIAL_SHARE * (signal.end - signal.start)
+
+
+def is_confirmed(period: Period) -> bool:
+    """Whether most phases of a period are phases of the job."""
+    return (period.confirmed or 0) >= MIN_CONFIRMED_SHARE * len(period.phases)
+
+
 FEWEST_DISTANCES = 7
 PER_VALUE = 2.0  # distances for each value, so that values are shown and not fitted
 MOST_VALUES = 6
@@ -23,7 +57,7 @@ EXACT = 0.02  # of the mean distance: standard deviation of distances of one val
 FEWEST_OF_VALUE = 2  # distances; a single one is an exception
 APART = 0.04  # of the mean distance, between two values
 MIXED = 0.3  # share of the distances that differ from the one before; a change of period has few
-UNEVEN = 0.05  # variation of the distances, below which one value will do
+MAX_EVEN_VARIATION = 0.05  # variation of the distances, below which one value will do
 ROUNDED = 3.0  # samples; distances that differ by less differ by rounding
 POLLED = 0.6  # of a phase's length, by which rounding may move its start
 NEARLY_ALL = 0.9  # of the time: phases that are even for as long leave no slot empty
@@ -35,7 +69,7 @@ def pattern_of(signal: Signal, period: Period) -> Pattern:
     """Whether the phases of a period come after it each time, or at random slots."""
     if period.method == "phases":
         held = sum(end - start for start, end in period.valid_ranges)
-        even = period.spread <= UNEVEN * period.seconds
+        even = period.spread <= MAX_EVEN_VARIATION * period.seconds
         if even and held >= NEARLY_ALL * (signal.end - signal.start):
             return "periodic"
         starts, ends = np.array(period.phases).T
@@ -74,7 +108,7 @@ def _has_few_values(distances: FloatArray, resolution: float) -> bool:
     count, deviation = len(distances), float(distances.std()) if len(distances) else 0.0
     if count < FEWEST_DISTANCES:
         return False
-    if deviation <= UNEVEN * float(distances.mean()):
+    if deviation <= MAX_EVEN_VARIATION * float(distances.mean()):
         return False
     ordered = np.sort(distances)
     widest = np.argsort(-np.diff(ordered), kind="stable")

@@ -1,27 +1,30 @@
-"""How is a signal without end kept in bounded memory?
+"""What is kept of the stream of a running job, in bounded memory?
 
-The newest stretch lies in fine bins, the past in ever coarser ones: each level of bins is
-twice as wide as the one before and begins where that one ends. Any stretch up to now is
-therefore known in about a thousand to four thousand bins, however long it is, and not a byte
-is lost or counted twice on the way to the coarser levels.
+A ring of bins holds the signal, ever coarser in the past; the requests themselves are kept as
+long as they are few, so that the last answer can be that of the whole trace.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from ioprism.errors import AnalysisError
+from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.periodicity.sampling import sample
+from ioprism.views.time.steps import steps_of_intervals
 
 FINEST = 2.0**-10  # seconds, the width of the finest bins
 SIZE = 2048  # bins of a level; half of them move on when it is full
 MOST_LEVELS = 24  # half a year in the coarsest
 MOST_SAMPLES = 2 * SIZE
 FEW_SAMPLES = SIZE // 8  # of a metric; each of so few is known in eight bins at least
-SHORTEST = 1e-6  # seconds; a request that takes no measurable time is given this much
+SHORTEST_REQUEST = 1e-6  # seconds; a request that takes no measurable time is given this much
 
 
 class Level:
@@ -77,7 +80,7 @@ class Ring:
         """Spread each amount evenly from its start to its end (seconds, finite, ordered)."""
         if not len(start):
             return
-        end = np.maximum(end, start + SHORTEST)
+        end = np.maximum(end, start + SHORTEST_REQUEST)
         rate = amount / (end - start)
         self.start = min(self.start, float(start.min()))
         self.end = max(self.end, float(end.max()))
@@ -141,7 +144,7 @@ class Ring:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Ring:
+    def from_state(cls, state: Mapping[str, Any]) -> Ring:
         """Return the ring that `state` described; ValueError if it cannot have."""
         ring = cls(finest=float(state["finest"]))
         ring.start, ring.end = float(state["start"]), float(state["end"])
@@ -220,3 +223,142 @@ class Ring:
         place = (np.arange(level.base, level.base + count) >> 1) - coarser.base
         coarser.values += np.bincount(place, level.values[:count], SIZE)
         self._make_room(number + 1, until=(level.base + shift + 1) >> 1)
+
+
+LOOKED_AT = 64  # pieces of a batch; enough to tell and cheap enough for every batch
+TILED = 0.5  # share of pieces that begin exactly where the one before ends
+SAME_LENGTH = 1e-3  # relative difference of lengths that are equal
+HALVED_AFTER = 4096  # pieces, after which old ones count half
+
+
+class Grain:
+    """Watches how pieces follow each other."""
+
+    def __init__(self) -> None:
+        self._pieces = 0
+        self._tiled = 0
+        self._length = 0.0
+        self._last_end = np.nan
+
+    @property
+    def seconds(self) -> float:
+        """The length of a sample, or 0 for requests."""
+        return self._length if self._tiled > TILED * self._pieces else 0.0
+
+    @property
+    def edge(self) -> float:
+        """Where the latest sample ends, in seconds."""
+        return self._last_end
+
+    def observe(self, start: FloatArray, end: FloatArray) -> None:
+        """Look at the first pieces of a batch."""
+        start, end = start[:LOOKED_AT], end[:LOOKED_AT]
+        before = np.concatenate(([self._last_end], end[:-1]))
+        lengths = end - start
+        length = median(lengths)
+        follows = (np.abs(start - before) <= SAME_LENGTH * length) & (
+            np.abs(lengths - length) <= SAME_LENGTH * length
+        )
+        if self._pieces > HALVED_AFTER:
+            self._pieces, self._tiled = self._pieces // 2, self._tiled // 2
+        self._pieces += len(start)
+        self._tiled += int(follows.sum())
+        self._length = length
+        self._last_end = float(end[-1])
+
+    def state(self) -> Sequence[float]:
+        """Return everything as plain values."""
+        return (self._pieces, self._tiled, self._length, self._last_end)
+
+    @classmethod
+    def from_state(cls, state: Sequence[float]) -> Grain:
+        """Return what `state` described."""
+        grain = cls()
+        pieces, tiled, grain._length, grain._last_end = state
+        grain._pieces, grain._tiled = int(pieces), int(tiled)
+        return grain
+
+
+MOST_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job
+UNKNOWN, READ, WRITE = 0, 1, 2
+CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
+
+Codes = npt.NDArray[np.int8]
+
+
+class History:
+    """Requests with their directions."""
+
+    def __init__(self) -> None:
+        self.complete = True
+        self._count = 0
+        self._parts: list[tuple[FloatArray, FloatArray, FloatArray, Codes]] = []
+
+    def add(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None
+    ) -> None:
+        """Keep requests; once there are too many, none."""
+        if not self.complete:
+            return
+        self._count += len(start)
+        if self._count > MOST_REQUESTS:
+            self.complete = False
+            self._parts.clear()
+            return
+        known = np.zeros(len(start), np.int8) if codes is None else codes
+        self._parts.append((start, end, amount, known))
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of all requests, if it is one."""
+        kinds = {code for part in self._parts for code in np.unique(part[3]).tolist()}
+        names = [name for name, code in CODES.items() if kinds == {code}]
+        return names[0] if names else None
+
+    def signals(self, *, samples: bool = False) -> dict[str, Signal]:
+        """Bandwidth of both directions, and of each where they are known; empty if incomplete.
+
+        Args:
+            samples: whether they are samples of a metric, of which those of zero count, too.
+        """
+        if not self.complete or not self._parts:
+            return {}
+        start, end, amount, codes = (
+            np.concatenate([part[field] for part in self._parts]) for field in range(4)
+        )
+        kinds = {"both": np.ones(len(codes), bool), "read": codes == READ, "write": codes == WRITE}
+        found = {}
+        for name, chosen in kinds.items():
+            moving = chosen if samples else chosen & (amount > 0.0)
+            if moving.any():
+                try:
+                    steps = steps_of_intervals(start[moving], end[moving], amount[moving])
+                    found[name] = sample(steps)
+                except AnalysisError:
+                    continue
+        if not np.all(codes[amount > 0.0] > UNKNOWN):
+            return {"both": found["both"]} if "both" in found else {}
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        fields = [
+            b"".join(np.ascontiguousarray(part[field]).tobytes() for part in self._parts)
+            for field in range(4)
+        ]
+        return {"complete": self.complete, "fields": fields}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any] | None) -> History:
+        """Return what `state` described; an older state has none, and is incomplete."""
+        history = cls()
+        if state is None or not state["complete"]:
+            history.complete = False
+            return history
+        numbers = [np.frombuffer(field, "<f8").astype(np.float64) for field in state["fields"][:3]]
+        codes = np.frombuffer(state["fields"][3], np.int8)
+        if len({len(codes), *map(len, numbers)}) > 1:
+            raise ValueError("the requests that were kept differ in number")
+        if len(codes):
+            history.add(numbers[0], numbers[1], numbers[2], codes)
+        return history

@@ -91,16 +91,16 @@ socket.close(linger=10000)
 def main() -> None:
     row("", "messages/s", "arrival p99", "p50", "p99", "longest", "CPU", "memory", widths=WIDTHS)
     if "guarded" in sys.argv:
-        authenticate_clients()
+        guarded()
         return
     load("one job", rate=10_000, seconds=SECONDS, jobs=1)
-    authenticate_clients()
+    guarded()
     load("1,000 jobs", rate=1_000, seconds=SECONDS, jobs=1000)
     idle()
     beside_ftio()
 
 
-def authenticate_clients() -> None:
+def guarded() -> None:
     """Print the same load through a file of one's own, and encrypted with keys."""
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder) / "keys"
@@ -353,8 +353,8 @@ def _latencies(sent: np.ndarray, heard: list[tuple[float, str, int]], jobs: int)
         counts, moments = (np.array(part) for part in zip(*by_job[f"job{number}"], strict=True))
         first = np.searchsorted(counts, np.arange(1, len(mine) + 1))
         # What was sent before the subscriber was connected was answered, but not heard.
-        with_period = (first < len(moments)) & (mine > heard[0][0])
-        found.append(moments[first[with_period]] - mine[with_period])
+        answered = (first < len(moments)) & (mine > heard[0][0])
+        found.append(moments[first[answered]] - mine[answered])
     return np.concatenate(found)
 
 

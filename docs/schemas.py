@@ -192,7 +192,7 @@ NAMED_PERIOD = joined(
         "time_share",
     ),
 )
-RHYTHM = of(
+PERIODICITY = of(
     results.Periodicity,
     without=("direction",),
     period=PERIOD,
@@ -223,7 +223,7 @@ SCHEDULE = keys({
                      "relative, over fair share"),
     }))),
 })  # fmt: skip
-RHYTHM_BY = keys(
+PERIOD_BY = keys(
     {"asynchronous": said(each(ASYNCHRONOUS), "of traces that tell when requests are waited for")},
     by=TEXT,
     parts=each(keys({"name": TEXT, "bytes": NUMBER, "period": PERIOD})),
@@ -247,7 +247,7 @@ REPORT = joined(
     FINDINGS,
     keys({
         "diagnosis": DIAGNOSE, "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
-        "period": maybe(RHYTHM),
+        "period": maybe(PERIODICITY),
         "timeline": keys({
             "start": NUMBER, "end": NUMBER, "calls": WHOLE,
             "marks": said(WHOLE, "what the page draws: calls, or several joined"),
@@ -355,7 +355,7 @@ PARTS_OF_SEVERAL = {
     "An amount": AMOUNT, "An event": EVENT, "A group of jobs": GROUP,
 }  # fmt: skip
 WHOLE_ANSWERS = {
-    "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": RHYTHM,
+    "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": PERIODICITY,
     "write-time estimate": WRITE_TIME["estimate"],
 }  # fmt: skip
 
@@ -368,7 +368,7 @@ def documents() -> dict[str, Schema]:
         "insights": {"anyOf": [joined(TRACE_HEAD, JUDGED), joined(TRACE_HEAD, MANY_JUDGED)]},
         "inspect": INSPECT,
         "period": {
-            "anyOf": [joined(TRACE_HEAD, RHYTHM, RHYTHM_BY), joined(TRACE_HEAD, MANY_PERIODS)]
+            "anyOf": [joined(TRACE_HEAD, PERIODICITY, PERIOD_BY), joined(TRACE_HEAD, MANY_PERIODS)]
         },
         "watch": WATCH,
     }

@@ -32,10 +32,10 @@ class Forecast:
 
     job: str
     time: float  # seconds since the job started
-    period: float | None  # seconds, or None if there is no period
+    period: float | None  # seconds, or None without a period
     next_phase: ExpectedPhase | None
     changed: bool  # whether a period began, changed or ended
-    details: Mapping[str, Any]  # all that the service said
+    details: Mapping[str, Any]  # all values of the service's answer
 
 
 def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:

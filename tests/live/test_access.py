@@ -244,7 +244,7 @@ def test_a_name_that_is_too_long_is_refused_and_counted() -> None:
     intake.receive([Message("x" * (MOST_NAME + 1), burst(0.0))], arrived=0.0)
     intake.receive([Message("job", burst(0.0, job="y" * 100_000))], arrived=0.0)
 
-    assert (counts.refused, counts.dropped, len(jobs)) == (2, 2, 0)
+    assert (counts.refused, counts.dropped_records, len(jobs)) == (2, 2, 0)
 
 
 def test_a_full_disk_does_not_end_the_service(

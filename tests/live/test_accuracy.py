@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import ioprism
-from benchmarks.synthetic import Burst, ReplayRequests, Workload, synthesise
-from ioprism.live.replay import messages, requests
+from benchmarks.synthetic import Burst, Requests, Workload, synthesise
+from ioprism.live.replay import requests_of_trace, stream_messages
 from tests.conftest import TEST_DATA
 from tests.live.running import FREE, PATIENCE, burst, counting, running, sender
 
@@ -31,7 +31,7 @@ SMALL_READS = (
 )
 
 
-def with_period(stream: Iterator[tuple[float, bytes]], *options: object) -> Said:
+def replayed_answers(stream: Iterator[tuple[float, bytes]], *options: object) -> Said:
     """What watch says after each message, however busy the machine: the next waits for it."""
     with running("--zmq", FREE, *options) as service, sender(service.place("messages")) as send:
         said = []
@@ -43,8 +43,8 @@ def with_period(stream: Iterator[tuple[float, bytes]], *options: object) -> Said
 
 def replayed(trace: Path, *, direction: str) -> Said:
     """What watch says about the messages that `ioprism replay` makes of a trace."""
-    done = requests(ioprism.read(trace), direction=direction)
-    return with_period(messages(done, batch=BATCH, job="job"), "--direction", direction)
+    done = requests_of_trace(ioprism.read(trace), direction=direction)
+    return replayed_answers(stream_messages(done, batch=BATCH, job="job"), "--direction", direction)
 
 
 def is_right_and_stays(
@@ -112,7 +112,7 @@ def test_after_five_periods_a_synthetic_job_is_known(period: float, jitter: floa
     written = Burst(
         "/scratch/out.{rank}",
         "write",
-        ReplayRequests(count=8, size=2**20),
+        Requests(count=8, size=2**20),
         start=0.3 * period,
         length=0.2 * period,
         period=period,
@@ -121,8 +121,10 @@ def test_after_five_periods_a_synthetic_job_is_known(period: float, jitter: floa
     )
     made = synthesise(Workload(ranks=4, bursts=(written,), seed=3))
     (truth,) = made.truth.repetitions
-    stream = messages(requests(made.trace, direction="write"), batch=period / 20, job="job")
-    said = with_period(stream)
+    stream = stream_messages(
+        requests_of_trace(made.trace, direction="write"), batch=period / 20, job="job"
+    )
+    said = replayed_answers(stream)
 
     assert is_right_and_stays(said, period=period, starts=truth.starts, length=0.2 * period)
     assert median_error(said, period=period, starts=truth.starts) < 0.1

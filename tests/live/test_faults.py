@@ -82,12 +82,12 @@ def test_a_service_that_ends_under_load_has_kept_all_it_answered(
             send(burst(10.0 * start))
         service.until(lambda one: one["messages"] >= 200)
         service.end(number)
-        with_period = max(_printed(service), default=200)
+        answered = max(_printed(service), default=200)
     with running(*options) as service:
         kept = service.get("/job?job=job")["messages"]
 
-    assert with_period >= 200
-    assert kept >= with_period
+    assert answered >= 200
+    assert kept >= answered
 
 
 def _printed(service: Running) -> list[int]:

@@ -67,10 +67,10 @@ class _Declared:
 def test_watch_predicts_from_any_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "declared", lambda group: [_Declared()])  # noqa: ARG005
     command = ["watch", "--source", "radio://channel", "--json-lines", "--exit-when-idle", "0.5"]
-    with_period = CliRunner().invoke(main, command)
-    periods = [json.loads(line)["period"] for line in with_period.stdout.splitlines()]
+    result = CliRunner().invoke(main, command)
+    periods = [json.loads(line)["period"] for line in result.stdout.splitlines()]
 
-    assert with_period.exit_code == 0
+    assert result.exit_code == 0
     assert periods[-1]["seconds"] == pytest.approx(PERIOD, rel=0.05)
 
 
@@ -78,10 +78,10 @@ def test_a_file_is_a_source_like_any_other(tmp_path: Path) -> None:
     grown = tmp_path / "run.jsonl"
     grown.write_bytes(b"".join(raw + b"\n" for raw in Radio("x")._left))
     command = ["watch", "--source", f"file://{grown}", "--json-lines", "--exit-when-idle", "0.5"]
-    with_period = CliRunner().invoke(main, command)
+    result = CliRunner().invoke(main, command)
 
-    assert with_period.exit_code == 0
-    assert json.loads(with_period.stdout.splitlines()[-1])["period"]["seconds"] == pytest.approx(
+    assert result.exit_code == 0
+    assert json.loads(result.stdout.splitlines()[-1])["period"]["seconds"] == pytest.approx(
         PERIOD, rel=0.05
     )
 

@@ -19,8 +19,8 @@ def concluded(stream: Stream) -> Period | None:
     for pieces in batches(stream):
         tracker.add(stream.start[pieces], stream.end[pieces], stream.amount[pieces])
         tracker.predict()
-    single_look = tracker.conclude()
-    return None if single_look is None else single_look.period
+    answer = tracker.conclude()
+    return None if answer is None else answer.period
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES)[::4])
@@ -42,12 +42,12 @@ def test_writes_answer_live_as_offline_where_they_explain_more() -> None:
     for number in range(12):
         start = np.array([15.0 + 10.0 * number])
         tracker.add(start, start + 1.0, np.array([1e8]), np.array([WRITE], np.int8))
-    single_look = tracker.conclude()
+    answer = tracker.conclude()
 
-    assert single_look is not None and single_look.final
-    assert single_look.direction == "write"
-    assert single_look.period is not None
-    assert single_look.period.seconds == pytest.approx(10.0, rel=0.01)
+    assert answer is not None and answer.final
+    assert answer.direction == "write"
+    assert answer.period is not None
+    assert answer.period.seconds == pytest.approx(10.0, rel=0.01)
 
 
 def test_a_saved_tracker_concludes_as_it_would_have() -> None:
@@ -68,8 +68,8 @@ def test_a_job_with_too_many_requests_is_judged_by_its_bins() -> None:
     starts = np.sort(np.concatenate([10.0 * np.arange(40) + 1e-3 * n for n in range(500)]))
     tracker = Tracker()
     tracker.add(starts, starts + 1e-3, np.full(len(starts), 1e6))
-    single_look = tracker.conclude()
+    answer = tracker.conclude()
 
     assert len(starts) > MOST_REQUESTS and not tracker.history.complete
-    assert single_look is not None and single_look.period is not None
-    assert single_look.period.seconds == pytest.approx(10.0, rel=0.01)
+    assert answer is not None and answer.period is not None
+    assert answer.period.seconds == pytest.approx(10.0, rel=0.01)

@@ -21,7 +21,7 @@ from ioprism.periodicity.describe import (
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample, step_function
-from ioprism.periodicity.spectral.fit import fit, mean_square_error
+from ioprism.periodicity.spectral.fit import fit_waves, mean_square_error
 
 
 def ten_waves(seed: int = 1) -> Signal:
@@ -60,7 +60,7 @@ def test_no_components_are_refused() -> None:
 def test_fitting_lowers_the_error_by_a_third_or_more() -> None:
     signal = ten_waves()
 
-    found = fit(signal, count=10)
+    found = fit_waves(signal, count=10)
 
     assert len(found.components) == 11
     assert found.mse_after <= 0.7 * found.mse_before
@@ -73,7 +73,7 @@ def test_more_waves_than_can_be_fitted_in_a_minute_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"1000 waves .* 131072 samples.\nHint: use --components 45"
     ):
-        fit(signal, count=1000)
+        fit_waves(signal, count=1000)
 
 
 @settings(max_examples=20, deadline=None)
@@ -82,13 +82,13 @@ def test_fitting_never_raises_the_error(seed: int, count: int, samples: int) -> 
     rng = np.random.default_rng(seed)
     signal = Signal(5.0, 0.5, np.cumsum(rng.standard_normal(samples)) * 1e8)
 
-    found = fit(signal, count=count)
+    found = fit_waves(signal, count=count)
 
     assert found.mse_after <= found.mse_before
 
 
 def test_more_waves_than_samples_can_tell_apart_are_fitted_as_far_as_they_go() -> None:
-    found = fit(Signal(0.0, 1.0, np.repeat([1.0, 0.0], [5, 3])), count=3)
+    found = fit_waves(Signal(0.0, 1.0, np.repeat([1.0, 0.0], [5, 3])), count=3)
 
     assert found.mse_after <= found.mse_before
 

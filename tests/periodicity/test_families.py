@@ -39,12 +39,12 @@ def test_streams_with_a_periodicity_are_answered_within_five_percent(name: str) 
 
 def test_equal_bursts_after_gaps_that_vary_by_half_are_a_maybe_with_an_honest_probability() -> None:
     found = [answer(draw(NOT_PERIODIC["gamma_gaps"], number)) for number in range(EACH)]
-    single_look = [one for one in found if one is not None]
+    answers = [one for one in found if one is not None]
 
-    assert single_look
-    assert all(one.certainty == "maybe" for one in single_look)
-    assert all(one.false_alarm_probability > 0.01 for one in single_look)
-    assert all(one.chance_of_random_bursts <= 0.12 for one in single_look)
+    assert answers
+    assert all(one.certainty == "maybe" for one in answers)
+    assert all(one.false_alarm_probability > 0.01 for one in answers)
+    assert all(one.chance_of_random_bursts <= 0.12 for one in answers)
 
 
 def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
@@ -72,8 +72,7 @@ def test_periodicitys_that_only_a_spectrum_shows_are_followed_live(name: str) ->
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
     right = [
-        any(map(stream.is_right, single_look))
-        for stream, single_look in zip(streams, said, strict=True)
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
     ]
 
     assert sum(right) >= 3
@@ -86,8 +85,7 @@ def test_bursts_that_move_very_different_amounts_are_followed_live(name: str) ->
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
 
     assert all(
-        any(map(stream.is_right, single_look))
-        for stream, single_look in zip(streams, said, strict=True)
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
     )
 
 
@@ -120,8 +118,7 @@ def test_half_of_the_jobs_whose_computing_jitters_are_followed_live() -> None:
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
     right = [
-        any(map(stream.is_right, single_look))
-        for stream, single_look in zip(streams, said, strict=True)
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
     ]
 
     assert sum(right) >= 4

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioprism import Period
-from ioprism.periodicity.online.expectation import ExpectedPhase, PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.online.expectation import PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.results import ExpectedPhase
 
 
 def period(seconds: float) -> Period:

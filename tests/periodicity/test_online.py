@@ -152,8 +152,8 @@ def test_a_restored_tracker_goes_on_as_if_nothing_had_happened() -> None:
     batches = bursts(every(10.0, count=20), length=2.0)
     tracker = Tracker()
     followed(batches[:10], tracker)
-    from_state = Tracker.from_state(tracker.state(), tracker.settings)
-    straight, resumed = followed(batches[10:], tracker)[-1], followed(batches[10:], from_state)[-1]
+    copy = Tracker.from_state(tracker.state(), tracker.settings)
+    straight, resumed = followed(batches[10:], tracker)[-1], followed(batches[10:], copy)[-1]
 
     assert resumed.period == straight.period
     assert resumed.next_phase == straight.next_phase

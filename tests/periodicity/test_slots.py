@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.rhythm_families import WITHOUT_RHYTHM, draw
+from benchmarks.period_families import NOT_PERIODIC, draw
 from ioprism import period
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.detect import detect
@@ -20,7 +20,7 @@ def bursts(starts: FloatArray) -> Signal:
 
 @pytest.mark.parametrize("name", ["random_multiples", "occupied_slots", "gaps_of_four_values"])
 def test_slots_are_seldom_called_a_period(name: str) -> None:
-    streams = [draw(WITHOUT_RHYTHM[name], number) for number in range(12)]
+    streams = [draw(NOT_PERIODIC[name], number) for number in range(12)]
     found = [detect(sample(stream.steps())) for stream in streams]
     called = [one for one in found if one is not None and one.pattern == "periodic"]
 

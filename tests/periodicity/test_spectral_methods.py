@@ -118,7 +118,7 @@ def test_levels_and_wavelets_that_do_not_exist_are_refused() -> None:
     with pytest.raises(UsageError, match="between 0 and 7"):
         approximate(wave(), level=60)
     pytest.importorskip("pywt")
-    with pytest.raises(UsageError, match="no discrete wavelet"):
+    with pytest.raises(UsageError, match="unknown discrete wavelet"):
         approximate(wave(), wavelet="ripple", level=2)
 
 

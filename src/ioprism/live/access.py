@@ -52,10 +52,10 @@ def _is_port(text: str) -> bool:
 
 
 def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
-    """Refuse an endpoint that any user of the machine, or of others, could use.
+    """Refuse an endpoint that other users or machines could use.
 
     Raises:
-        UsageError: it is TCP, there are no keys, and this was not asked for.
+        UsageError: it is TCP without keys, and --unprotected is not given.
     """
     if address.startswith("tcp://") and not has_keys and not unprotected:
         raise UsageError(

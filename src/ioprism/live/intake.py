@@ -30,7 +30,7 @@ LATEST = 1e11  # seconds, beyond any clock
 USUAL_GAP = 20.0  # seconds between messages; a job that sends more rarely is waited for longer
 LOOK_AGAIN = 1.0  # seconds until one more look for a job that can go
 LEAST_SILENCE = 2.0  # seconds, before a job may be over
-FAR_IN_A_ROW = 8  # batches that are far off, after which the clock was set anew
+FAR_IN_A_ROW = 8  # batches far off in a row, after which the clock was reset
 
 
 class WatchedJob:
@@ -44,7 +44,7 @@ class WatchedJob:
         self.heard = 0.0  # monotonic seconds
         self.longest_gap = 0.0  # seconds between two messages
         self.sender = ""  # who was the first to speak of it
-        self.with_period = -math.inf  # monotonic seconds
+        self.answered_at = -math.inf  # monotonic seconds
         self.postponed: float | None = None  # monotonic seconds, since when its analysis waits
         self.waiting: Counter[float] = Counter()  # messages without an answer, by their arrival
         self.concluded = False  # whether the answer for the whole job was given
@@ -132,7 +132,7 @@ class WatchedJob:
 
 
 class Jobs:
-    """All jobs by name, the one that has been silent longest first."""
+    """All jobs by name, longest silent first."""
 
     def __init__(
         self,
@@ -165,10 +165,10 @@ class Jobs:
         return self._jobs.get(name)
 
     def hear(self, name: str, now: float, *, sender: str = "") -> WatchedJob | None:
-        """The job of this name, new if need be, which was heard of now (monotonic seconds).
+        """Return the job of this name, created if needed, which sent just now (monotonic seconds).
 
-        None if it is new and there is no room for it: others still send, or its sender has
-        as many as it may have.
+        None if it would be one too many: all others still send, or its sender has reached its
+        limit.
         """
         job = self._jobs.get(name)
         if job is None:
@@ -303,7 +303,7 @@ class Intake:
         self._seen = OrderedDict((bytes(digest), None) for digest in digests)
 
     def _take(self, alike: list[Message], arrived: float) -> list[Message]:
-        """Take messages that look alike, together if they are; return those that counted."""
+        """Take messages of one form together; return those that counted."""
         try:
             pieces = parse_alike([message.raw for message in alike])
         except MalformedMessageError:

@@ -1,4 +1,4 @@
-"""Answer the Metric Proxy: it asks with all its metrics and waits for their periods."""
+"""Answer the Metric Proxy: it sends all its metrics and waits for their periods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPONENT_FLAGS = ("-n", "--n_freq")
 
 
 class ReplyServer(threading.Thread):
-    """A REP socket in a thread of its own, so that no watched job waits for it."""
+    """A REP socket in a separate thread, so that no watched job waits for it."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ReplyServer(threading.Thread):
         self._largest = largest
         self._counts = counts
         self._keys = keys
-        self._announce_end = threading.Event()  # Thread has a method _stop of its own
+        self._announce_end = threading.Event()  # the name _stop is taken by Thread
         self._socket = self._listen(address)
         self.start()
 

@@ -21,7 +21,6 @@ from ioprism.live.access import ServerKeys, zeromq
 from ioprism.live.metrics import Counts
 from ioprism.live.sources import bind_socket
 from ioprism.periodicity.online.tracker import Prediction
-from ioprism.periodicity.results import Period
 from ioprism.reports import to_json
 
 
@@ -35,7 +34,7 @@ def prediction_values(
         "ranks": ranks,
         "time": prediction.time,
         "window": list(prediction.window),
-        "period": None if prediction.period is None else _period(prediction.period),
+        "period": None if prediction.period is None else prediction.period.to_dict(),
         "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
         "probabilities": [_fields(probability) for probability in prediction.probabilities],
         "direction": prediction.direction,
@@ -46,19 +45,12 @@ def prediction_values(
 
 
 def prediction_line(job: str, prediction: Prediction, *, messages: int, ranks: int | None) -> str:
-    """Return one prediction on one prediction_line, in ASCII."""
+    """Return one prediction as one line of ASCII JSON."""
     values = prediction_values(job, prediction, messages=messages, ranks=ranks)
     try:
         return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
     except ValueError:  # a number that JSON does not know; rare, and expensive to look for
-        return to_json.prediction_line(values)
-
-
-def _period(period: Period) -> dict[str, Any]:
-    """A period without the list of its phases, which every prediction_line would repeat."""
-    fields = _fields(period)
-    del fields["phases"]
-    return fields
+        return to_json.line(values)
 
 
 def _fields(result: object) -> dict[str, Any]:
@@ -68,7 +60,7 @@ def _fields(result: object) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is said about a job, and how many of its messages it counts in."""
+    """A prediction for a job, and how many of its messages it includes."""
 
     job: str
     prediction: Prediction

@@ -22,7 +22,7 @@ from ioprism.model.trace import Trace
 from ioprism.units import format_counted
 
 SHORTEST = 1e-6  # seconds
-PATIENCE_MS = 10_000  # for somebody to listen
+PATIENCE_MS = 10_000  # until a service listens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class ReplayRequests:
 
 
 class Sink(Protocol):
-    """Where stream_messages go."""
+    """Where messages go."""
 
     def send(self, message: bytes) -> None:
         """Send one message."""
@@ -73,7 +73,7 @@ def requests_of_trace(trace: Trace, *, direction: str) -> ReplayRequests:
 def stream_messages(
     done: ReplayRequests, *, batch: float, job: str
 ) -> Iterator[tuple[float, bytes]]:
-    """Yield what the application would send, and when, in seconds of its own time.
+    """Yield what the application would send, and when, in seconds since it started.
 
     Args:
         done: the requests_of_trace.
@@ -102,7 +102,7 @@ def stream_messages(
 
 
 def send_stream(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -> int:
-    """Send stream_messages at the right moments; return how many.
+    """Send messages at the right moments; return how many.
 
     Args:
         stream: moments in seconds, and stream_messages.
@@ -149,13 +149,13 @@ class PushSink:
             ) from error
 
     def send(self, message: bytes) -> None:
-        """Send one message, waiting for a while if nobody takes it."""
+        """Send one message, waiting for a while until it is received."""
         try:
             self._socket.send(message)
         except self._zmq.Again as error:
             self._context.destroy(linger=0)
             raise OutputError(
-                f"nobody receives stream_messages at {self._address}.\n"
+                f"no service receives messages at {self._address}.\n"
                 f"Hint: start `ioprism watch --zmq {self._address}` first; it may need --keys."
             ) from error
 

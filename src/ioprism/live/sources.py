@@ -86,7 +86,7 @@ def open_source(address: str, built_in: Mapping[str, Opener]) -> StreamSource:
     )
 
 
-# Messages of a sender, whatever their size; then it waits. They lie in buffers of at least 8 KiB,
+# Messages of a sender, whatever their size; then it waits. Each takes a buffer of at least 8 KiB,
 # so that this is 16 MiB, and a fifth of a second of 10,000 messages/s.
 QUEUE = 2000
 AT_ONCE = 1000  # messages taken before an answer is given
@@ -113,7 +113,7 @@ class PullSource:
         # A message much above the limit never reaches memory: its sender is cut off.
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
         self.address = bind_socket(self.socket, address, self._zmq, keys)
-        tcp = self.address.startswith("tcp://")  # elsewhere, nobody but our own user sends
+        tcp = self.address.startswith("tcp://")  # elsewhere only our own user can send
         self._known_by = ("Peer-Address" if keys is None else "User-Id") if tcp else None
         self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
         self._taken = 0  # messages
@@ -132,7 +132,7 @@ class PullSource:
         """From when on what waits can have waited.
 
         That is right after the socket was last found empty. If that is long ago, it is when the
-        message was taken that is a queue and one before it: until then there was no room for it.
+        message was taken that is a queue and one before it: until then the queue was full.
         """
         reads = self._reads
         reads.append((self._taken, time.monotonic()))
@@ -172,7 +172,7 @@ class PullSource:
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing: this source keeps no state."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -203,7 +203,7 @@ def bind_socket(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = N
     """
     if keys is not None and address.startswith("tcp://"):
         keys.protect(socket)
-    before = os.umask(0o177)  # until the file is there: whoever may write to it may connect
+    before = os.umask(0o177)  # write access to the file is the right to connect
     try:
         socket.bind(address)
     except zmq.ZMQError as error:

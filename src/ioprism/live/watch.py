@@ -1,4 +1,4 @@
-"""Watch running jobs: take messages in, answer, tell everyone, and forget nothing on the way.
+"""Watch running jobs: receive messages, predict, publish, and lose nothing on the way.
 
 One thread owns all jobs. It sleeps until something arrives, takes in what there is for a few
 milliseconds, answers, and rests a few more, in which messages gather: many together cost little
@@ -47,12 +47,12 @@ STATE_SHARE = 4  # or when the journal is this many times as large as the state
 class WatchSettings:
     """How to watch."""
 
-    period: TrackerSettings = field(default_factory=TrackerSettings)
+    tracking: TrackerSettings = field(default_factory=TrackerSettings)
     direction: str = "both"
     every: float = 0.0  # seconds between predictions of a job; 0: with every batch
     expire: float = 600.0  # seconds of silence after which a job is forgotten
     most_jobs: int = 2000
-    most_jobs_of_sender: int | None = None
+    most_jobs_of_sender: int | None = None  # half of `most_jobs` if None
     still_sends: float = 60.0  # seconds in which a job is not taken for silent
     largest_message: int = 16 * 2**20  # bytes
     save_to: Path | None = None
@@ -69,16 +69,16 @@ class Watch:
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.settings = settings
-        self.notify = notify  # hears what whoever runs the service should know
+        self.notify = notify  # receives messages for the operator
         self.counts = Counts()
         self.latency = Latency()
-        self.lock = threading.RLock()  # whoever reads jobs from another thread holds it
+        self.lock = threading.RLock()  # held while another thread reads jobs
         self.jobs = Jobs(
-            settings=settings.period,
+            settings=settings.tracking,
             counts=self.counts,
             most=settings.most_jobs,
             expire=settings.expire,
-            most_of_sender=settings.most_jobs_of_sender,
+            most_of_sender=settings.most_jobs_of_sender or max(1, settings.most_jobs // 2),
             still_sends=settings.still_sends,
         )
         self.intake = Intake(
@@ -149,7 +149,7 @@ class Watch:
                 break
 
     def step(self) -> bool:
-        """Take in, answer, tidy up; return whether there is more to do at once."""
+        """Take in, answer, tidy up; return whether there is more to do immediately."""
         received, replaced = self.counts.messages, self.counts.files_replaced
         more = [source.read(self.intake, self._journal) for source in self.sources]
         self._flush()
@@ -190,7 +190,7 @@ class Watch:
         return self.settings.save_to is not None and self._unsaved_since is None
 
     def save(self) -> None:
-        """Save the state; if that fails, say so, keep answering, and try again soon."""
+        """Save the state; if that fails, report it, keep answering, and retry soon."""
         path = self.settings.save_to
         if path is None:
             return
@@ -242,7 +242,7 @@ class Watch:
         self._unsaved_since = time.monotonic()
 
     def close(self) -> None:
-        """Save, and let go of everything."""
+        """Save, and release everything."""
         with self.lock:
             for source in self.sources:
                 if source.waits_on() is None:
@@ -259,7 +259,7 @@ class Watch:
         os.close(self._wake_write)
 
     def _waiter(self) -> Callable[[float], object]:
-        """What sleeps until a message arrives, `stop` is called, or so many seconds are over."""
+        """Return a function that sleeps until a message, `stop`, or a timeout in seconds."""
         sleepers = [source for source in self.sources if source.waits_on() is not None]
         if not sleepers:
             return lambda seconds: select.select([self._wake_read], [], [], seconds)
@@ -295,7 +295,7 @@ class Watch:
             if self.jobs.find(name) is not job:  # it had to go
                 continue
             now = time.monotonic()
-            if now - job.with_period < self._interval:
+            if now - job.answered_at < self._interval:
                 self._delayed[name] = job
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
@@ -321,7 +321,7 @@ class Watch:
         self._tell(job, job.tracker.predict(analyse=analyse))
 
     def _conclude(self, jobs: Iterable[WatchedJob], *, budget: float) -> None:
-        """Answer for jobs that seem to be over, once each; those left have their turn later."""
+        """Answer for jobs that seem to be over, once each; the rest follow later."""
         until = time.monotonic() + budget
         for job in jobs:
             if not job.concluded and time.monotonic() <= until:
@@ -335,7 +335,7 @@ class Watch:
         job.waiting.clear()
         if prediction is None:
             return
-        job.with_period = now
+        job.answered_at = now
         self.counts.predictions += not prediction.final
         self.counts.announcements += prediction.change is not None
         answer = Answer(job.name, prediction, job.messages, job.ranks)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option, stacked
+from ioprism.command.options import PATH, NumberRange, option
 from ioprism.live.access import (
     ServerKeys,
     authenticate_clients,
@@ -60,65 +60,6 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     context.exit()
 
 
-_FOLLOWING = [
-    option(
-        "--direction",
-        type=click.Choice(["read", "write", "both"]),
-        default="both",
-        help="Direction to follow.",
-    ),
-    option(
-        "--false-alarm",
-        type=NumberRange(0.0, 1.0, min_open=True),
-        default=0.01,
-        help="Probability of ever announcing a false period.",
-    ),
-    option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."),
-    option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from."),
-    option(
-        "--expire",
-        type=NumberRange(min=0.0),
-        default=600.0,
-        help="Forget a job after this many seconds of silence.",
-    ),
-    option(
-        "--max-jobs",
-        "most_jobs",
-        type=click.IntRange(1),
-        default=2000,
-        help="Most jobs to follow at once.",
-    ),
-    option(
-        "--max-jobs-per-sender",
-        "most_jobs_of_sender",
-        type=click.IntRange(1),
-        help="Most jobs of one sender; by default half of --max-jobs.",
-    ),
-    option("--max-message", default="16MiB", help="Drop larger messages."),
-]
-
-
-def following(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the service itself; they reach the command as one argument, `settings`."""
-
-    @wraps(command)
-    def with_settings(*, false_alarm: float, max_message: str, **given: Any) -> None:  # noqa: ANN401
-        chosen = {
-            name: given.pop(name)
-            for name in (
-                "direction", "every", "expire", "most_jobs", "most_jobs_of_sender", "save_to"
-            )
-        }  # fmt: skip
-        chosen["most_jobs_of_sender"] = chosen["most_jobs_of_sender"] or max(
-            1, chosen["most_jobs"] // 2
-        )
-        period = TrackerSettings(max_false_alarm=false_alarm)
-        settings = WatchSettings(period, largest_message=parse_bytes(max_message), **chosen)
-        command(settings=settings, **given)
-
-    return stacked(*_FOLLOWING)(with_settings)
-
-
 @click.command()
 @option(
     "--zmq",
@@ -140,7 +81,40 @@ def following(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="ADDRESS",
     help="Answer the Metric Proxy at this address (REP, binds).",
 )
-@following
+@option(
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    help="Direction to follow.",
+)
+@option(
+    "--false-alarm",
+    type=NumberRange(0.0, 1.0, min_open=True),
+    default=0.01,
+    help="Probability of ever announcing a false period.",
+)
+@option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions.")
+@option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from.")
+@option(
+    "--expire",
+    type=NumberRange(min=0.0),
+    default=600.0,
+    help="Forget a job after this many seconds of silence.",
+)
+@option(
+    "--max-jobs",
+    "most_jobs",
+    type=click.IntRange(1),
+    default=2000,
+    help="Most jobs to follow simultaneously.",
+)
+@option(
+    "--max-jobs-per-sender",
+    "most_jobs_of_sender",
+    type=click.IntRange(1),
+    help="Most jobs of one sender; by default half of --max-jobs.",
+)
+@option("--max-message", default="16MiB", help="Drop larger messages.")
 @option(
     "--json-lines",
     is_flag=True,
@@ -192,7 +166,8 @@ def watch(
     *,
     others: tuple[str, ...],
     metric_proxy: str | None,
-    settings: WatchSettings,
+    false_alarm: float,
+    max_message: str,
     json_lines: bool,
     keys_folder: Path | None,
     unprotected: bool,
@@ -203,8 +178,9 @@ def watch(
     host: str,
     idle: float | None,
     quiet: bool,
+    **watched: Any,  # noqa: ANN401 - as `WatchSettings` has them
 ) -> None:
-    """Follow running jobs: their period, how it changes, and when the next I/O phase is due.
+    """Follow running jobs: their period, its changes, and when the next I/O phase is due.
 
     An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
     ipc://FILE. TCP needs --keys; FILE and everything saved is accessible to your user only.
@@ -213,6 +189,11 @@ def watch(
     """
     if not pulls and not files and not others and metric_proxy is None:
         raise click.UsageError("nothing to watch.\nHint: use --zmq ipc://FILE or --follow FILE.")
+    settings = WatchSettings(
+        TrackerSettings(max_false_alarm=false_alarm),
+        largest_message=parse_bytes(max_message),
+        **watched,
+    )
     listening = [endpoint(text) for text in filter(None, (*pulls, metric_proxy, publish))]
     for address in (*listening, *others):
         check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
@@ -241,7 +222,7 @@ def watch(
         counts = service.counts
         output.say(
             f"{format_counted(counts.messages, 'message')}, "
-            f"{format_counted(counts.dropped, 'record')} dropped"
+            f"{format_counted(counts.dropped_records, 'record')} dropped"
         )
 
 

@@ -1,6 +1,6 @@
 """How easily does chance alone produce this much regularity?
 
-All answers are natural logarithms of probabilities, because strong periods underflow.
+All answers are natural logarithms of probabilities, because those of clear periods underflow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from ioprism.model.signal import FloatArray
 CERTAIN = 0.0  # log of probability 1
 FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
 FEW_EVEN_WAITS = 4  # the same for higher shapes
-MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
 VARIATIONS = (0.02, 0.08, 0.08, 0.17)  # of distances: a steady job, most jobs, jittering ones
 STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
 TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
@@ -25,7 +24,7 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
 
     A shape of 1 is the exponential law. If bursts come at random (a Poisson process), then
     whatever their lengths the idle gaps between them follow it. Higher shapes are the laws of
-    processes that are no period, but not memoryless either: times between the crossings of
+    processes without a period that are not memoryless either: times between the crossings of
     smooth noise, or how long requests take. The coefficient of variation of the law is
     1 / sqrt(shape).
 
@@ -114,22 +113,14 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
         chance_of_match: that one unrelated phase does.
     """
     others, needed = phases - 1, max(matching - 1, 0)
-    if others > MANY_PHASES:
-        return _log_chernoff(others, needed, chance_of_match)
-    terms = [
-        math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
-        for k in range(needed, others + 1)
-    ]
-    return math.log(min(1.0, max(math.fsum(terms), 1e-300)))
-
-
-def _log_chernoff(trials: int, needed: int, chance: float) -> float:
-    """An upper bound of the chance of as many successes or more (Chernoff)."""
-    share = needed / trials
-    if share <= chance:
-        return CERTAIN
-    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
-    return -trials * (share * math.log(share / chance) + rest)
+    odds = math.log(chance_of_match) - math.log1p(-chance_of_match)
+    first = (
+        math.lgamma(others + 1) - math.lgamma(needed + 1) - math.lgamma(others - needed + 1)
+        + needed * odds + others * math.log1p(-chance_of_match)
+    )  # fmt: skip
+    k = np.arange(needed, others)
+    logs = first + np.concatenate(([0.0], np.cumsum(np.log((others - k) / (k + 1)) + odds)))
+    return min(CERTAIN, float(np.logaddexp.reduce(logs)))
 
 
 def log_sum_of_evidence(*, tests: int, evidence: float) -> float:

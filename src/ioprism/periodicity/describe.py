@@ -86,8 +86,8 @@ def find_phases_of(signal: Signal, period: Period) -> Ranges:
     # A wave has no edges: it is busy for as long as it is above half its height.
     width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
     cells = np.arange(first, high, period.seconds).tolist()
-    found = [_busiest(signal, begin, begin + period.seconds, width) for begin in cells]
-    return tuple(span for span in found if span is not None)
+    busiest = [_busiest(signal, begin, begin + period.seconds, width) for begin in cells]
+    return tuple(span for span in busiest if span is not None)
 
 
 def _busiest(signal: Signal, begin: float, until: float, width: float) -> TimeSpan | None:
@@ -108,9 +108,9 @@ def _busiest(signal: Signal, begin: float, until: float, width: float) -> TimeSp
 
 def _busy_stretches(signal: Signal, period: Period) -> Iterator[Ranges]:
     """Phases about a period apart: by the ways of `beats`, then at any scale."""
-    found = beats(segments(signal), period)
-    if found is not None:
-        yield tuple(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    phases = beats(segments(signal), period)
+    if phases is not None:
+        yield tuple(zip(phases.starts.tolist(), phases.ends.tolist(), strict=True))
     train = find_train(signal)
     if train is not None and abs(train.seconds - period.seconds) <= TYPICAL * period.seconds:
         yield tuple((beat.start, beat.end) for beat in train.beats)
@@ -137,8 +137,8 @@ def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
         return list(period.phases)
     moved = _above_rest(signal, _profile(signal, period))
     early = EARLY * period.seconds
-    found = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
-    return [window for window in found if window[1] > window[0]]
+    windows = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
+    return [window for window in windows if window[1] > window[0]]
 
 
 def predict_next_phase(
@@ -234,8 +234,8 @@ def _strongest(waves: FloatArray, count: int) -> npt.NDArray[np.int64]:
     if count < 1:
         raise UsageError(f"{count} components make no sense: ask for at least one.")
     count = min(count, len(waves))
-    found = np.argpartition(waves, len(waves) - count)[len(waves) - count :]
-    return found[np.argsort(-waves[found], kind="stable")]
+    places = np.argpartition(waves, len(waves) - count)[len(waves) - count :]
+    return places[np.argsort(-waves[places], kind="stable")]
 
 
 def _at_bins(signal: Signal, bins: npt.NDArray[np.int64]) -> tuple[Component, ...]:

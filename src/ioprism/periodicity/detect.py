@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,11 @@ from ioprism.periodicity.onsets.phase_checks import (
     needs_confirmation,
     pattern_of,
 )
-from ioprism.periodicity.onsets.regularity import SHORT_PAUSE
+from ioprism.periodicity.onsets.regularity import MAX_SERIAL_PAUSE
 from ioprism.periodicity.onsets.scales import average_blocks, coarser_signals
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, sample, step_function
-from ioprism.periodicity.spectral import dft, harmonic
+from ioprism.periodicity.spectral import autocorrelation, dft, harmonic, stft, wavelet
 
 LOUD = 0.95  # share of the bytes that the loudest samples move
 FEW_BYTES = 0.5  # share of the bytes below which a period is compared with that of the rest
@@ -44,7 +44,7 @@ def with_shares(signal: Signal, period: Period) -> Period:
     phases = period.phases or find_phases_of(signal, period)
     total, span = float(signal.values.sum()) * signal.interval, signal.end - signal.start
     moved = float(phase_volumes(signal, phases).sum()) / total if phases and total > 0.0 else 0.0
-    held = sum(end - start for start, end in period.valid_ranges) / span
+    held = period.seconds_held / span
     return replace(
         period,
         phases=phases,
@@ -53,18 +53,15 @@ def with_shares(signal: Signal, period: Period) -> Period:
     )
 
 
-PHASES_WEIGHT = 0.8
-NEGLIGIBLE_CHANCE = 1e-5  # no need to look at the spectrum
+PHASES_WEIGHT = 0.8  # of the false-alarm level; the spectrum has the rest
+NEGLIGIBLE_CHANCE = 1e-5  # of phases; then the spectrum is not computed
 MIN_SHARE = 0.15  # of the variance; bursts that come in pairs at random times give less
-MIN_COVERED = 0.4  # share of the periods; bursts at few multiples of a time are no period
-PARTS_OF_PERIOD = 16
-CLEAR_LINE_BONUS = 20.0  # what a clear line in the spectrum is worth for phases that agree with it
-AGREEMENT = 0.05  # of the period
-MAX_STEADY_SPREAD = (
-    0.15  # relative spread of the distances of phases that show a period by themselves
-)
-MIN_HELD_RATIO = 0.7  # share of the time that the spectrum's period holds
-MAX_SUGGESTIVE_CHANCE = 0.2  # phases less likely by chance tell which frequencies matter
+MIN_COVERED = 0.4  # share of the periods; bursts at few multiples of a time are not periodic
+PARTS_OF_PERIOD = 16  # of which means are taken, for a share without short requests
+AGREEMENT = 0.05  # relative difference of equal periods
+MAX_STEADY_SPREAD = 0.15  # of the distances, relative; steadier phases decide where it holds
+MIN_HELD_RATIO = 0.7  # of the time that phases show, to the time that the spectrum shows
+MAX_SUGGESTIVE_CHANCE = 0.2  # of phases that decide how fine the samples of the spectrum are
 SAMPLES_PER_PERIOD = 256  # that the spectrum needs to judge a period that phases suggest
 MIN_SPECTRUM_SAMPLES = 4096
 
@@ -79,7 +76,7 @@ def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
         return by_phases or by_spectrum
     by_phases = _divide_chance(by_phases, PHASES_WEIGHT)
     by_spectrum = _divide_chance(by_spectrum, 1.0 - PHASES_WEIGHT)
-    if not _agree(by_phases, by_spectrum):
+    if not by_spectrum.is_near(by_phases, tolerance=AGREEMENT):
         return min(by_phases, by_spectrum, key=_least_chance)
     return _combine_answers(by_phases, by_spectrum)
 
@@ -87,28 +84,19 @@ def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
 def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
     """One answer where phases and spectrum agree.
 
-    A serial stream, one request after the other, has a peak in its spectrum, too: what its
-    phases say counts, and a clear line confirms it. Otherwise steady phases, which have edges,
-    say best where the period begins and ends, and the better evidence says how sure it is.
+    A serial stream, one request after the other, has a peak in its spectrum, too, so that only its
+    phases count. Otherwise steady phases, which have edges, show best where the period begins and
+    ends, and the stronger evidence decides how certain it is.
     """
     chance = by_spectrum.false_alarm_probability
     busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
-    if busy > (1.0 - SHORT_PAUSE) * by_phases.seconds and by_phases.alike:
-        return (
-            _divide_chance(by_phases, CLEAR_LINE_BONUS)
-            if chance <= NEGLIGIBLE_CHANCE
-            else by_phases
-        )
+    if busy > (1.0 - MAX_SERIAL_PAUSE) * by_phases.seconds and by_phases.alike:
+        return by_phases
     steady = by_phases.spread <= MAX_STEADY_SPREAD * by_phases.seconds
-    if not steady or _seconds_held(by_phases) < MIN_HELD_RATIO * _seconds_held(by_spectrum):
+    if not steady or by_phases.seconds_held < MIN_HELD_RATIO * by_spectrum.seconds_held:
         return min(by_phases, by_spectrum, key=_least_chance)
     least = min(chance, by_phases.false_alarm_probability)
     return replace(by_phases, false_alarm_probability=least)
-
-
-def _seconds_held(period: Period) -> float:
-    """Seconds for which a period holds."""
-    return sum(end - start for start, end in period.valid_ranges)
 
 
 def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
@@ -124,7 +112,7 @@ def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
 
 
 def _least_chance(period: Period) -> float:
-    """The lower of both chances: equal phases speak for a loop in the program."""
+    """The lower of both chances: equal phases indicate a loop in the program."""
     return min(period.false_alarm_probability, period.chance_of_random_bursts)
 
 
@@ -134,18 +122,22 @@ def _clear_period(signal: Signal) -> Period | None:
     What is much shorter than the period, such as single requests at random times, has no say in
     that: the share is that of means over a part of the period.
     """
-    found = harmonic.find_period(signal)
-    if found is None or not _is_covered(signal, found):
+    period = harmonic.find_period(signal)
+    if period is None or not _is_covered(signal, period):
         return None
-    if found.confidence >= MIN_SHARE:
-        return found
-    block = int(found.seconds / signal.interval / PARTS_OF_PERIOD)
-    if block < 2 or found.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
+    if period.confidence >= MIN_SHARE:
+        return period
+    block = int(period.seconds / signal.interval / PARTS_OF_PERIOD)
+    if block < 2 or period.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
         return None
     coarse = harmonic.find_period(average_blocks(signal, block))
-    if coarse is None or coarse.confidence < MIN_SHARE or not _agree(coarse, found):
+    if (
+        coarse is None
+        or coarse.confidence < MIN_SHARE
+        or not period.is_near(coarse, tolerance=AGREEMENT)
+    ):
         return None
-    chance = min(coarse.false_alarm_probability, found.false_alarm_probability)
+    chance = min(coarse.false_alarm_probability, period.false_alarm_probability)
     return replace(coarse, false_alarm_probability=min(1.0, 2.0 * chance))
 
 
@@ -155,18 +147,10 @@ def _is_covered(signal: Signal, period: Period) -> bool:
     return harmonic.carrying_periods(signal, period.seconds) >= MIN_COVERED * periods
 
 
-def _agree(one: Period, other: Period) -> bool:
-    return abs(one.seconds - other.seconds) <= AGREEMENT * one.seconds
-
-
 def _divide_chance(period: Period, weight: float) -> Period:
     probability = min(1.0, period.false_alarm_probability / weight)
     return replace(period, false_alarm_probability=probability)
 
-
-MethodName = Literal[
-    "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
-]
 
 MIN_REPETITIONS = 2
 PAPER_METHODS = ("dft", "hybrid")
@@ -176,7 +160,7 @@ SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
-# and with its true false-alarm probability; of many equal phases, up to so many times the level.
+# and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
 LOOP = 12.0
 LOOP_REPETITIONS = 7
 LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
@@ -206,33 +190,6 @@ class Options:
             )
 
 
-# Methods that are seldom asked for are loaded when they are.
-
-
-def _by_autocorrelation(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import autocorrelation
-
-    return autocorrelation.find_period(signal)
-
-
-def _by_stft(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import stft
-
-    return stft.find_period(signal)
-
-
-def _by_wavelet(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import wavelet
-
-    return wavelet.find_period(signal)
-
-
-def _by_hybrid(signal: Signal, options: Options) -> Period | None:
-    from ioprism.periodicity.spectral import wavelet
-
-    return wavelet.find_hybrid_period(signal, wavelet=options.wavelet, level=options.level)
-
-
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "auto": lambda signal, _: find_by_phases_or_spectrum(signal),
     "phases": lambda signal, _: phase_starts.find_period(signal),
@@ -240,10 +197,12 @@ METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
     ),
-    "autocorrelation": _by_autocorrelation,
-    "stft": _by_stft,
-    "wavelet": _by_wavelet,
-    "hybrid": _by_hybrid,
+    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
+    "stft": lambda signal, _: stft.find_period(signal),
+    "wavelet": lambda signal, _: wavelet.find_period(signal),
+    "hybrid": lambda signal, options: wavelet.find_hybrid_period(
+        signal, wavelet=options.wavelet, level=options.level
+    ),
 }
 DEFAULTS = Options()
 
@@ -252,50 +211,18 @@ def period_of_arrays(
     time: npt.ArrayLike,
     values: npt.ArrayLike,
     *,
-    method: MethodName = "auto",
     frequency: float | None = None,
     max_samples: int = MAX_SAMPLES,
     start: float | None = None,
     end: float | None = None,
-    max_false_alarm: float = DEFAULTS.max_false_alarm,
-    outliers: str = DEFAULTS.outliers,
-    tolerance: float = DEFAULTS.tolerance,
-    wavelet: str = DEFAULTS.wavelet,
-    level: int | None = DEFAULTS.level,
+    **options: Any,  # noqa: ANN401 - as `Options` has them
 ) -> Period | None:
-    """Find the period of a quantity over time, given as plain arrays.
-
-    ``values[i]`` holds from ``time[i]`` to ``time[i + 1]``.
-
-    Args:
-        time: when each value begins, in ascending seconds.
-        values: bandwidth in bytes per second, or any other metric.
-        method: one of ``METHODS``.
-        frequency: samples per second; chosen from the signal if None.
-        max_samples: the most samples to choose by itself.
-        start: where to begin, in seconds.
-        end: where to stop, in seconds.
-        max_false_alarm: answers that chance gives more often than this are withheld.
-        outliers: for method ``dft``, what stands out: one of ``OUTLIERS``.
-        tolerance: for method ``dft``, the share of the highest score that a candidate needs.
-        wavelet: for method ``hybrid``, the mother wavelet.
-        level: for method ``hybrid``, the level of the decomposition; chosen if None.
-
-    Returns:
-        The period, or None if nothing is periodic at the asked level.
-    """
-    options = Options(
-        method, max_false_alarm, outliers, tolerance, wavelet, level, resample=frequency is None
-    )
-    signal = sample(
-        step_function(time, values),
-        frequency=frequency,
-        max_samples=max_samples,
-        start=start,
-        end=end,
-    )
-    found = detect(signal, options=options)
-    return None if found is None or found.pattern == "slotted" else found
+    """Find the period of a quantity over time; see `ioprism.period`."""
+    chosen = Options(**options, resample=frequency is None)
+    steps = step_function(time, values)
+    signal = sample(steps, frequency=frequency, max_samples=max_samples, start=start, end=end)
+    period = detect(signal, options=chosen)
+    return None if period is None or period.pattern == "slotted" else period
 
 
 def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
@@ -308,61 +235,63 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = accept_period(signal, _search(signal, options), options)
-    return found if found is None else _of_main_bursts(signal, with_shares(signal, found), options)
+    period = accept_period(signal, _search(signal, options), options)
+    return (
+        period if period is None else _of_main_bursts(signal, with_shares(signal, period), options)
+    )
 
 
-def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
+def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
     """The period of what moves most bytes, where the one found explains few of them.
 
     It is one more question, so that each of both may use half of the false-alarm level.
     """
-    if options.method not in ("auto", "phases") or (found.bytes_share or 0.0) >= FEW_BYTES:
-        return found
+    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= FEW_BYTES:
+        return period
     loud = loudest_samples(signal)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
     other = accept_period(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
     if other is None:
-        return found
+        return period
     other = with_shares(signal, other)
-    return max(found, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
+    return max(period, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
 
 
-def accept_period(signal: Signal, found: Period | None, options: Options) -> Period | None:
+def accept_period(signal: Signal, period: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
-    if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
+    if period is None or period.repetitions < MIN_REPETITIONS or not period.valid_ranges:
         return None
-    if found.confidence < MIN_CONFIDENCE:
+    if period.confidence < MIN_CONFIDENCE:
         return None
-    chance, level = found.false_alarm_probability, options.max_false_alarm
-    if chance > level and not (options.maybe and _is_loop(found, level)):
+    chance, level = period.false_alarm_probability, options.max_false_alarm
+    if chance > level and not (options.maybe and _is_loop(period, level)):
         return None
     if options.confirm:
-        found = replace(found, confirmed=count_confirming_phases(signal, found))
-        if needs_confirmation(signal, found) and not is_confirmed(found):
+        period = replace(period, confirmed=count_confirming_phases(signal, period))
+        if needs_confirmation(signal, period) and not is_confirmed(period):
             return None
-    found = replace(found, pattern=pattern_of(signal, found))
-    unsure = chance > level or found.repetitions < SURE_REPETITIONS
+    period = replace(period, pattern=pattern_of(signal, period))
+    unsure = chance > level or period.repetitions < SURE_REPETITIONS
     if not unsure:
-        return found
-    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
+        return period
+    return replace(period, certainty="maybe", confidence=min(period.confidence, UNSURE))
 
 
 def _search(signal: Signal, options: Options) -> Period | None:
     """What the method finds; the paper's ones at the coarsest sampling that shows a period.
 
     They were made for a few samples per second: of many more, multiples of the frequency and
-    noise get most of the power. Every sampling tried is a question of its own.
+    noise get most of the power. Every sampling tried counts as one more test.
     """
     search = METHODS[options.method]
     if not (options.resample and options.method in PAPER_METHODS):
         return search(signal, options)
     tried = list(coarser_signals(signal, fewest=PAPER_SAMPLES))
-    found = [search(one, options) for one in reversed(tried)]
+    periods = [search(one, options) for one in reversed(tried)]
     return next(
         (
             replace(period, false_alarm_probability=len(tried) * period.false_alarm_probability)
-            for period in found
+            for period in periods
             if period is not None
             and len(tried) * period.false_alarm_probability <= options.max_false_alarm
         ),
@@ -370,8 +299,8 @@ def _search(signal: Signal, options: Options) -> Period | None:
     )
 
 
-def _is_loop(found: Period, level: float) -> bool:
+def _is_loop(period: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
-    factor = LOOP if found.alike and found.repetitions >= LOOP_REPETITIONS else 1.0
-    even = found.spread <= LOOP_VARIATION * found.seconds
-    return even and found.chance_of_random_bursts <= factor * level
+    factor = LOOP if period.alike and period.repetitions >= LOOP_REPETITIONS else 1.0
+    even = period.spread <= LOOP_VARIATION * period.seconds
+    return even and period.chance_of_random_bursts <= factor * level

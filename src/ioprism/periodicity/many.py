@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobPeriod:
-    """What a table of many jobs says of one; no numbers where it has no period."""
+    """One row of a table of many jobs, without numbers if it has no period."""
 
     path: str
     application: str | None
@@ -118,11 +118,11 @@ def period_table(
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name)
-    found = list(
+    rows = list(
         _report_progress(mapped(work, groups, crashed=_crashed_job, processes=processes), progress)
     )
-    jobs = [row for row in found if isinstance(row, JobPeriod)]
-    failed = [row.message for row in found if isinstance(row, FailedPeriod)]
+    jobs = [row for row in rows if isinstance(row, JobPeriod)]
+    failed = [row.message for row in rows if isinstance(row, FailedPeriod)]
     jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))
     return PeriodTable(tuple(jobs), tuple(failed))
 

@@ -312,12 +312,20 @@ class _JobPeriods:
 
 @overload
 def period(
-    trace: Trace, /, *, engine: Engine | None = None, **options: object
+    time: Trace,
+    values: None = None,
+    *,
+    engine: Engine | None = None,
+    **options: Any,  # noqa: ANN401 - named below
 ) -> Periodicity: ...
 
 
 @overload
-def period(time: npt.ArrayLike, values: npt.ArrayLike, **options: object) -> Period | None: ...
+def period(
+    time: npt.ArrayLike,
+    values: npt.ArrayLike,
+    **options: Any,  # noqa: ANN401 - named below
+) -> Period | None: ...
 
 
 def period(

@@ -14,9 +14,10 @@ from ioprism.periodicity.describe import components as strongest_components
 from ioprism.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.periodicity.detect import DEFAULTS, Options, detect, with_shares
 from ioprism.periodicity.onsets.scales import average_blocks
-from ioprism.periodicity.results import NamedPeriod, Period, Periodicity, WaveFit
+from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
 from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral import dft
+from ioprism.periodicity.spectral.fit import DEFAULT_WAVES, fit_waves
 from ioprism.periodicity.spectral.spectrum import cosine_at
 
 DIRECTIONS = ("read", "write")
@@ -57,7 +58,7 @@ def signal_periodicity(
         period=None,
         candidates=dft.candidates(signal, outliers=options.outliers, tolerance=options.tolerance),
         components=strongest_components(signal, count=components) if components else (),
-        fit=_fit(signal, components) if fit else None,
+        fit=fit_waves(signal, count=components or DEFAULT_WAVES) if fit else None,
         burst=None,
         next_phase=None,
         periods=tuple(NamedPeriod(period, direction) for period in periods),
@@ -65,12 +66,6 @@ def signal_periodicity(
         slotted=slotted,
     )
     return answer if dominant is None or dominant.is_minor else with_period(answer, dominant)
-
-
-def _fit(signal: Signal, count: int) -> WaveFit:
-    from ioprism.periodicity.spectral.fit import DEFAULT_WAVES, fit  # loaded when asked for
-
-    return fit(signal, count=count or DEFAULT_WAVES)
 
 
 def with_period(periodicity: Periodicity, period: Period) -> Periodicity:

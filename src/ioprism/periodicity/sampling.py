@@ -130,7 +130,7 @@ def _crop(steps: StepFunction, *, start: float | None, end: float | None) -> Ste
     last = min(float(steps.edges[-1]), math.inf if end is None else end)
     if not first < last:
         raise UsageError(
-            f"there is no signal between {start} and {end} s: "
+            f"the signal has nothing between {start} and {end} s: "
             f"it lasts from {steps.edges[0]:g} to {steps.edges[-1]:g} s.\n"
             "Hint: choose --start and --end inside it."
         )
@@ -183,7 +183,7 @@ class FrequencyFilter:
     def __post_init__(self) -> None:
         if self.kind not in CUTOFFS:
             raise UsageError(
-                f"there is no filter {self.kind!r}.\nHint: filters are {', '.join(CUTOFFS)}."
+                f"unknown filter {self.kind!r}.\nHint: filters are {', '.join(CUTOFFS)}."
             )
         if len(self.cutoffs) != CUTOFFS[self.kind]:
             raise UsageError(
@@ -230,7 +230,7 @@ def apply_filter(signal: Signal, chosen: FrequencyFilter) -> Signal:
     """Filter a signal; its ends are mirrored so that they do not ring.
 
     Raises:
-        UsageError: a cut-off frequency lies above half the sampling frequency.
+        UsageError: a cut-off frequency is above half the sampling frequency.
     """
     nyquist = signal.frequency / 2
     if max(chosen.cutoffs) >= nyquist:

@@ -20,7 +20,7 @@ REMEMBERED = 4096  # phases of a job that a predictor is given
 
 
 class TruePeriods:
-    """The mean period of every job, as if users had told it."""
+    """The mean period of every job, as if users had given it."""
 
     def __init__(self, jobs: Sequence[SimulatedJob], bandwidth: float) -> None:
         self._periods = [mean_period(job, bandwidth) for job in jobs]
@@ -68,10 +68,10 @@ class LivePeriods(_Observed):
         told = tracker.predict(analyse=not settled or self._phases[job] % SETTLED == 0)
         if told is None:
             return
-        found = told.phase_distance if told.period is None else told.period.seconds
+        period = told.phase_distance if told.period is None else told.period.seconds
         # A period that was known stays in use: a look that shows none may be an unlucky one.
-        if told.period is not None or (found is not None and not self._announced[job]):
-            self._known[job] = found
+        if told.period is not None or (period is not None and not self._announced[job]):
+            self._known[job] = period
         self._announced[job] = self._announced[job] or told.period is not None
 
 
@@ -88,9 +88,9 @@ class PredictedPeriods(_Observed):
         phases = self._phases[job]
         phases.append((start, end, moved))
         del phases[:-REMEMBERED]
-        found = self._predict(phases)
-        if found is not None:
-            self._known[job] = found
+        period = self._predict(phases)
+        if period is not None:
+            self._known[job] = period
 
 
 def mean_period(job: SimulatedJob, bandwidth: float) -> float:
@@ -126,7 +126,7 @@ SELDOM = 16
 
 
 class FtioPredictor:
-    """Keeps one process with FTIO; jobs are told apart by their first phase."""
+    """Keeps one process with FTIO; jobs are identified by their first phase."""
 
     def __init__(self, python: Path) -> None:
         try:
@@ -155,9 +155,9 @@ class FtioPredictor:
             if end > begin:
                 time += [start, end]
                 values += [moved / max(end - start, 1e-6), 0.0]
-        found = self._ask(time, values)
-        self._hits[phases[0][0]] = (hits + 1 if found else 0, found)
-        return found
+        period = self._ask(time, values)
+        self._hits[phases[0][0]] = (hits + 1 if period else 0, period)
+        return period
 
     def close(self) -> None:
         """End its process."""
@@ -178,5 +178,5 @@ class FtioPredictor:
                 "FTIO's process ended without an answer.\n"
                 "Hint: --ftio-python must name a Python in which `import ftio` works."
             )
-        found: float | None = json.loads(said)
-        return found
+        period: float | None = json.loads(said)
+        return period

@@ -46,7 +46,7 @@ class Knowledge(Protocol):
         ...
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
-        """Hear of a phase that is done."""
+        """Note a phase that has ended."""
         ...
 
 
@@ -141,7 +141,7 @@ def simulate(
     Args:
         jobs: what they do.
         policy: how the file system is shared.
-        knowledge: what the policy is told of the jobs' periods.
+        knowledge: what the policy knows of the jobs' periods.
         bandwidth: of the file system.
         horizon: seconds to simulate.
         turns_until: seconds; turns that begin earlier are kept for a picture.

@@ -123,7 +123,7 @@ class _Work:
 def schedule_workload(
     workload: Workload | None, settings: ScheduleSettings, *, source: str = "three magnitudes"
 ) -> Schedule:
-    """Compare policies on a described workload, drawn anew for every seed."""
+    """Compare policies on a described workload, drawn again for every seed."""
     chosen = workload or three_magnitudes()
     bandwidth = settings.bandwidth or chosen.bandwidth
     horizon = settings.horizon or chosen.horizon

@@ -39,7 +39,7 @@ class PredictionRecord:
         self._expected: tuple[float, float] | None = None  # start and period, in seconds
 
     def observe(self, start: float, *, now: float) -> None:
-        """Hear when the latest phase began, and what time it is, in seconds."""
+        """Note when the latest phase began, and what time it is, in seconds."""
         if self._expected is not None:
             due, period = self._expected
             if start >= self._last_start + period / 2:
@@ -62,7 +62,7 @@ class PredictionRecord:
         return ExpectedPhase(phase.start, phase.end, phase.bytes, self._confidence(period))
 
     def forget(self) -> None:
-        """Begin anew with another period; what was predicted before is kept to be shown."""
+        """Restart with another period; earlier outcomes are kept for display."""
         self.errors.clear()
         self._expected = None
 
@@ -90,9 +90,8 @@ class PredictionRecord:
     def _confidence(self, period: Period) -> float:
         """The probability that the next phase is on time.
 
-        What came before counts, the latest most; the spread of the distances, known from few of
-        them, stands in for what has not come yet. After misses it is no more than one in as
-        many as there were, and one: the period may be over.
+        Earlier outcomes count, the latest most; the spread of the distances stands in while there
+        are few of them. After n misses in a row it is at most 1 / (n + 1): the period may be over.
         """
         seen = max(1, period.repetitions)
         spread = max(period.spread / period.seconds, SPREAD_FLOOR) * (1.0 + 2.0 / seen)
@@ -138,7 +137,7 @@ def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, .
         else:
             groups.append([frequency])
     ranges = [FrequencyRange(group[0], group[-1], len(group) / len(every)) for group in groups]
-    return tuple(sorted(ranges, key=lambda found: -found.probability))
+    return tuple(sorted(ranges, key=lambda one: -one.probability))
 
 
 MOST_PHASES = 64  # of one job, ahead
@@ -196,7 +195,7 @@ def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
     """Where phases of different jobs overlap, in order of time."""
     every = sorted(phases, key=lambda phase: phase.start)
     edges = sorted({edge for phase in every for edge in (phase.start, phase.end)})
-    found: list[Overlap] = []
+    known: list[Overlap] = []
     running: list[PhaseAhead] = []
     waiting = iter(every)
     following = next(waiting, None)
@@ -205,17 +204,17 @@ def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
         while following is not None and following.start <= low:
             running.append(following)
             following = next(waiting, None)
-        _extend(found, running, low, high)
-    return found
+        _extend(known, running, low, high)
+    return known
 
 
-def _extend(found: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
+def _extend(known: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
     jobs = tuple(sorted({phase.job for phase in running}))
     shortest = min((phase.end - phase.start for phase in running), default=0.0)
     if len(jobs) < 2 or high - low < BRIEF * shortest:
         return
     rate = sum(phase.bytes / max(phase.end - phase.start, 1e-9) for phase in running)
-    if found and found[-1].end == low and found[-1].jobs == jobs:
-        found[-1] = Overlap(found[-1].start, high, jobs, max(rate, found[-1].rate))
+    if known and known[-1].end == low and known[-1].jobs == jobs:
+        known[-1] = Overlap(known[-1].start, high, jobs, max(rate, known[-1].rate))
     else:
-        found.append(Overlap(low, high, jobs, rate))
+        known.append(Overlap(low, high, jobs, rate))

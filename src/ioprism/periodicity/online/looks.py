@@ -53,23 +53,23 @@ def by_phases(
     chances, share = train.chances, share_of_look(_look(parts, train))
     if (chances.at_look(share) if known is None else chances.single_look) > math.log(level):
         return None
-    found = describe(signal, train)
+    period = describe(signal, train)
     taken = _periodic(
-        accept_period(signal, found, Options("phases", level, maybe=False, confirm=False))
+        accept_period(signal, period, Options("phases", level, maybe=False, confirm=False))
     )
     return taken if chances.doubt <= math.log(DOUBT_SHARE * level) else _possible(taken)
 
 
-def _possible(found: Period | None) -> Period | None:
+def _possible(period: Period | None) -> Period | None:
     """The same as a possibility: distances that wander would look like this often enough."""
-    if found is None:
+    if period is None:
         return None
-    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
+    return replace(period, certainty="maybe", confidence=min(period.confidence, UNSURE))
 
 
-def _periodic(found: Period | None) -> Period | None:
+def _periodic(period: Period | None) -> Period | None:
     """The period, unless its phases come at random slots: they tell nothing of the next one."""
-    return None if found is None or found.pattern == "slotted" else found
+    return None if period is None or period.pattern == "slotted" else period
 
 
 def _look(parts: Segmentations, train: Train) -> int:
@@ -97,20 +97,20 @@ def with_spectrum(signal: Signal, parts: Segmentations, *, level: float) -> Peri
     Where phases are sharp and show no period, the spectrum must explain a good part of the signal:
     serial streams, and pairs of bursts at random times, have a line in it, too.
     """
-    found = _periodic(detect(signal, options=Options("auto", level, maybe=False, confirm=False)))
+    period = _periodic(detect(signal, options=Options("auto", level, maybe=False, confirm=False)))
     phases = parts.by_levels if len(signal.values) > FEW_SAMPLES else None
-    if found is None or found.method == "phases" or phases is None:
-        return found
-    if found.confidence < CLEAR_SHARE:
+    if period is None or period.method == "phases" or phases is None:
+        return period
+    if period.confidence < CLEAR_SHARE:
         return None
     wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=DOUBT_SHARE * level)
-    return _possible(found) if wanders else found
+    return _possible(period) if wanders else period
 
 
 def phase_starts(parts: Segmentations, known: Period) -> FloatArray | None:
     """When phases begin, by the way of splitting whose distances are closest to the period's."""
-    found = beats(parts, known) or parts.by_levels
-    return None if found is None else found.starts
+    phases = beats(parts, known) or parts.by_levels
+    return None if phases is None else phases.starts
 
 
 def latest_distance(parts: Segmentations) -> float:
@@ -148,7 +148,7 @@ NEVER = 1e-12
 
 
 def look_at(phases: int) -> int:
-    """Which look so many phases are for; 0 if there are too few for any."""
+    """Return the number of the look that this many phases belong to; 0 if they are too few."""
     early = phases - MIN_PHASES + 1
     if early <= len(FIRST_SHARES):
         return max(0, early)
@@ -167,7 +167,7 @@ def share_of_look(look: int) -> float:
 
 
 MIN_DISTANCES = 4  # to know what is usual, and two that are not
-SPREAD_FLOOR = 0.05  # relative; jitter below this is no change of period
+SPREAD_FLOOR = 0.05  # relative; jitter below this does not change the period
 SLACK = 0.5  # standard deviations that every distance may be off
 CLIP = 3.5  # standard deviations that one distance counts at most
 THRESHOLD = 5.0  # standard deviations; one distance alone (3.0) stays below
@@ -187,8 +187,8 @@ def change_point(starts: FloatArray) -> int | None:
     centre = median(usual)
     spread = max(MAD_TO_DEVIATION * median(np.abs(usual - centre)), SPREAD_FLOOR)
     scores = np.clip((distances - centre) / spread, -CLIP, CLIP).tolist()
-    found = [_alarm([sign * score for score in scores]) for sign in (1.0, -1.0)]
-    alarms = [place for place in found if place is not None]
+    places = [_alarm([sign * score for score in scores]) for sign in (1.0, -1.0)]
+    alarms = [place for place in places if place is not None]
     return max(alarms) if alarms else None
 
 

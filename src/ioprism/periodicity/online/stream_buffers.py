@@ -171,7 +171,7 @@ class Ring:
             number += 1
 
     def _spread(self, start: FloatArray, end: FloatArray, rate: FloatArray) -> None:
-        """Give each level the part of the amounts that lies in its stretch of time."""
+        """Give each level the part of the amounts within its range of time."""
         number = 0
         while len(start):
             level = self.levels[number]
@@ -327,18 +327,18 @@ class History:
             np.concatenate([part[field] for part in self._parts]) for field in range(4)
         )
         kinds = {"both": np.ones(len(codes), bool), "read": codes == READ, "write": codes == WRITE}
-        found = {}
+        signals = {}
         for name, chosen in kinds.items():
             moving = chosen if samples else chosen & (amount > 0.0)
             if moving.any():
                 try:
                     steps = steps_of_intervals(start[moving], end[moving], amount[moving])
-                    found[name] = sample(steps)
+                    signals[name] = sample(steps)
                 except AnalysisError:
                     continue
         if not np.all(codes[amount > 0.0] > UNKNOWN):
-            return {"both": found["both"]} if "both" in found else {}
-        return found
+            return {"both": signals["both"]} if "both" in signals else {}
+        return signals
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""

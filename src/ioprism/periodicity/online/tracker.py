@@ -19,7 +19,6 @@ from ioprism.periodicity.describe import predict_next_phase
 from ioprism.periodicity.detect import Options
 from ioprism.periodicity.of_signal import answer_of_directions
 from ioprism.periodicity.online.expectation import (
-    ExpectedPhase,
     FrequencyRange,
     PredictionRecord,
     frequency_ranges,
@@ -41,12 +40,12 @@ from ioprism.periodicity.online.looks import (
 )
 from ioprism.periodicity.online.stream_buffers import Codes, Grain, History, Ring
 from ioprism.periodicity.onsets.scales import Segmentations, segments
-from ioprism.periodicity.results import Period
+from ioprism.periodicity.results import ExpectedPhase, Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral.spectrum import has_line
 
 ANALYSES_PER_PERIOD = 4
-ANALYSES_PER_SPAN = 32  # of the window, while there is no period
+ANALYSES_PER_SPAN = 32  # of the window, until a period is known
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 NEARLY = 0.8  # of a period, after which the next phase may have begun
@@ -75,7 +74,7 @@ class PeriodChange:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is known of a running job at one moment of its own time."""
+    """What is known of a running job at one moment since its start."""
 
     time: float  # seconds, the end of the latest request
     window: tuple[float, float]  # seconds, the stretch that the period was found in
@@ -169,13 +168,15 @@ class Tracker:
         if len(signals["both"].values) < MIN_SAMPLES:
             return self.latest
         options = Options(max_false_alarm=self.settings.max_false_alarm)
-        direction, found, signal = answer_of_directions(signals, options)
-        phase = None if found is None else predict_next_phase(signal, found)
+        direction, period, signal = answer_of_directions(signals, options)
+        phase = None if period is None else predict_next_phase(signal, period)
         self.latest = Prediction(
             time=now,
             window=(signal.start, now),
-            period=found,
-            next_phase=None if phase is None or found is None else self.record.expect(phase, found),
+            period=period,
+            next_phase=None
+            if phase is None or period is None
+            else self.record.expect(phase, period),
             probabilities=frequency_ranges(self._answers),
             direction=self.history.direction or direction,
             phase_distance=None if self.latest is None else self.latest.phase_distance,
@@ -220,20 +221,20 @@ class Tracker:
 
     def _search(self, signal: Signal, parts: Segmentations) -> Look:
         """Look for a period where none is known; chance is held against every look."""
-        level, found = self.settings.max_false_alarm, None
+        level, period = self.settings.max_false_alarm, None
         seen = what_is_seen(parts)
         if max(parts.counts) >= MIN_PHASES and seen != self._seen:
-            found = by_phases(signal, parts, level=PHASES_SHARE * level)
+            period = by_phases(signal, parts, level=PHASES_SHARE * level)
         self._seen = seen
         span = signal.end - signal.start
-        if found is None and span >= self._spectrum_due:
+        if period is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
             if not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            found = with_spectrum(signal, parts, level=share * level)
-        return Look(signal, parts, found)
+            period = with_spectrum(signal, parts, level=share * level)
+        return Look(signal, parts, period)
 
     def _follow(self, signal: Signal, parts: Segmentations, known: Period) -> Look:
         """Look whether the known period goes on, or another one has taken its place."""
@@ -241,22 +242,23 @@ class Tracker:
         if newer is not None:
             return newer
         level = self.settings.max_false_alarm
-        found = by_phases(signal, parts, level=level, known=known)
-        if found is None or silence(signal, found) > STILL_VALID:
-            found = (
+        period = by_phases(signal, parts, level=level, known=known)
+        if period is None or silence(signal, period) > STILL_VALID:
+            period = (
                 with_spectrum(signal, parts, level=level) if known.method != "phases" else None
-            ) or found
-        if found is None or silence(signal, found) > OVER:
+            ) or period
+        if period is None or silence(signal, period) > OVER:
             # One look that finds nothing may be that of a phase half reported.
             return Look(signal, parts, known if silence(signal, known) <= OVER else None)
-        if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
+        if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._rival = None
-            return Look(signal, parts, found)
+            return Look(signal, parts, period)
         confirmed = (
-            self._rival is not None and relative_difference(found.seconds, self._rival) <= AGREEMENT
+            self._rival is not None
+            and relative_difference(period.seconds, self._rival) <= AGREEMENT
         )
-        self._rival = found.seconds
-        return Look(signal, parts, found if confirmed else known)
+        self._rival = period.seconds
+        return Look(signal, parts, period if confirmed else known)
 
     def _after_change(self, signal: Signal, parts: Segmentations, known: Period) -> Look | None:
         """The period since the distances of phases changed, if they did and there is one."""
@@ -271,41 +273,41 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
-        if found is None or silence(recent, found) > STILL_VALID:
+        period = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
+        if period is None or silence(recent, period) > STILL_VALID:
             return None
-        if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
+        if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._suspected = None
             return None
-        return Look(recent, new_parts, found)
+        return Look(recent, new_parts, period)
 
     def _remember(self, look: Look, before: Period | None) -> None:
-        found = look.period
-        self._answers.append(None if found is None else found.frequency)
+        period = look.period
+        self._answers.append(None if period is None else period.frequency)
         same = (
-            found is not None
+            period is not None
             and before is not None
-            and relative_difference(found.seconds, before.seconds) <= AGREEMENT
+            and relative_difference(period.seconds, before.seconds) <= AGREEMENT
         )
-        self._equal = self._equal + 1 if same else int(found is not None)
-        self._period = found
-        if found is not None and found.phases:
-            start = found.phases[-1][0]
+        self._equal = self._equal + 1 if same else int(period is not None)
+        self._period = period
+        if period is not None and period.phases:
+            start = period.phases[-1][0]
             self._last_beat = start - look.signal.interval
             self.record.observe(start, now=look.signal.end)
 
     def _change(self, before: Period | None, look: Look) -> PeriodChange | None:
         """What to announce; a new period also begins a new stretch to look at."""
-        now, found = look.signal.end, look.period
-        if found is None:
+        now, period = look.signal.end, look.period
+        if period is None:
             return None if before is None else self._announce_end(before, now)
         if before is None:
-            return PeriodChange(held_since(found, now), None, found.seconds)
-        if relative_difference(found.seconds, before.seconds) <= AGREEMENT:
+            return PeriodChange(held_since(period, now), None, period.seconds)
+        if relative_difference(period.seconds, before.seconds) <= AGREEMENT:
             return None
-        since = look.signal.start if self._suspected is not None else held_since(found, now)
+        since = look.signal.start if self._suspected is not None else held_since(period, now)
         self._begin(since)
-        return PeriodChange(since, before.seconds, found.seconds)
+        return PeriodChange(since, before.seconds, period.seconds)
 
     def _announce_end(self, before: Period, now: float) -> PeriodChange:
         """The last beat may be the first of another period, so it stays in sight."""
@@ -347,7 +349,7 @@ class Tracker:
         return None if phase is None else self.record.expect(phase, self._period)
 
     def _moved_on(self, latest: Prediction, now: float) -> Prediction:
-        """The same answer for a later moment: what lies behind it is no longer next."""
+        """The same answer for a later moment, with the first phase after it as the next one."""
         phase, period = latest.next_phase, latest.period
         if phase is not None and period is not None and phase.start <= now:
             missed = math.floor((now - phase.start) / period.seconds) + 1
@@ -393,7 +395,7 @@ class Tracker:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], settings: TrackerSettings) -> Tracker:
-        """Return the tracker that `state` described; it answers at once as it did last."""
+        """Return the tracker that `state` described, with its last answer."""
         tracker = cls(settings)
         tracker.ring = Ring.from_state(state["ring"])
         tracker.grain = Grain.from_state(state["grain"])

@@ -100,7 +100,7 @@ def count_beats(
 
 
 def periods_between(distances: FloatArray) -> FloatArray:
-    """How many periods lie in each distance, where the usual one is a period."""
+    """Divide each distance by the usual one, rounded: how many periods it covers."""
     return np.rint(distances / median(distances))
 
 

@@ -37,11 +37,10 @@ def needs_confirmation(signal: Signal, period: Period) -> bool:
     """Whether a few phases within a longer job are all there is.
 
     So few can be chosen from a job in many ways, and which gaps separate phases is a choice of
-    its own. The job's phases, which every command tells alike, must show them.
+    its own. The job's phases, which are the same in every command, must show them.
     """
-    held = sum(end - start for start, end in period.valid_ranges)
     few = period.repetitions < MANY_REPETITIONS and bool(period.phases)
-    return few and held < MAX_PARTIAL_SHARE * (signal.end - signal.start)
+    return few and period.seconds_held < MAX_PARTIAL_SHARE * (signal.end - signal.start)
 
 
 def is_confirmed(period: Period) -> bool:
@@ -68,12 +67,11 @@ OFF_MULTIPLE = 0.05  # of the period, root mean square; distances of slots are m
 def pattern_of(signal: Signal, period: Period) -> Pattern:
     """Whether the phases of a period come after it each time, or at random slots."""
     if period.method == "phases":
-        held = sum(end - start for start, end in period.valid_ranges)
         even = period.spread <= MAX_EVEN_VARIATION * period.seconds
-        if even and held >= NEARLY_ALL * (signal.end - signal.start):
+        if even and period.seconds_held >= NEARLY_ALL * (signal.end - signal.start):
             return "periodic"
         starts, ends = np.array(period.phases).T
-        # A counter that is polled rounds lengths and distances alike.
+        # A counter that is polled rounds lengths and distances equally.
         resolution = max(signal.interval, POLLED * median(ends - starts) / ROUNDED)
         distances = np.diff(starts)
         if not _are_multiples(distances, period.seconds) and _has_few_values(distances, resolution):

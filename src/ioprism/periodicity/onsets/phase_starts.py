@@ -17,7 +17,7 @@ from ioprism.model.signal import Signal
 from ioprism.periodicity.chance import probability
 from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of, whole_cycles
 from ioprism.periodicity.onsets.regularity import (
-    SURE_VARIATION,
+    MAX_CERTAIN_VARIATION,
     Chances,
     RegularStretch,
     all_of_them,
@@ -35,7 +35,7 @@ SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's p
 SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one period
 CLEARLY_PURER = 0.05  # share of the phases
 BEYOND_DOUBT = math.log(1e-6)
-MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a period beyond doubt
+MOSTLY = 0.7  # share of the phases that match, and of the time, of a certain period
 RISE = 0.1  # share of the highest sample around, at which a phase begins
 CLEAR = math.log(1e-3)  # periods less likely by chance than this are compared by how long they hold
 
@@ -77,7 +77,7 @@ class Train:
 
 
 def find_period(signal: Signal) -> Period | None:
-    """Return the mean distance of phase starts, or None if there are no three phases."""
+    """Return the mean distance of phase starts, or None with fewer than three phases."""
     train = find_train(signal)
     return None if train is None else describe(signal, train)
 
@@ -99,29 +99,29 @@ def find_train(signal: Signal, *, finest: SignalPhases | None = None) -> Train |
     every = distinct([first, *scales])
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
-    found = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
-    clear = [train for train in found if train.chances.least <= CLEAR]
+    trains = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
+    clear = [train for train in trains if train.chances.least <= CLEAR]
     if not clear:
-        return _purest(min(found, key=lambda train: train.chances.least), found)
+        return _purest(min(trains, key=lambda train: train.chances.least), trains)
     longest = max(train.span for train in clear)
     covering = [train for train in clear if train.span >= COVERING * longest]
-    return _purest(min(covering, key=lambda train: train.chances.least), found)
+    return _purest(min(covering, key=lambda train: train.chances.least), trains)
 
 
-def _purest(best: Train, found: Sequence[Train]) -> Train:
-    """The same period at the scale whose phases are most alike.
+def _purest(best: Train, trains: Sequence[Train]) -> Train:
+    """The same period at the scale whose phases match best.
 
     A coarser scale may join a phase to the next one that comes too soon, a finer one may count
     a stray request as a phase: the period is seen at either, its period is that of the phases.
-    Where distances are fairly even, another scale is no better if they vary more at it.
+    Where distances are fairly even, a scale at which they vary more is not better.
     """
     similar = [
         train
-        for train in found
+        for train in trains
         if train.chances.least <= SUGGESTIVE
         and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
         and train.matching > best.matching + CLEARLY_PURER
-        and (train.variation <= best.variation or best.variation > SURE_VARIATION)
+        and (train.variation <= best.variation or best.variation > MAX_CERTAIN_VARIATION)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
     return replace(purest, chances=best.chances)

@@ -1,19 +1,19 @@
-"""How regular are phases, and how easily do processes without a period give as much?
+"""How regular are phases, and how often are processes without a period as regular?
 
-Which process to compare with follows from the phases themselves:
+Which process to compare with follows from the phases:
 
 - Phases at some distance: a renewal process, or crossings of noise. Gaps are not memoryless
-  (a program computes for a while, a server recovers), so that moderately even ones are no
-  evidence: a gamma law whose waits vary by half, and none for distances that vary by more than a
-  quarter, or by so little less that distances which vary by 30 % may well look like that. The
-  chance of bursts at random times is told beside it: it is how far phases speak for a loop in
-  the program, however much its distances jitter. Where all are alike, gaps are exponential
-  then; where they differ, they may also be crossings of noise. Distances that wander or grow
-  steadily are a loop at best, however even they are.
+  (a program computes for a while, a server recovers), so moderately even ones are not evidence:
+  they are compared with a gamma law whose waits vary by half. Distances that vary by more than a
+  quarter are never evidence, nor are those that a process which varies by 30 % often gives.
+  The chance of bursts at random times is kept as a second number: it shows a loop in the program,
+  however much its distances jitter. If all phases match, gaps are exponential then; if they
+  differ, they may also be crossings of noise. Distances that wander or grow steadily show a loop
+  at best, however even they are.
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
-  take about as long as each other and pauses are what the program needs between them; both
-  must be even far beyond that.
-- Hardly any pause: one long phase with hiccups, in which there is nothing to repeat.
+  take about equally long and pauses are what the program needs between them; both must be far
+  more even than that.
+- Hardly any pause: one long phase with interruptions, in which nothing repeats.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ from ioprism.periodicity.chance import (
 from ioprism.periodicity.onsets.counting import periods_between
 from ioprism.periodicity.onsets.segments import SignalPhases
 
-BEYOND_DOUBT = math.log(1e-9)  # of all phases, so that parts need not be looked at
-STEADY = 0.1  # variation of the distances up to which there is one period, not two
-WORTH_A_LOOK = math.log(0.2)
+NEGLIGIBLE_LOG_CHANCE = math.log(1e-9)  # of all phases; then parts are not examined
+MAX_SINGLE_VARIATION = 0.1  # of the distances, up to which all phases have one period
+MAX_PART_LOG_CHANCE = math.log(0.2)
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
 # Of the evidence sought: in all phases, in all if some are missing, in stretches of them.
 WHOLE_WEIGHT, MISSING_WEIGHT, PART_WEIGHT = 0.9, 0.03, 0.07
-MOST_MISSING = 1 / 3  # share of the distances that may be twice as long as the others
-NEARLY_DOUBLE = 0.15  # relative difference from twice the usual distance
-MATCH = 0.07  # phases are alike if their lengths differ by less than this share
-CHANCE_OF_MATCH = 0.15  # at most, for lengths that vary by a third or more
-ALIKE = math.log(0.01)
-NO_PAUSE = 0.02  # share of the period below which pauses separate nothing
-SHORT_PAUSE = 0.25  # share of the period below which the stream may be serial
-EXPONENTIAL = 1.0  # shapes of gamma laws
-CROSSINGS = 2.5  # times between the crossings of noise: most vary by two thirds
-RENEWAL = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
-EVEN = 11.0  # distances of a loader's steps: they vary by 30 % or more
-RARE = math.log(0.25)  # how seldom a process without a clock is that even, beside others
-RARE_EVER = math.log(0.15)  # the same at any moment, of which the chance is told too high
-SERVICE = 25.0  # how long equal requests take: it varies by a fifth or more
-MOST_VARIATION = 0.3  # of the distances; gaps may be even where they are not
-SURE_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
+MAX_MISSING_SHARE = 1 / 3  # share of the distances that may be twice as long as the others
+MAX_DOUBLE_ERROR = 0.15  # relative difference from twice the usual distance
+MATCHING_LENGTH = 0.07  # relative difference up to which the lengths of phases match
+CHANCE_OF_MATCH = 0.15  # upper bound for lengths that vary by a third or more
+MAX_MATCH_LOG_CHANCE = math.log(0.01)
+MIN_PAUSE_SHARE = 0.02  # share of the period below which pauses separate nothing
+MAX_SERIAL_PAUSE = 0.25  # share of the period below which the stream may be serial
+EXPONENTIAL_SHAPE = 1.0  # shapes of gamma laws
+CROSSINGS_SHAPE = 2.5  # times between the crossings of noise: most vary by two thirds
+RENEWAL_SHAPE = 4.0  # gaps, and crossings of smooth noise: they vary by half or more
+STEPS_SHAPE = 11.0  # distances of a loader's steps: they vary by 30 % or more
+STEPS_LOG_PRIOR = math.log(0.25)  # share of processes without a clock that are that even
+STEPS_EVER_LOG_PRIOR = math.log(0.15)  # the same at any moment, for which the bound is loose
+SERVICE_SHAPE = 25.0  # how long equal requests take: it varies by a fifth or more
+MAX_VARIATION = 0.3  # of the distances; gaps may be even where they are not
+MAX_CERTAIN_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
 NEVER = -math.inf  # log of probability 0
-UNLIKELY = 1.645  # standard errors; unrelated distances are as alike once in twenty times
-LONG_STEP = 0.1  # from one distance to the next, as a logarithm: more than a period wobbles
-DRIFT = 0.1  # from the first distance to the last, as a logarithm; slower ones are a period
+TREND_STANDARD_ERRORS = 1.645  # one-sided 5 % quantile of the normal law
+MAX_WOBBLE = 0.1  # logarithm of the ratio of two neighbouring distances; a clock varies less
+MAX_DRIFT = 0.1  # logarithm of the ratio of last and first distance, up to which a period holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class Chances:
 
     @property
     def single_look(self) -> float:
-        """The false-alarm probability where one looks once."""
+        """The false-alarm probability of a single look."""
         return max(self.gaps, self.steps)
 
     @property
     def least(self) -> float:
-        """The lower one of what is told and of random bursts, by which periods are compared."""
+        """The lower of that and of random bursts, by which periods are compared."""
         return min(self.single_look, self.random)
 
     def at_look(self, share: float) -> float:
@@ -96,7 +96,7 @@ class Chances:
         return max(self.ever, self.walk)
 
     def at_price(self, price: float) -> Chances:
-        """The same, found by as many questions as the logarithm of the price says."""
+        """The same as one of many tests (Bonferroni); the price is the log of their number."""
         every = (self.gaps, self.steps, self.ever, self.walk, self.random)
         return Chances(*(min(CERTAIN, chance + price) for chance in every))
 
@@ -108,11 +108,11 @@ class RegularStretch:
     first: int
     last: int
     chances: Chances = Chances()
-    alike: bool = False  # whether all phases are as long as each other
+    alike: bool = False  # whether all phases are equally long
     missing: bool = False  # whether some distances are of two periods
 
     def at_price(self, price: float) -> RegularStretch:
-        """The same, found by as many questions as the logarithm of the price says."""
+        """The same as one of many tests (Bonferroni); the price is the log of their number."""
         return replace(self, chances=self.chances.at_price(price))
 
 
@@ -120,7 +120,10 @@ def most_regular(phases: SignalPhases) -> RegularStretch:
     """The stretch of phases that chance explains worst: all of them, or a part."""
     whole = all_of_them(phases)
     distances = np.diff(phases.starts)
-    if whole.chances.single_look <= BEYOND_DOUBT and distances.std() <= STEADY * distances.mean():
+    if (
+        whole.chances.single_look <= NEGLIGIBLE_LOG_CHANCE
+        and distances.std() <= MAX_SINGLE_VARIATION * distances.mean()
+    ):
         return whole
     every = (whole, _with_missing(phases), _best_part(phases))
     return min(every, key=lambda stretch: stretch.chances.least)
@@ -135,28 +138,28 @@ def _judge(phases: SignalPhases, first: int, last: int) -> RegularStretch:
     """The chance of a stretch under the process that fits its phases."""
     part = phases.part(first, last)
     pause_share = float(part.gaps.mean() / np.diff(part.starts).mean())
-    alike = log_alike_lengths(part) < ALIKE
-    if pause_share < NO_PAUSE:
+    alike = log_alike_lengths(part) < MAX_MATCH_LOG_CHANCE
+    if pause_share < MIN_PAUSE_SHARE:
         return RegularStretch(first, last)
-    if pause_share < SHORT_PAUSE:
+    if pause_share < MAX_SERIAL_PAUSE:
         return RegularStretch(first, last, Chances(_serial(part)), alike)
     distances = np.diff(part.starts)
     variation = float(distances.std() / distances.mean())
-    if not alike and variation > MOST_VARIATION:
+    if not alike and variation > MAX_VARIATION:
         return RegularStretch(first, last)
-    # Where phases are not alike, either distances or gaps may be even.
+    # If phases differ in length, either distances or gaps may be even.
     spacings = [part.gaps] if alike else [distances, part.gaps]
     gaps, random = (
         min(_log_chance(part, waits, shape) for waits in spacings) + math.log(len(spacings))
-        for shape in (RENEWAL, EXPONENTIAL if alike else CROSSINGS)
+        for shape in (RENEWAL_SHAPE, EXPONENTIAL_SHAPE if alike else CROSSINGS_SHAPE)
     )
-    if variation > SURE_VARIATION or _wanders(distances):
+    if variation > MAX_CERTAIN_VARIATION or _wanders(distances):
         return RegularStretch(first, last, Chances(random=random), alike)
-    steps = RARE + _log_chance(part, distances, EVEN)
+    steps = STEPS_LOG_PRIOR + _log_chance(part, distances, STEPS_SHAPE)
     error = ROUNDING * part.resolution
-    ever = RARE_EVER + log_ever_even(distances, shape=EVEN, error=error)
-    # It is asked only of what could be announced at all.
-    worth = gaps <= WORTH_A_LOOK
+    ever = STEPS_EVER_LOG_PRIOR + log_ever_even(distances, shape=STEPS_SHAPE, error=error)
+    # Computed only for what could be announced.
+    worth = gaps <= MAX_PART_LOG_CHANCE
     walk = log_ever_wandering(distances, error=error) if worth else CERTAIN
     return RegularStretch(first, last, Chances(gaps, steps, ever, walk, random), alike)
 
@@ -178,19 +181,19 @@ def _wanders(distances: FloatArray) -> bool:
     steps, off = np.diff(logs), logs - logs.mean()
     step = float(steps @ steps) / max(1, len(steps))
     error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
-    if step * (count - 1) >= (2.0 - UNLIKELY * error) * float(off @ off):
+    if step * (count - 1) >= (2.0 - TREND_STANDARD_ERRORS * error) * float(off @ off):
         return False
     numbers = np.arange(count) - (count - 1) / 2
     trend = abs(float(numbers @ off)) / float(numbers @ numbers) * (count - 1)
-    return math.sqrt(step) > LONG_STEP or trend > DRIFT
+    return math.sqrt(step) > MAX_WOBBLE or trend > MAX_DRIFT
 
 
 def _serial(phases: SignalPhases) -> float:
     """Against a serial stream: lengths and pauses must both be even."""
     lengths, gaps = (phases.ends - phases.starts)[:-1], phases.gaps
     return max(
-        _log_chance(phases, lengths, SERVICE),
-        _log_chance(phases, gaps, RENEWAL),
+        _log_chance(phases, lengths, SERVICE_SHAPE),
+        _log_chance(phases, gaps, RENEWAL_SHAPE),
     )
 
 
@@ -209,7 +212,7 @@ def _log_chance(phases: SignalPhases, waits: FloatArray, shape: float) -> float:
 
 
 def log_alike_lengths(phases: SignalPhases) -> float:
-    """Chance that unrelated phases are as alike in length."""
+    """Chance that the lengths of unrelated phases match as well."""
     matching = round(matching_share(phases) * len(phases))
     return log_alike(phases=len(phases), matching=matching, chance_of_match=CHANCE_OF_MATCH)
 
@@ -218,9 +221,9 @@ def matching_share(phases: SignalPhases) -> float:
     """Share of the phases that are as long as the middle one; 0 if samples are too coarse."""
     lengths = phases.ends - phases.starts
     middle = median(lengths)
-    if phases.resolution > MATCH * middle:
+    if phases.resolution > MATCHING_LENGTH * middle:
         return 0.0
-    return float(np.mean(np.abs(lengths - middle) <= MATCH * middle))
+    return float(np.mean(np.abs(lengths - middle) <= MATCHING_LENGTH * middle))
 
 
 def _with_missing(phases: SignalPhases) -> RegularStretch:
@@ -234,7 +237,7 @@ def _with_missing(phases: SignalPhases) -> RegularStretch:
     double, count = periods == 2.0, len(distances)
     missing = int(np.count_nonzero(double))
     off = np.abs(distances / (2.0 * median(distances)) - 1.0)[double]
-    possible = 1 <= missing <= max(1.0, MOST_MISSING * count) and off.max() <= NEARLY_DOUBLE
+    possible = 1 <= missing <= max(1.0, MAX_MISSING_SHARE * count) and off.max() <= MAX_DOUBLE_ERROR
     if not possible or (np.abs(periods - 1.5) > 0.5).any():
         return RegularStretch(0, count)
     starts = phases.starts[0] + np.concatenate(([0.0], np.cumsum(distances / periods)))
@@ -251,16 +254,16 @@ def _best_part(phases: SignalPhases) -> RegularStretch:
         return best
     price = log_questions(count) - math.log(PART_WEIGHT)
     spacings = (phases.gaps, np.diff(phases.starts))
-    for first, size in steadiest_stretches(spacings, log_least=WORTH_A_LOOK - price):
-        found = _judge(phases, first, first + size)
-        best = min(best, found, key=lambda stretch: stretch.chances.least)
+    for first, size in steadiest_stretches(spacings, log_least=MAX_PART_LOG_CHANCE - price):
+        part = _judge(phases, first, first + size)
+        best = min(best, part, key=lambda one: one.chances.least)
     return best.at_price(price)
 
 
 MIN_STRETCH = 4  # waits; a shorter regular stretch among irregular ones is chance
-LONGER = 1.25  # from one length to the next
-MOST_AT_ONCE = 1024  # waits
-WIDEST = 3.0  # coefficient of variation
+LENGTH_GROWTH = 1.25  # from one length to the next
+MAX_JOINT_WAITS = 1024  # waits
+MAX_SEARCHED_VARIATION = 3.0  # coefficient of variation
 HALVINGS = 24
 CHANCE_STEP = 0.5  # of logarithms of chances, to remember few of them
 
@@ -302,9 +305,9 @@ def _steadiest_of_each_length(waits: FloatArray, log_least: float) -> Iterator[t
 
 
 def _together(waits: int) -> list[tuple[int, ...]]:
-    """The lengths to compare at once: all where there are few waits, else one by one."""
+    """The lengths to compare together: all if there are few waits, else each by itself."""
     sizes = _sizes(waits)
-    return [sizes] if waits <= MOST_AT_ONCE else [(size,) for size in sizes]
+    return [sizes] if waits <= MAX_JOINT_WAITS else [(size,) for size in sizes]
 
 
 @lru_cache(maxsize=64)
@@ -321,14 +324,14 @@ def _sizes(waits: int) -> tuple[int, ...]:
     sizes, size = [], float(MIN_STRETCH)
     while size < waits:
         sizes.append(round(size))
-        size *= LONGER
+        size *= LENGTH_GROWTH
     return tuple(sorted(set(sizes)))
 
 
 @lru_cache(maxsize=4096)
 def _most_variation(size: int, steps: int) -> float:
-    """The variation at which random waits are as even with a chance of so many steps."""
-    low, high = 0.0, WIDEST
+    """The variation at which the chance of random waits is `steps * CHANCE_STEP`, as a log."""
+    low, high = 0.0, MAX_SEARCHED_VARIATION
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         if log_regular(waits=size, variation=middle) <= steps * CHANCE_STEP:

@@ -1,10 +1,10 @@
 """At which scales does a signal have phases?
 
-A checkpoint is a burst of requests, each of which is a burst of its own: the finest sampling
-splits a phase into its requests. Which scale is meant follows from the structure: gaps within a
-phase and between phases are of different kinds, so their sizes part. Where a background never
-rests there are no gaps; coarser samples show the phases then. Every scale looked at is a
-question of its own, and whoever asks several pays for it.
+A checkpoint is a burst of requests, each of which is a burst itself: the finest sampling splits a
+phase into its requests. The right scale follows from the structure: gaps within a phase and
+between phases differ in kind, so their sizes separate. A background that never rests leaves no
+gaps; coarser samples show the phases then. Every scale is one more test of the same signal, which
+the false-alarm probability accounts for.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def find_scales(signal: Signal, *, finest: SignalPhases | None = None) -> Iterat
 
 def distinct(scales: Iterable[Scale]) -> list[Scale]:
     """The scales that differ, with weights that sum to one."""
-    found: list[Scale] = []
+    kept: list[Scale] = []
     for scale in scales:
-        alike = (i for i, other in enumerate(found) if _same(scale.phases, other.phases))
+        alike = (i for i, other in enumerate(kept) if _same(scale.phases, other.phases))
         place = next(alike, None)
         if place is None:
-            found.append(scale)
+            kept.append(scale)
         else:
-            found[place] = replace(found[place], weight=found[place].weight + scale.weight)
-    total = sum(scale.weight for scale in found)
-    return [replace(scale, weight=scale.weight / total) for scale in found]
+            kept[place] = replace(kept[place], weight=kept[place].weight + scale.weight)
+    total = sum(scale.weight for scale in kept)
+    return [replace(scale, weight=scale.weight / total) for scale in kept]
 
 
 def _every(signal: Signal, known: SignalPhases | None) -> Iterator[Scale]:
@@ -158,7 +158,7 @@ def _same(one: SignalPhases, other: SignalPhases) -> bool:
 MIN_BEAT_DISTANCES = 2
 JOINED_PAUSE = 0.5  # of a pause: what is shorter lies within a phase
 MUCH_LONGER = 2.0  # than a usual phase
-TYPICAL = 0.15  # of the period; the middle distance of beats is no further from it
+TYPICAL = 0.15  # of the period; largest difference between it and the median distance of beats
 NEARBY = 0.5  # of the period; a beat further from its place is a missing or an extra one
 MOST_ASTRAY = 0.25  # share of the distances
 
@@ -200,25 +200,25 @@ def _at_pauses(
     pause = known.seconds - length
     if not len(runs[0]) or pause <= signal.interval:
         return None
-    found = join_runs(signal, runs, shortest_gap=JOINED_PAUSE * pause / signal.interval)
+    phases = join_runs(signal, runs, shortest_gap=JOINED_PAUSE * pause / signal.interval)
     # A faster period than the known one would be joined to one long phase.
-    return found if found.ends[-1] - found.starts[-1] <= MUCH_LONGER * length else None
+    return phases if phases.ends[-1] - phases.starts[-1] <= MUCH_LONGER * length else None
 
 
 def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
     """The phases that are about one period apart, or None if no way gives such."""
     for ways in ((parts.by_levels, parts.by_pauses), (parts.of_job,), (parts.by_known,)):
-        found = [part for part in ways if part is not None]
-        astray = [(_astray(part, period.seconds), number) for number, part in enumerate(found)]
+        candidates = [part for part in ways if part is not None]
+        astray = [(_astray(part, period.seconds), number) for number, part in enumerate(candidates)]
         share, number = min(astray, default=(1.0, 0))
         if share <= MOST_ASTRAY:
-            return found[number]
+            return candidates[number]
     return None
 
 
-def _astray(found: SignalPhases, period: float) -> float:
+def _astray(phases: SignalPhases, period: float) -> float:
     """Share of the distances that are not about a period; 1 if they are another period's."""
-    distances = np.diff(found.starts)
+    distances = np.diff(phases.starts)
     if len(distances) < MIN_BEAT_DISTANCES or abs(median(distances) - period) > TYPICAL * period:
         return 1.0
     return float(np.mean(np.abs(distances - period) >= NEARBY * period))

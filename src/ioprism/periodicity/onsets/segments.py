@@ -93,7 +93,7 @@ def find_phases(signal: Signal) -> SignalPhases | None:
 def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
     """First and past-the-last samples of the stretches above a share of the mean.
 
-    There are none in a signal below zero, which a filter leaves: its ripples are no I/O.
+    A signal below zero, which a filter leaves, has none: its ripples are not I/O.
     """
     if float(signal.values.min()) < 0.0:
         return _runs(np.zeros(len(signal.values), dtype=bool))
@@ -122,10 +122,10 @@ def find_pauses(signal: Signal) -> SignalPhases | None:
     pauses = runs[0][1:] - runs[1][:-1]
     ascending = np.sort(pauses)
     half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
-    found = join_runs(signal, runs, shortest_gap=SHORT_PAUSE * float(half))
-    if 2.0 * float((found.ends - found.starts).sum()) < signal.end - signal.start:
+    phases = join_runs(signal, runs, shortest_gap=SHORT_PAUSE * float(half))
+    if 2.0 * float((phases.ends - phases.starts).sum()) < signal.end - signal.start:
         return None
-    return replace(found, shortest_gap=0.0)
+    return replace(phases, shortest_gap=0.0)
 
 
 def without_strays(phases: SignalPhases) -> SignalPhases:

@@ -34,11 +34,11 @@ def find_period(signal: Signal) -> Period | None:
     seconds = signal.interval * float(np.mean(peaks / np.arange(1, len(peaks) + 1)))
     peak = replace(harmonic.at_frequency(spectrum, 1.0 / seconds), frequency=1.0 / seconds)
     confidence = float(np.clip(correlation[lag], 0.0, 1.0))
-    found = harmonic.describe(
+    period = harmonic.describe(
         signal, spectrum, peak, method="autocorrelation", confidence=confidence
     )
     distances = np.diff(peaks, prepend=0.0) * signal.interval
-    return replace(found, spread=float(distances.std())) if len(peaks) > 1 else found
+    return replace(period, spread=float(distances.std())) if len(peaks) > 1 else period
 
 
 def autocorrelation(signal: Signal) -> FloatArray:

@@ -31,7 +31,7 @@ NEIGHBOURS = 20
 
 
 def z_scores(shares: FloatArray) -> FloatArray:
-    """How many standard deviations each power lies above the mean (Eq. 2 of the paper)."""
+    """How many standard deviations each power is above the mean (Eq. 2 of the paper)."""
     deviation = float(shares.std())
     if deviation <= 1e-12 * float(np.abs(shares).max(initial=0.0)):
         return np.zeros_like(shares)
@@ -126,16 +126,18 @@ def find_period(
     signal: Signal, *, outliers: str = "zscore", tolerance: float = TOLERANCE
 ) -> Period | None:
     """Return the dominant frequency, or None if there is none by the paper's rules."""
-    found = fundamental(
+    candidate = fundamental(
         signal, dominant(candidates(signal, outliers=outliers, tolerance=tolerance))
     )
     spectrum = periodogram(signal)
-    if found is None or spectrum is None:
+    if candidate is None or spectrum is None:
         return None
-    if found.frequency * (signal.end - signal.start) < FIRST_REPEATING - 0.5:
+    if candidate.frequency * (signal.end - signal.start) < FIRST_REPEATING - 0.5:
         return None
-    peak = replace(harmonic.at_frequency(spectrum, found.frequency), frequency=found.frequency)
-    return harmonic.describe(signal, spectrum, peak, method="dft", confidence=found.confidence)
+    peak = replace(
+        harmonic.at_frequency(spectrum, candidate.frequency), frequency=candidate.frequency
+    )
+    return harmonic.describe(signal, spectrum, peak, method="dft", confidence=candidate.confidence)
 
 
 def candidates(
@@ -163,7 +165,7 @@ def stand_out(
     kept = _without_harmonics(bins.tolist())
     dropped = sorted(set(bins.tolist()) - set(kept))
     confidence = _confidence(z_scores(shares), dropped=dropped, tolerance=tolerance)
-    found = [
+    standing_out = [
         FrequencyCandidate(
             float(frequencies[i]),
             float(shares[i]),
@@ -172,35 +174,35 @@ def stand_out(
         )
         for i in kept
     ]
-    return tuple(sorted(found, key=lambda candidate: -candidate.power_share))
+    return tuple(sorted(standing_out, key=lambda candidate: -candidate.power_share))
 
 
-def dominant(found: Sequence[FrequencyCandidate]) -> FrequencyCandidate | None:
+def dominant(candidates: Sequence[FrequencyCandidate]) -> FrequencyCandidate | None:
     """The strongest of one or two candidates; None of none or more."""
-    return found[0] if 1 <= len(found) <= MOST_CANDIDATES else None
+    return candidates[0] if 1 <= len(candidates) <= MOST_CANDIDATES else None
 
 
-def fundamental(signal: Signal, found: FrequencyCandidate | None) -> FrequencyCandidate | None:
+def fundamental(signal: Signal, candidate: FrequencyCandidate | None) -> FrequencyCandidate | None:
     """The frequency of which a candidate is twice the one, if that stands out, too.
 
     Two bursts in every phase make the second multiple the strongest. It is a harmonic of a
     frequency that stands out, and those are ignored, even if the strongest is one.
     """
-    if found is None:
+    if candidate is None:
         return None
     frequencies, shares = power_spectrum(signal)
-    scores, strongest = z_scores(shares), round(found.frequency / float(frequencies[0])) - 1
+    scores, strongest = z_scores(shares), round(candidate.frequency / float(frequencies[0])) - 1
     half = (strongest + 1) / 2 - 1
     near = np.arange(max(FIRST_REPEATING - 1, math.floor(half)), math.ceil(half) + 1)
     lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
     if lower < strongest and scores[lower] >= STANDS_OUT:
         return replace(
-            found,
+            candidate,
             frequency=float(frequencies[lower]),
             power_share=float(shares[lower]),
             score=float(scores[lower]),
         )
-    return found
+    return candidate
 
 
 def _without_harmonics(bins: Sequence[int]) -> list[int]:

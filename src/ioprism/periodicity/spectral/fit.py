@@ -23,7 +23,7 @@ REACH = 1.0  # bins a frequency may move
 APART = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
 
 
-def fit(signal: Signal, *, count: int) -> WaveFit:
+def fit_waves(signal: Signal, *, count: int) -> WaveFit:
     """Fit frequencies, amplitudes and phases, starting from the strongest of the spectrum.
 
     A frequency stays within one bin of where it starts and apart from the others, no amplitude
@@ -35,7 +35,7 @@ def fit(signal: Signal, *, count: int) -> WaveFit:
         count: how many cosine waves, the mean besides.
 
     Raises:
-        UsageError: so many waves would take minutes, and gigabytes.
+        UsageError: that number of waves would take minutes, and gigabytes.
     """
     samples = len(signal.values)
     most = max(DEFAULT_WAVES, math.isqrt(MOST_WORK // samples))
@@ -47,7 +47,7 @@ def fit(signal: Signal, *, count: int) -> WaveFit:
     strongest = components(signal, count=count)
     before = mean_square_error(signal, strongest)
     tried = [
-        _fit_waves(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
+        _fit_frequencies(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
         for start in (peaks(signal, count=count), strongest)
     ]
     best = min(tried, key=lambda waves: mean_square_error(signal, waves))
@@ -64,7 +64,7 @@ def _centres(signal: Signal) -> FloatArray:
     return signal.times + signal.interval / 2
 
 
-def _fit_waves(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
+def _fit_frequencies(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
     """Gauss-Newton with Levenberg's damping; amplitudes follow from frequencies linearly."""
     # In units of the signal's length, so that all unknowns are of one size.
     span = signal.end - signal.start

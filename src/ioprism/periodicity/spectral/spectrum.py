@@ -31,8 +31,8 @@ class Periodogram:
         """Share of the variance at a frequency (Hz) and its multiples."""
         half, total = self.oversampling // 2, float(self.power[1:].sum())
         bins = [round(frequency * h / self.step) for h in range(1, harmonics + 1)]
-        found = sum(float(self.power[max(1, b - half) : b + half + 1].sum()) for b in bins)
-        return min(1.0, found / total) if total > 0.0 else 0.0
+        power = sum(float(self.power[max(1, b - half) : b + half + 1].sum()) for b in bins)
+        return min(1.0, power / total) if total > 0.0 else 0.0
 
     def evidence_at(self, frequency: float) -> float:
         """The evidence for a line at a frequency (Hz), within half a bin."""
@@ -184,7 +184,7 @@ def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
 
     A window of one period slides over the signal. Where signal and cosine correlate, the
     period holds; stretches shorter than a period are dropped, and those less than a period
-    apart are joined. A window half of which lies in a periodic stretch correlates half as
+    apart are joined. A window half of which is in a periodic stretch correlates half as
     much as one within it, so the stretch begins and ends at the centre of such a window.
     """
     window = _window(signal, frequency)

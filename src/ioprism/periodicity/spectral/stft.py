@@ -18,7 +18,7 @@ from ioprism.periodicity.spectral.spectrum import Ranges, periodogram
 from ioprism.periodicity.spectral.wavelet import Scalogram
 
 PERIODS_PER_WINDOW = 4
-WINDOWS_PER_STEP = 4  # overlap: each instant lies in this many windows
+WINDOWS_PER_STEP = 4  # overlap: each instant is in this many windows
 MIN_WINDOW = 16  # samples
 PADDING = 4
 WINDOW_SAMPLES = 512  # at most in a window of a picture
@@ -47,15 +47,15 @@ def find_period(signal: Signal) -> Period | None:
         return None
     frequencies = np.array([moment.frequency for moment in agreeing])
     evidence = harmonic.at_frequency(spectrum, whole.frequency)
-    found = harmonic.describe(
+    period = harmonic.describe(
         signal, spectrum, evidence, method="stft", confidence=len(agreeing) / len(moments)
     )
     ranges = _merge_ranges(agreeing)
     return replace(
-        found,
+        period,
         spread=float((1.0 / frequencies).std()),
         valid_ranges=ranges,
-        repetitions=int(sum(end - start for start, end in ranges) / found.seconds + 1e-9),
+        repetitions=int(sum(end - start for start, end in ranges) / period.seconds + 1e-9),
     )
 
 

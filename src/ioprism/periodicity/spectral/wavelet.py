@@ -65,7 +65,7 @@ def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
     """The approximation of a level alone, upsampled to the length of the signal.
 
     Raises:
-        UsageError: there is no such wavelet, or the level is too high for the signal.
+        UsageError: the wavelet is unknown, or the level is too high for the signal.
         MissingPackageError: a wavelet other than Haar needs PyWavelets.
     """
     _check_level(signal, level)
@@ -139,7 +139,7 @@ def _other(wavelet: str) -> Any:  # noqa: ANN401 - PyWavelets has no types
             needed_by=f"the wavelet {wavelet}", package="PyWavelets", install="'ioprism[wavelets]'"
         ) from error
     if wavelet not in pywt.wavelist(kind="discrete"):
-        raise UsageError(f"there is no discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
+        raise UsageError(f"unknown discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
 
     def smoother(values: FloatArray, level: int) -> FloatArray:
         coarse = values
@@ -175,22 +175,24 @@ def find_hybrid_period(
     signal: Signal, *, wavelet: str = "haar", level: int | None = None
 ) -> Period | None:
     """Return the dominant frequency of the approximation, or None if there is none."""
-    found = analyse_hybrid(signal, wavelet=wavelet, level=level)
+    hybrid = analyse_hybrid(signal, wavelet=wavelet, level=level)
     spectrum = periodogram(signal)
-    if found is None or spectrum is None:
+    if hybrid is None or spectrum is None:
         return None
-    peak = replace(harmonic.at_frequency(spectrum, found.frequency), frequency=found.frequency)
+    peak = replace(harmonic.at_frequency(spectrum, hybrid.frequency), frequency=hybrid.frequency)
     return harmonic.describe(
         signal,
         spectrum,
         peak,
         method="hybrid",
-        confidence=found.confidence,
-        ranges=found.valid_ranges,
+        confidence=hybrid.confidence,
+        ranges=hybrid.valid_ranges,
     )
 
 
-def analyse_hybrid(signal: Signal, *, wavelet: str = "haar", level: int | None = None) -> Hybrid | None:
+def analyse_hybrid(
+    signal: Signal, *, wavelet: str = "haar", level: int | None = None
+) -> Hybrid | None:
     """Smooth, transform and slide, as in the paper.
 
     Args:

@@ -16,12 +16,12 @@ from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
 from ioprism.periodicity.onsets.scales import average_blocks
 from ioprism.periodicity.results import Period, Periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.periodicity.spectral.wavelet import analyse_hybrid
-from ioprism.periodicity.spectral.fit import fit
+from ioprism.periodicity.spectral.fit import fit_waves
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.stft import spectrogram
 from ioprism.periodicity.spectral.wavelet import (
     Scalogram,
+    analyse_hybrid,
     approximate,
     highest_level,
     scalogram,
@@ -33,9 +33,9 @@ COUNTS = (2, 3, 5, 10)  # waves in a sum, as in the paper's figures
 FITTED_SAMPLES = 2048  # for the page; more would take seconds
 LEVELS = 5  # of the wavelet transform that are drawn
 LEVEL_POINTS = 2048
-POINTS = 8192  # of a curve; more than a wide screen shows at once
+POINTS = 8192  # of a curve; more than a wide screen shows
 LINES = 4096  # of a spectrum
-MOST_PHASES = 2000  # more cannot be told apart
+MOST_PHASES = 2000  # more cannot be distinguished
 WINDOW = 4.0  # periods in a window of the spectrogram
 FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
@@ -86,7 +86,7 @@ def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[s
 
 
 def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
-    """The strongest waves of the spectrum, as many as the paper draws, and as many as asked for."""
+    """The strongest waves of the spectrum: as many as in the paper, and the one asked for."""
     counts = sorted({*COUNTS, asked} - {0})
     return [
         {"count": count, "waves": [asdict(wave) for wave in components(signal, count=count)]}
@@ -97,11 +97,13 @@ def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
 def _fit(periodicity: Periodicity) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
     block = -(-len(periodicity.signal.values) // FITTED_SAMPLES)
-    found = periodicity.fit or fit(average_blocks(periodicity.signal, block), count=COUNTS[-1])
+    fitted = periodicity.fit or fit_waves(
+        average_blocks(periodicity.signal, block), count=COUNTS[-1]
+    )
     return {
-        "before": short(found.mse_before),
-        "after": short(found.mse_after),
-        "waves": [asdict(wave) for wave in found.components],
+        "before": short(fitted.mse_before),
+        "after": short(fitted.mse_after),
+        "waves": [asdict(wave) for wave in fitted.components],
     }
 
 

@@ -22,7 +22,7 @@ MAX_PERIODS = 20
 
 
 def show(periodicity: Periodicity, console: Console) -> None:
-    """Print the verdict, a small picture, and the numbers behind it."""
+    """Print the verdict, a small picture, and the numbers."""
     heading(console, periodicity.summary())
     _picture(periodicity, console)
     if periodicity.period is not None:
@@ -65,9 +65,9 @@ def show_parts(parts: Sequence[PartPeriodicity], console: Console, *, key: str) 
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def show_many(found: PeriodTable, console: Console) -> None:
+def show_many(jobs: PeriodTable, console: Console) -> None:
     """Print one row per job."""
-    heading(console, found.summary())
+    heading(console, jobs.summary())
     rows = [
         (
             name(job.application or Path(job.path).name),
@@ -79,7 +79,7 @@ def show_many(found: PeriodTable, console: Console) -> None:
             "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
             name(Path(job.path).name),
         )
-        for job in found.jobs
+        for job in jobs.jobs
     ]
     columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
     table(console, columns, rows)
@@ -178,7 +178,7 @@ def _why_maybe(period: Period) -> str:
     if period.repetitions < 3:
         return ", uncertain: only two repetitions"
     if period.alike:
-        return ", uncertain: the phases are alike, but their distances vary strongly"
+        return ", uncertain: the phases are equally long, but their distances vary strongly"
     return ", uncertain: the phases differ and their distances vary"
 
 

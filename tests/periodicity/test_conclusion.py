@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Stream, draw
 from benchmarks.periodicity_families import answer, batches
-from ioprism.periodicity.online.stream_buffers import MOST_REQUESTS, READ, WRITE
+from ioprism.periodicity.online.stream_buffers import MAX_REQUESTS, READ, WRITE
 from ioprism.periodicity.online.tracker import Tracker, TrackerSettings
 from ioprism.periodicity.results import Period
 
@@ -70,6 +70,6 @@ def test_a_job_with_too_many_requests_is_judged_by_its_bins() -> None:
     tracker.add(starts, starts + 1e-3, np.full(len(starts), 1e6))
     answer = tracker.conclude()
 
-    assert len(starts) > MOST_REQUESTS and not tracker.history.complete
+    assert len(starts) > MAX_REQUESTS and not tracker.history.complete
     assert answer is not None and answer.period is not None
     assert answer.period.seconds == pytest.approx(10.0, rel=0.01)

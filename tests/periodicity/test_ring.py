@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.periodicity.online.stream_buffers import MOST_SAMPLES, SIZE, Ring
+from ioprism.periodicity.online.stream_buffers import BINS, MAX_SIGNAL_SAMPLES, Ring
 
 
 def volume(ring: Ring, **options: float) -> float:
@@ -44,8 +44,8 @@ def test_memory_does_not_grow_with_the_length_of_a_job() -> None:
         start = 86400.0 * day + np.arange(100.0)
         ring.add(start, start + 0.5, np.ones(100))
 
-    assert sum(level.values.size for level in ring.levels) <= 24 * SIZE
-    assert len(ring.signal().values) <= MOST_SAMPLES
+    assert sum(level.values.size for level in ring.levels) <= 24 * BINS
+    assert len(ring.signal().values) <= MAX_SIGNAL_SAMPLES
     assert volume(ring) == pytest.approx(6000.0)
 
 

@@ -86,7 +86,7 @@ def test_unusable_arrays_are_refused(
 
 @pytest.mark.parametrize("frequency", [0.0, -1.0, np.nan, np.inf, 1e12])
 def test_absurd_frequencies_are_refused(frequency: float) -> None:
-    with pytest.raises(UsageError, match=r"makes no sense|would be more than"):
+    with pytest.raises(UsageError, match=r"makes no sense|is more than"):
         period(np.arange(100.0), np.ones(100), frequency=frequency)
 
 

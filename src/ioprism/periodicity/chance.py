@@ -12,11 +12,12 @@ import numpy as np
 from ioprism.model.signal import FloatArray
 
 CERTAIN = 0.0  # log of probability 1
-FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
-FEW_EVEN_WAITS = 4  # the same for higher shapes
-VARIATIONS = (0.02, 0.08, 0.08, 0.17)  # of distances: a steady job, most jobs, jittering ones
-STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
-TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
+MIN_GREENWOOD_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
+MIN_GAMMA_WAITS = 4  # the same for higher shapes
+# Of distances: a steady job, most jobs (twice as likely), jittering ones.
+PERIODIC_VARIATIONS = (0.02, 0.08, 0.08, 0.17)
+WANDERING_STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
+MAX_TAIL_PER_WAIT = 0.4  # lower log chances are beyond the log-normal approximation
 
 
 def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
@@ -46,10 +47,10 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
         return CERTAIN
     volume = min(CERTAIN, _log_ball(waits, variation, shape))
     if shape > 1.0:
-        return volume if waits < FEW_EVEN_WAITS else _log_gamma(waits, variation, shape)
-    if waits < FEW_WAITS:
+        return volume if waits < MIN_GAMMA_WAITS else _log_gamma(waits, variation, shape)
+    if waits < MIN_GREENWOOD_WAITS:
         return volume
-    return min(volume, max(_log_greenwood(waits, variation), -TAIL * waits))
+    return min(volume, max(_log_greenwood(waits, variation), -MAX_TAIL_PER_WAIT * waits))
 
 
 def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
@@ -70,7 +71,7 @@ def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
     def log_density(shape: float) -> float:
         return math.lgamma(count * shape) - count * math.lgamma(shape) + (shape - 1.0) * logs
 
-    periods = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
+    periods = [log_density(max(variation, least) ** -2.0) for variation in PERIODIC_VARIATIONS]
     mean = float(np.logaddexp.reduce(periods)) - math.log(len(periods))
     return min(CERTAIN, log_density(shape) - mean)
 
@@ -96,8 +97,8 @@ def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
     def log_density(deviations: FloatArray, widths: FloatArray) -> float:
         return float(-np.sum(np.log(widths) + 0.5 * (deviations / widths) ** 2))
 
-    periods = [log_density(off, max(one, least) * wider) for one in VARIATIONS]
-    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in STEPS]
+    periods = [log_density(off, max(one, least) * wider) for one in PERIODIC_VARIATIONS]
+    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in WANDERING_STEPS]
     even, wandering = (
         float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (periods, walks)
     )

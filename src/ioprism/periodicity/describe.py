@@ -12,20 +12,30 @@ from ioprism.errors import UsageError
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.onsets.phase_starts import find_train
-from ioprism.periodicity.onsets.scales import TYPICAL, beats, segments
-from ioprism.periodicity.results import Burst, Component, NextPhase, Period, Ranges
+from ioprism.periodicity.onsets.scales import (
+    MAX_BEAT_OFFSET,
+    MAX_MEDIAN_OFFSET,
+    beats,
+    segments,
+)
+from ioprism.periodicity.results import (
+    MAX_SILENT_PERIODS,
+    Burst,
+    Component,
+    NextPhase,
+    Period,
+    Ranges,
+)
 
 PROFILE_BINS = 200
 TimeSpan = tuple[float, float]  # start and end, in seconds
 QUIET_PARTS = 4  # of a period; phases are cut apart within the quietest one
-EARLY = 0.05  # of the period; phases may begin a little before they are found to
-ALL = 0.9  # share of the bytes in phases with edges, above which nothing else belongs to them
-MOST = 0.95  # share of a period's volume that is moved in its phase
-NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
-RECENT = 8  # distances that say when the next phase is due
-FEWEST = 3  # distances that can show a clock
-MADE_UP = -0.3  # correlation of neighbouring distances, below which there is a clock
-STILL_RUNNING = 1.5  # periods without I/O after which a period is over
+START_MARGIN = 0.05  # of the period; phases may begin a little before they are found to
+MIN_PHASE_SHARE = 0.9  # of the bytes in phases with edges, for nothing else to belong to them
+BURST_VOLUME = 0.95  # share of a period's volume that is moved in its phase
+RECENT_DISTANCES = 8  # distances that say when the next phase is due
+MIN_CLOCK_DISTANCES = 3  # distances that can show a clock
+MAX_CLOCK_CORRELATION = -0.3  # correlation of neighbouring distances, below which there is a clock
 
 
 def components(signal: Signal, *, count: int) -> tuple[Component, ...]:
@@ -112,7 +122,10 @@ def _busy_stretches(signal: Signal, period: Period) -> Iterator[Ranges]:
     if phases is not None:
         yield tuple(zip(phases.starts.tolist(), phases.ends.tolist(), strict=True))
     train = find_train(signal)
-    if train is not None and abs(train.seconds - period.seconds) <= TYPICAL * period.seconds:
+    if (
+        train is not None
+        and abs(train.seconds - period.seconds) <= MAX_MEDIAN_OFFSET * period.seconds
+    ):
         yield tuple((beat.start, beat.end) for beat in train.beats)
 
 
@@ -133,10 +146,12 @@ def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
     low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
     if period.method != "phases":
         return list(period.phases)
-    if float(phase_volumes(signal, period.phases).sum()) >= ALL * _volume(signal, low, high):
+    if float(phase_volumes(signal, period.phases).sum()) >= MIN_PHASE_SHARE * _volume(
+        signal, low, high
+    ):
         return list(period.phases)
     moved = _above_rest(signal, _profile(signal, period))
-    early = EARLY * period.seconds
+    early = START_MARGIN * period.seconds
     windows = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
     return [window for window in windows if window[1] > window[0]]
 
@@ -155,7 +170,7 @@ def predict_next_phase(
     now = signal.end if now is None else now
     if not period.valid_ranges:
         return None
-    if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
+    if now - period.valid_ranges[-1][1] > MAX_SILENT_PERIODS * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
     if len(period.phases) > 1:
@@ -173,9 +188,9 @@ def _latest(period: Period) -> tuple[float, float]:
     the latest phase and the usual distance count. One that goes by a clock makes up for it, so
     that a long distance comes after a short one: then a line through all phases tells better.
     """
-    starts = np.array([start for start, _ in period.phases])[-RECENT - 1 :]
+    starts = np.array([start for start, _ in period.phases])[-RECENT_DISTANCES - 1 :]
     distances = np.diff(starts)
-    near = distances[np.abs(distances - period.seconds) < NEARBY * period.seconds]
+    near = distances[np.abs(distances - period.seconds) < MAX_BEAT_OFFSET * period.seconds]
     if not len(near):
         return float(starts[-1]), period.seconds
     if len(near) < len(distances) or not _makes_up(distances):
@@ -188,7 +203,9 @@ def _latest(period: Period) -> tuple[float, float]:
 def _makes_up(distances: FloatArray) -> bool:
     """Whether a long distance comes after a short one: neighbours are correlated by -0.5 then."""
     off = distances - distances.mean()
-    return len(off) >= FEWEST and float(off[1:] @ off[:-1]) < MADE_UP * float(off @ off)
+    return len(off) >= MIN_CLOCK_DISTANCES and float(
+        off[1:] @ off[:-1]
+    ) < MAX_CLOCK_CORRELATION * float(off @ off)
 
 
 def _peaks(period: Period) -> list[float]:
@@ -219,9 +236,9 @@ def _window(moved: Signal, begin: float, until: float) -> tuple[float, float]:
     volume = np.concatenate(([0.0], np.cumsum(moved.values[low:high])))
     if not volume[-1] > 0.0:
         return begin, begin
-    aside = (1.0 - MOST) / 2 * volume[-1]
+    aside = (1.0 - BURST_VOLUME) / 2 * volume[-1]
     first, last = np.interp([aside, volume[-1] - aside], volume, np.arange(len(volume)))
-    margin = aside / volume[-1] * (last - first) / MOST
+    margin = aside / volume[-1] * (last - first) / BURST_VOLUME
     start = moved.start + moved.interval * (low + first - margin)
     return float(start), float(start + moved.interval * (last - first + 2 * margin))
 

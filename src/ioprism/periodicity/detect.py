@@ -21,19 +21,19 @@ from ioprism.periodicity.onsets.phase_checks import (
 )
 from ioprism.periodicity.onsets.regularity import MAX_SERIAL_PAUSE
 from ioprism.periodicity.onsets.scales import average_blocks, coarser_signals
-from ioprism.periodicity.results import Period
+from ioprism.periodicity.results import Period, only_periodic
 from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, sample, step_function
 from ioprism.periodicity.spectral import autocorrelation, dft, harmonic, stft, wavelet
 
-LOUD = 0.95  # share of the bytes that the loudest samples move
-FEW_BYTES = 0.5  # share of the bytes below which a period is compared with that of the rest
+LOUD_VOLUME = 0.95  # share of the bytes that the loudest samples move
+MAX_MINOR_SHARE = 0.5  # share of the bytes below which a period is compared with that of the rest
 
 
 def loudest_samples(signal: Signal) -> Signal:
     """Return the signal with all samples set to zero but those that move nearly all bytes."""
     descending = np.sort(signal.values)[::-1]
     volume = np.cumsum(descending)
-    least = descending[int(np.searchsorted(volume, LOUD * volume[-1]))]
+    least = descending[int(np.searchsorted(volume, LOUD_VOLUME * volume[-1]))]
     return Signal(
         signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
     )
@@ -155,15 +155,14 @@ def _divide_chance(period: Period, weight: float) -> Period:
 MIN_REPETITIONS = 2
 PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
-UNSURE = 0.5  # the most confidence in what is only possible
-SURE_REPETITIONS = 3  # fewer are answered with "maybe"
+MIN_SURE_REPETITIONS = 3  # fewer are answered with "maybe"
 MIN_CONFIDENCE = 0.1
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
 # and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
-LOOP = 12.0
-LOOP_REPETITIONS = 7
-LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
+LOOP_FACTOR = 12.0
+MIN_LOOP_REPETITIONS = 7
+MAX_LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +220,7 @@ def period_of_arrays(
     chosen = Options(**options, resample=frequency is None)
     steps = step_function(time, values)
     signal = sample(steps, frequency=frequency, max_samples=max_samples, start=start, end=end)
-    period = detect(signal, options=chosen)
-    return None if period is None or period.pattern == "slotted" else period
+    return only_periodic(detect(signal, options=chosen))
 
 
 def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
@@ -246,7 +244,7 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
 
     It is one more question, so that each of both may use half of the false-alarm level.
     """
-    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= FEW_BYTES:
+    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= MAX_MINOR_SHARE:
         return period
     loud = loudest_samples(signal)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
@@ -271,10 +269,10 @@ def accept_period(signal: Signal, period: Period | None, options: Options) -> Pe
         if needs_confirmation(signal, period) and not is_confirmed(period):
             return None
     period = replace(period, pattern=pattern_of(signal, period))
-    unsure = chance > level or period.repetitions < SURE_REPETITIONS
+    unsure = chance > level or period.repetitions < MIN_SURE_REPETITIONS
     if not unsure:
         return period
-    return replace(period, certainty="maybe", confidence=min(period.confidence, UNSURE))
+    return period.as_maybe()
 
 
 def _search(signal: Signal, options: Options) -> Period | None:
@@ -301,6 +299,6 @@ def _search(signal: Signal, options: Options) -> Period | None:
 
 def _is_loop(period: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
-    factor = LOOP if period.alike and period.repetitions >= LOOP_REPETITIONS else 1.0
-    even = period.spread <= LOOP_VARIATION * period.seconds
+    factor = LOOP_FACTOR if period.alike and period.repetitions >= MIN_LOOP_REPETITIONS else 1.0
+    even = period.spread <= MAX_LOOP_VARIATION * period.seconds
     return even and period.chance_of_random_bursts <= factor * level

@@ -14,7 +14,7 @@ from ioprism.periodicity.describe import components as strongest_components
 from ioprism.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.periodicity.detect import DEFAULTS, Options, detect, with_shares
 from ioprism.periodicity.onsets.scales import average_blocks
-from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
+from ioprism.periodicity.results import NamedPeriod, Period, Periodicity, only_periodic
 from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral import dft
 from ioprism.periodicity.spectral.fit import DEFAULT_WAVES, fit_waves
@@ -213,12 +213,14 @@ def answer_of_directions(
         options: how to look for the period.
     """
     whole = signals["both"]
-    period = _periodic(detect(whole, options=options))
+    period = only_periodic(detect(whole, options=options))
     directions = []
     for direction in DIRECTIONS:
         if direction in signals:
             try:
-                own = _periodic(detect(signals[direction], options=options_of_direction(options)))
+                own = only_periodic(
+                    detect(signals[direction], options=options_of_direction(options))
+                )
             except AnalysisError:
                 continue
             if own is not None:
@@ -227,7 +229,3 @@ def answer_of_directions(
     if best is not None:
         return best.direction, best.period, best.signal
     return "both", None if period is None or period.is_minor else period, whole
-
-
-def _periodic(period: Period | None) -> Period | None:
-    return None if period is None or period.pattern == "slotted" else period

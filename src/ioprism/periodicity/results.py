@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism.model.result import Result
@@ -14,8 +14,9 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
 
 Certainty = Literal["sure", "maybe"]
 Pattern = Literal["periodic", "slotted"]
-CONFIDENT = 0.5  # a lower confidence is worded as a possibility
+MAX_MAYBE_CONFIDENCE = 0.5  # a higher one is worded as a fact
 MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
+MAX_SILENT_PERIODS = 1.5  # without a phase, after which a period may be over
 Ranges = tuple[tuple[float, float], ...]
 
 
@@ -58,9 +59,19 @@ class Period:
         """Whether another period is equal up to a share of it."""
         return abs(self.seconds / other.seconds - 1.0) <= tolerance
 
+    def as_maybe(self) -> Period:
+        """Return the period as a possibility."""
+        confidence = min(self.confidence, MAX_MAYBE_CONFIDENCE)
+        return replace(self, certainty="maybe", confidence=confidence)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all but the list of its phases."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "phases"}
+
+
+def only_periodic(period: Period | None) -> Period | None:
+    """Return the period, or None if its phases come at random slots."""
+    return None if period is None or period.pattern == "slotted" else period
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +213,7 @@ class Periodicity(Result):
         every, sure = format_seconds(self.period.seconds), f"{self.period.confidence:.0%}"
         if self.takes_turns:
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
-        possible = self.period.certainty == "maybe" or self.period.confidence < CONFIDENT
+        possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
         verb = f"{'possibly ' if possible else ''}repeat{_s(self.direction)}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 

@@ -15,10 +15,10 @@ from ioprism.units import format_counted
 
 MIN_SAMPLES = 8
 MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
-MOST_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
-FEWEST_CHOSEN = 2**14  # a handful of long steps still gets edges sharp to less than a thousandth
-NO_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
-EVEN_SPACING = 1e-3  # steps equal to this share of their length are evenly spaced
+MAX_ASKED_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
+MIN_CHOSEN_SAMPLES = 2**14  # edges of a few long steps are then sharp to a thousandth
+MIN_RELATIVE_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
+MAX_SPACING_ERROR = 1e-3  # steps equal to this share of their length are evenly spaced
 
 
 def step_function(time: npt.ArrayLike, values: npt.ArrayLike) -> StepFunction:
@@ -106,14 +106,14 @@ def _refuse_disorder(edges: FloatArray) -> None:
 def _lengths(edges: FloatArray) -> FloatArray:
     """How long steps are, those of no length left out."""
     lengths = edges[1:] - edges[:-1]
-    least = NO_LENGTH * float(lengths.max())
+    least = MIN_RELATIVE_LENGTH * float(lengths.max())
     return lengths if float(lengths.min()) > least else lengths[lengths > least]
 
 
 def _are_even(lengths: FloatArray) -> bool:
     """Whether all steps are of one length."""
     longest = float(lengths.max())
-    return longest - float(lengths.min()) <= EVEN_SPACING * longest
+    return longest - float(lengths.min()) <= MAX_SPACING_ERROR * longest
 
 
 def _close_last_step(edges: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -146,9 +146,9 @@ def _interval(steps: StepFunction, *, frequency: float | None, max_samples: int)
         return _chosen_interval(steps, max_samples=max_samples)
     if not (math.isfinite(frequency) and frequency > 0.0):
         raise UsageError(f"a sampling frequency of {frequency} Hz makes no sense.")
-    if steps.span * frequency > MOST_SAMPLES:
+    if steps.span * frequency > MAX_ASKED_SAMPLES:
         raise UsageError(
-            f"{frequency:g} Hz over {steps.span:g} s would be more than {MOST_SAMPLES} samples.\n"
+            f"{frequency:g} Hz over {steps.span:g} s is more than {MAX_ASKED_SAMPLES} samples.\n"
             "Hint: leave --frequency out to have it chosen."
         )
     return 1.0 / frequency
@@ -163,7 +163,7 @@ def _chosen_interval(steps: StepFunction, *, max_samples: int) -> float:
     # The tenth percentile: a few slivers between overlapping requests must not decide.
     tenth = len(lengths) // 10
     typical = float(np.partition(lengths, tenth)[tenth])  # np.quantile imports masked arrays
-    return max(shortest, min(typical, steps.span / FEWEST_CHOSEN))
+    return max(shortest, min(typical, steps.span / MIN_CHOSEN_SAMPLES))
 
 
 ORDER = 4

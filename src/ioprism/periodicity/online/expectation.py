@@ -13,11 +13,11 @@ from ioprism.periodicity.results import ExpectedPhase, NextPhase, Period
 
 ON_TIME = 0.1  # share of the period by which a phase on time may be early or late
 PRIOR_WEIGHT = 2.0  # phases that the spread of the period is worth
-FADING = 0.9  # weight of an outcome beside that of the next one
-REMEMBERED = 32  # phases
+OUTCOME_DECAY = 0.9  # weight of an outcome beside that of the next one
+KEPT_OUTCOMES = 32  # phases
 SPREAD_FLOOR = 0.005  # of the period; no clock is better than this
-LATE = 0.15  # of the period, beyond being on time, until a phase that is late counts as missed
-MISSED = 1.0  # the error, in periods, of a phase that did not come
+MISSED_AFTER = 0.15  # of the period, beyond being on time, after which a phase is missed
+MISS_ERROR = 1.0  # the error, in periods, of a phase that did not come
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class PredictionRecord:
     """Compares phases with what was predicted for them."""
 
     def __init__(self) -> None:
-        self.errors: deque[float] = deque(maxlen=REMEMBERED)  # shares of the period
-        self.outcomes: deque[PredictionOutcome] = deque(maxlen=REMEMBERED)
+        self.errors: deque[float] = deque(maxlen=KEPT_OUTCOMES)  # shares of the period
+        self.outcomes: deque[PredictionOutcome] = deque(maxlen=KEPT_OUTCOMES)
         self._last_start = -math.inf
         self._expected: tuple[float, float] | None = None  # start and period, in seconds
 
@@ -44,8 +44,8 @@ class PredictionRecord:
             due, period = self._expected
             if start >= self._last_start + period / 2:
                 self._outcome(due, start, abs(start - due) / period)
-            elif now > due + (ON_TIME + LATE) * period:
-                self._outcome(due, None, MISSED)  # a phase this late is none, whenever it comes
+            elif now > due + (ON_TIME + MISSED_AFTER) * period:
+                self._outcome(due, None, MISS_ERROR)  # a phase this late is none, whenever it comes
             else:
                 return
         self._last_start = max(start, self._last_start)
@@ -98,7 +98,7 @@ class PredictionRecord:
         prior = math.erf(ON_TIME / (spread * math.sqrt(2)))
         hits, total = PRIOR_WEIGHT * prior, PRIOR_WEIGHT
         for age, error in enumerate(reversed(self.errors)):
-            weight = FADING**age
+            weight = OUTCOME_DECAY**age
             hits += weight * (error <= ON_TIME)
             total += weight
         known = seen + len(self.errors)
@@ -115,7 +115,7 @@ class PredictionRecord:
         return count
 
 
-APART = 1.1  # frequencies this factor apart belong to different ranges
+RANGE_RATIO = 1.1  # frequencies this factor apart belong to different ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, .
     every = list(answers)
     groups: list[list[float]] = []
     for frequency in sorted(answer for answer in every if answer is not None):
-        if groups and frequency <= APART * groups[-1][-1]:
+        if groups and frequency <= RANGE_RATIO * groups[-1][-1]:
             groups[-1].append(frequency)
         else:
             groups.append([frequency])
@@ -140,8 +140,8 @@ def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, .
     return tuple(sorted(ranges, key=lambda one: -one.probability))
 
 
-MOST_PHASES = 64  # of one job, ahead
-BRIEF = 0.01  # of a phase; phases that only touch do not overlap
+MAX_PHASES_AHEAD = 64  # of one job, ahead
+MIN_OVERLAP = 0.01  # of a phase; phases that only touch do not overlap
 MAX_LATENESS = 0.25  # of the period until which a phase that is due may still begin
 
 
@@ -182,7 +182,7 @@ def phases_ahead(
     skipped = max(0, math.ceil(-first / period.seconds - MAX_LATENESS))
     width = expected.end - expected.start
     phases = []
-    for number in range(skipped, skipped + MOST_PHASES):
+    for number in range(skipped, skipped + MAX_PHASES_AHEAD):
         start = first + number * period.seconds
         if start > horizon:
             break
@@ -211,7 +211,7 @@ def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
 def _extend(known: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
     jobs = tuple(sorted({phase.job for phase in running}))
     shortest = min((phase.end - phase.start for phase in running), default=0.0)
-    if len(jobs) < 2 or high - low < BRIEF * shortest:
+    if len(jobs) < 2 or high - low < MIN_OVERLAP * shortest:
         return
     rate = sum(phase.bytes / max(phase.end - phase.start, 1e-9) for phase in running)
     if known and known[-1].end == low and known[-1].jobs == jobs:

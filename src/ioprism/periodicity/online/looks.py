@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.detect import UNSURE, Options, accept_period, detect
-from ioprism.periodicity.online.stream_buffers import FEW_SAMPLES
+from ioprism.periodicity.detect import Options, accept_period, detect
+from ioprism.periodicity.online.stream_buffers import MAX_EXACT_SAMPLES
 from ioprism.periodicity.onsets.phase_starts import Train, describe, find_train, train_of_all
 from ioprism.periodicity.onsets.regularity import may_wander
 from ioprism.periodicity.onsets.scales import Segmentations, beats
-from ioprism.periodicity.results import Period
+from ioprism.periodicity.results import Period, only_periodic
 
 AGREEMENT = 0.1  # answers closer than this share are the same period
-CLEAR_SHARE = 0.3  # of the variance
+MIN_SPECTRUM_SHARE = 0.3  # of the variance
 DOUBT_SHARE = 0.1  # of the level, up to which a period is announced as one beyond doubt
-QUARTERS = 4  # of a usual phase, by which the latest one grows until it says something new
+GROWTH_STEPS = 4  # of a usual phase, by which the latest one grows until it says something new
 
 
 def what_is_seen(parts: Segmentations) -> tuple[int, ...]:
@@ -30,8 +29,8 @@ def what_is_seen(parts: Segmentations) -> tuple[int, ...]:
             seen += [0, 0]
             continue
         lengths = phases.ends - phases.starts
-        grown = QUARTERS * float(lengths[-1]) / median(lengths)
-        seen += [len(phases), min(QUARTERS, int(grown))]
+        grown = GROWTH_STEPS * float(lengths[-1]) / median(lengths)
+        seen += [len(phases), min(GROWTH_STEPS, int(grown))]
     return tuple(seen)
 
 
@@ -53,30 +52,17 @@ def by_phases(
     chances, share = train.chances, share_of_look(_look(parts, train))
     if (chances.at_look(share) if known is None else chances.single_look) > math.log(level):
         return None
-    period = describe(signal, train)
-    taken = _periodic(
-        accept_period(signal, period, Options("phases", level, maybe=False, confirm=False))
-    )
-    return taken if chances.doubt <= math.log(DOUBT_SHARE * level) else _possible(taken)
-
-
-def _possible(period: Period | None) -> Period | None:
-    """The same as a possibility: distances that wander would look like this often enough."""
-    if period is None:
-        return None
-    return replace(period, certainty="maybe", confidence=min(period.confidence, UNSURE))
-
-
-def _periodic(period: Period | None) -> Period | None:
-    """The period, unless its phases come at random slots: they tell nothing of the next one."""
-    return None if period is None or period.pattern == "slotted" else period
+    options = Options("phases", level, maybe=False, confirm=False)
+    period = only_periodic(accept_period(signal, describe(signal, train), options))
+    certain = chances.doubt <= math.log(DOUBT_SHARE * level)
+    return period if period is None or certain else period.as_maybe()
 
 
 def _look(parts: Segmentations, train: Train) -> int:
     """Which look at its phases this is, by the way of splitting that tells them.
 
-    A burst of many requests is one phase by one way and many by another: each way has looks of
-    its own. Other scales come and go as the signal grows; theirs are those of the most phases.
+    A burst of many requests is one phase by one way and many by another: each way has separate
+    looks. Other scales come and go as the signal grows; theirs are those of the most phases.
     """
     return look_at(train.among if train.among in parts.counts else max(parts.counts))
 
@@ -97,14 +83,15 @@ def with_spectrum(signal: Signal, parts: Segmentations, *, level: float) -> Peri
     Where phases are sharp and show no period, the spectrum must explain a good part of the signal:
     serial streams, and pairs of bursts at random times, have a line in it, too.
     """
-    period = _periodic(detect(signal, options=Options("auto", level, maybe=False, confirm=False)))
-    phases = parts.by_levels if len(signal.values) > FEW_SAMPLES else None
+    options = Options("auto", level, maybe=False, confirm=False)
+    period = only_periodic(detect(signal, options=options))
+    phases = parts.by_levels if len(signal.values) > MAX_EXACT_SAMPLES else None
     if period is None or period.method == "phases" or phases is None:
         return period
-    if period.confidence < CLEAR_SHARE:
+    if period.confidence < MIN_SPECTRUM_SHARE:
         return None
     wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=DOUBT_SHARE * level)
-    return _possible(period) if wanders else period
+    return period.as_maybe() if wanders else period
 
 
 def phase_starts(parts: Segmentations, known: Period) -> FloatArray | None:
@@ -143,8 +130,8 @@ def held_since(period: Period, now: float) -> float:
 
 MIN_PHASES = 4  # three periods; fewer are not announced
 FIRST_SHARES = (0.3, 0.2, 0.2, 0.2)  # of the false-alarm level, for four to seven phases
-GROWTH = 1.25  # of the number of phases, until it is another look
-NEVER = 1e-12
+PHASES_PER_LOOK = 1.25  # of the number of phases, until it is another look
+NO_SHARE = 1e-12
 
 
 def look_at(phases: int) -> int:
@@ -153,13 +140,13 @@ def look_at(phases: int) -> int:
     if early <= len(FIRST_SHARES):
         return max(0, early)
     growth = phases / (MIN_PHASES + len(FIRST_SHARES))
-    return len(FIRST_SHARES) + 1 + math.floor(math.log(growth) / math.log(GROWTH) + 1e-9)
+    return len(FIRST_SHARES) + 1 + math.floor(math.log(growth) / math.log(PHASES_PER_LOOK) + 1e-9)
 
 
 def share_of_look(look: int) -> float:
     """The share of the false-alarm level that the k-th look may use; all looks make 1."""
     if look < 1:
-        return NEVER
+        return NO_SHARE
     if look <= len(FIRST_SHARES):
         return FIRST_SHARES[look - 1]
     later = look - len(FIRST_SHARES)
@@ -168,9 +155,9 @@ def share_of_look(look: int) -> float:
 
 MIN_DISTANCES = 4  # to know what is usual, and two that are not
 SPREAD_FLOOR = 0.05  # relative; jitter below this does not change the period
-SLACK = 0.5  # standard deviations that every distance may be off
-CLIP = 3.5  # standard deviations that one distance counts at most
-THRESHOLD = 5.0  # standard deviations; one distance alone (3.0) stays below
+SCORE_SLACK = 0.5  # standard deviations that every distance may be off
+MAX_DISTANCE_SCORE = 3.5  # standard deviations that one distance counts at most
+ALARM_SCORE = 5.0  # standard deviations; one distance alone (3.0) stays below
 MAD_TO_DEVIATION = 1.4826  # for a normal distribution
 
 
@@ -186,7 +173,9 @@ def change_point(starts: FloatArray) -> int | None:
     usual = distances[: max(2, len(distances) - 2)]
     centre = median(usual)
     spread = max(MAD_TO_DEVIATION * median(np.abs(usual - centre)), SPREAD_FLOOR)
-    scores = np.clip((distances - centre) / spread, -CLIP, CLIP).tolist()
+    scores = np.clip(
+        (distances - centre) / spread, -MAX_DISTANCE_SCORE, MAX_DISTANCE_SCORE
+    ).tolist()
     places = [_alarm([sign * score for score in scores]) for sign in (1.0, -1.0)]
     alarms = [place for place in places if place is not None]
     return max(alarms) if alarms else None
@@ -196,10 +185,10 @@ def _alarm(scores: list[float]) -> int | None:
     """Where the sum that is above the threshold at the end began to rise."""
     total, began = 0.0, 0
     for place, score in enumerate(scores):
-        total += score - SLACK
+        total += score - SCORE_SLACK
         if total <= 0.0:
             total, began = 0.0, place + 1
-    return began if total > THRESHOLD else None
+    return began if total > ALARM_SCORE else None
 
 
 def relative_difference(one: float, other: float) -> float:

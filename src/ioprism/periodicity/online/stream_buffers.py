@@ -19,11 +19,11 @@ from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.sampling import sample
 from ioprism.views.time.steps import steps_of_intervals
 
-FINEST = 2.0**-10  # seconds, the width of the finest bins
-SIZE = 2048  # bins of a level; half of them move on when it is full
-MOST_LEVELS = 24  # half a year in the coarsest
-MOST_SAMPLES = 2 * SIZE
-FEW_SAMPLES = SIZE // 8  # of a metric; each of so few is known in eight bins at least
+FINEST_BIN = 2.0**-10  # seconds, the width of the finest bins
+BINS = 2048  # bins of a level; half of them move on when it is full
+MAX_LEVELS = 24  # half a year in the coarsest
+MAX_SIGNAL_SAMPLES = 2 * BINS
+MAX_EXACT_SAMPLES = BINS // 8  # of a metric; each of so few is known in eight bins at least
 SHORTEST_REQUEST = 1e-6  # seconds; a request that takes no measurable time is given this much
 
 
@@ -35,7 +35,7 @@ class Level:
     def __init__(self, *, width: float, base: int, values: FloatArray | None = None) -> None:
         self.width = width
         self.base = base
-        self.values = np.zeros(SIZE) if values is None else values
+        self.values = np.zeros(BINS) if values is None else values
 
     @property
     def begin(self) -> float:
@@ -46,7 +46,7 @@ class Level:
         """Spread amounts over the bins by exact integration; all must lie within the level."""
         first, last = start / self.width - self.base, end / self.width - self.base
         low = max(0, math.floor(float(first.min())))
-        high = min(SIZE, math.floor(float(last.max())) + 1)
+        high = min(BINS, math.floor(float(last.max())) + 1)
         volume = np.zeros(high - low + 2)
         carried = np.zeros(high - low + 2)
         bins = [np.clip(place.astype(np.int64), low, high) for place in (first, last)]
@@ -68,7 +68,7 @@ class Level:
 class Ring:
     """Amounts over time, coarser in the past."""
 
-    def __init__(self, *, finest: float = FINEST) -> None:
+    def __init__(self, *, finest: float = FINEST_BIN) -> None:
         self.levels: list[Level] = []
         self.finest = finest
         self.start = math.inf  # of the earliest amount, in seconds
@@ -109,7 +109,7 @@ class Ring:
         for depth, level in enumerate(self.levels[: number + 1]):
             shift = number - depth
             begin = max(0, (low << shift) - level.base)
-            until = min(SIZE, (high << shift) - level.base)
+            until = min(BINS, (high << shift) - level.base)
             if begin < until:
                 place = (np.arange(level.base + begin, level.base + until) >> shift) - low
                 values += np.bincount(place, level.values[begin:until], len(values))
@@ -124,7 +124,7 @@ class Ring:
         first, last = (
             round((moment - edge) / length) for moment in (max(start, self.start), self.end)
         )
-        if last - first > FEW_SAMPLES:
+        if last - first > MAX_EXACT_SAMPLES:
             return self.signal(start=start, shortest=length)
         fine = self.signal(start=start)
         edges = edge + length * np.arange(first, max(last, first + 1) + 1, dtype=np.float64)
@@ -151,8 +151,8 @@ class Ring:
         ring.total, ring.too_old = float(state["total"]), float(state["too_old"])
         for depth, (base, values) in enumerate(state["levels"]):
             array = np.frombuffer(values, "<f8").astype(np.float64)
-            if len(array) != SIZE or not np.isfinite(array).all():
-                raise ValueError(f"level {depth} has {len(array)} bins instead of {SIZE}")
+            if len(array) != BINS or not np.isfinite(array).all():
+                raise ValueError(f"level {depth} has {len(array)} bins instead of {BINS}")
             ring.levels.append(Level(width=ring.finest * 2**depth, base=int(base), values=array))
         return ring
 
@@ -166,7 +166,7 @@ class Ring:
         while True:
             width = self.finest * 2**number
             low, high = math.floor(start / width), math.ceil(self.end / width)
-            if high - low <= MOST_SAMPLES and width >= shortest:
+            if high - low <= MAX_SIGNAL_SAMPLES and width >= shortest:
                 return number, low, max(high, low + 1)
             number += 1
 
@@ -185,7 +185,7 @@ class Ring:
             older = start < begin
             start, end, rate = start[older], np.minimum(end[older], begin), rate[older]
             number += 1
-            if number == MOST_LEVELS:
+            if number == MAX_LEVELS:
                 self.too_old += float((rate * (end - start)).sum())
                 return
             self._level(number)
@@ -194,25 +194,25 @@ class Ring:
         """The level, begun where the finer one begins if it is new."""
         if number == len(self.levels):
             finer = self.levels[number - 1]
-            base = ((finer.base + 1) >> 1) - SIZE
+            base = ((finer.base + 1) >> 1) - BINS
             self.levels.append(Level(width=2 * finer.width, base=base))
         return self.levels[number]
 
     def _make_room(self, number: int, *, until: int) -> None:
         """Move the oldest bins of a level on, so that it reaches up to a bin."""
         level = self.levels[number]
-        excess = until - (level.base + SIZE)
+        excess = until - (level.base + BINS)
         if excess <= 0:
             return
-        half = SIZE // 2
+        half = BINS // 2
         shift = -(-excess // half) * half
-        moved = min(shift, SIZE)
-        if number + 1 < MOST_LEVELS:
+        moved = min(shift, BINS)
+        if number + 1 < MAX_LEVELS:
             self._hand_on(number, level, count=moved, shift=shift)
         else:
             self.too_old += float(level.values[:moved].sum())
-        level.values[: SIZE - moved] = level.values[moved:].copy()
-        level.values[SIZE - moved :] = 0.0
+        level.values[: BINS - moved] = level.values[moved:].copy()
+        level.values[BINS - moved :] = 0.0
         level.base += shift
 
     def _hand_on(self, number: int, level: Level, *, count: int, shift: int) -> None:
@@ -221,12 +221,12 @@ class Ring:
         coarser = self._level(number + 1)
         self._make_room(number + 1, until=(level.base + count + 1) >> 1)
         place = (np.arange(level.base, level.base + count) >> 1) - coarser.base
-        coarser.values += np.bincount(place, level.values[:count], SIZE)
+        coarser.values += np.bincount(place, level.values[:count], BINS)
         self._make_room(number + 1, until=(level.base + shift + 1) >> 1)
 
 
-LOOKED_AT = 64  # pieces of a batch; enough to tell and cheap enough for every batch
-TILED = 0.5  # share of pieces that begin exactly where the one before ends
+MAX_OBSERVED = 64  # pieces of a batch; enough to tell and cheap enough for every batch
+MIN_TILED_SHARE = 0.5  # share of pieces that begin exactly where the one before ends
 SAME_LENGTH = 1e-3  # relative difference of lengths that are equal
 HALVED_AFTER = 4096  # pieces, after which old ones count half
 
@@ -243,7 +243,7 @@ class Grain:
     @property
     def seconds(self) -> float:
         """The length of a sample, or 0 for requests."""
-        return self._length if self._tiled > TILED * self._pieces else 0.0
+        return self._length if self._tiled > MIN_TILED_SHARE * self._pieces else 0.0
 
     @property
     def edge(self) -> float:
@@ -252,7 +252,7 @@ class Grain:
 
     def observe(self, start: FloatArray, end: FloatArray) -> None:
         """Look at the first pieces of a batch."""
-        start, end = start[:LOOKED_AT], end[:LOOKED_AT]
+        start, end = start[:MAX_OBSERVED], end[:MAX_OBSERVED]
         before = np.concatenate(([self._last_end], end[:-1]))
         lengths = end - start
         length = median(lengths)
@@ -279,7 +279,7 @@ class Grain:
         return grain
 
 
-MOST_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job
+MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job
 UNKNOWN, READ, WRITE = 0, 1, 2
 CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
 
@@ -301,7 +301,7 @@ class History:
         if not self.complete:
             return
         self._count += len(start)
-        if self._count > MOST_REQUESTS:
+        if self._count > MAX_REQUESTS:
             self.complete = False
             self._parts.clear()
             return

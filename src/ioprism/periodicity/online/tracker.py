@@ -40,7 +40,7 @@ from ioprism.periodicity.online.looks import (
 )
 from ioprism.periodicity.online.stream_buffers import Codes, Grain, History, Ring
 from ioprism.periodicity.onsets.scales import Segmentations, segments
-from ioprism.periodicity.results import ExpectedPhase, Period
+from ioprism.periodicity.results import MAX_SILENT_PERIODS, ExpectedPhase, Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral.spectrum import has_line
 
@@ -48,10 +48,9 @@ ANALYSES_PER_PERIOD = 4
 ANALYSES_PER_SPAN = 32  # of the window, until a period is known
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
-NEARLY = 0.8  # of a period, after which the next phase may have begun
-OVER = 3.0  # periods without a phase after which a period has ended
-STILL_VALID = 1.5  # periods
-REMEMBERED = 64  # recent answers
+MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
+MAX_LOST_PERIODS = 3.0  # periods without a phase after which a period has ended
+KEPT_ANSWERS = 64  # recent answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Tracker:
         self.latest: Prediction | None = None
         self._window = -math.inf  # where the stretch begins that is looked at
         self._period: Period | None = None
-        self._answers: deque[float | None] = deque(maxlen=REMEMBERED)
+        self._answers: deque[float | None] = deque(maxlen=KEPT_ANSWERS)
         self._equal = 0  # answers in a row
         self._suspected: float | None = None  # when a change may have happened
         self._last_beat: float | None = None  # when the latest phase of the period began
@@ -243,13 +242,15 @@ class Tracker:
             return newer
         level = self.settings.max_false_alarm
         period = by_phases(signal, parts, level=level, known=known)
-        if period is None or silence(signal, period) > STILL_VALID:
+        if period is None or silence(signal, period) > MAX_SILENT_PERIODS:
             period = (
                 with_spectrum(signal, parts, level=level) if known.method != "phases" else None
             ) or period
-        if period is None or silence(signal, period) > OVER:
+        if period is None or silence(signal, period) > MAX_LOST_PERIODS:
             # One look that finds nothing may be that of a phase half reported.
-            return Look(signal, parts, known if silence(signal, known) <= OVER else None)
+            return Look(
+                signal, parts, known if silence(signal, known) <= MAX_LOST_PERIODS else None
+            )
         if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._rival = None
             return Look(signal, parts, period)
@@ -265,7 +266,7 @@ class Tracker:
         starts = phase_starts(parts, known)
         if starts is not None and (place := change_point(starts)) is not None:
             self._suspected = float(starts[place])
-        elif silence(signal, known) > STILL_VALID:
+        elif silence(signal, known) > MAX_SILENT_PERIODS:
             self._suspected = self._suspected or self._last_beat
         if self._suspected is None:
             return None
@@ -274,7 +275,7 @@ class Tracker:
             return None
         new_parts = segments(recent)
         period = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
-        if period is None or silence(recent, period) > STILL_VALID:
+        if period is None or silence(recent, period) > MAX_SILENT_PERIODS:
             return None
         if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._suspected = None
@@ -337,7 +338,7 @@ class Tracker:
         if look.period is not None:
             step = min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
             # Where the next phase may have begun, its first requests were too few to tell.
-            due = now - look.period.phases[-1][0] > NEARLY * look.period.seconds
+            due = now - look.period.phases[-1][0] > MIN_ELAPSED_SHARE * look.period.seconds
             return step / ANALYSES_PER_PERIOD if due else step
         return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 

@@ -9,15 +9,14 @@ import numpy as np
 
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray
-from ioprism.periodicity.onsets.segments import SignalPhases
+from ioprism.periodicity.onsets.segments import MIN_PHASES, SignalPhases
 
-MIN_PHASES = 3  # two repetitions
-FEW_LATE = 0.1  # share of the distances
-STEADY = 0.15  # relative spread up to which phases can be counted one by one
+MAX_LATE_SHARE = 0.1  # share of the distances
+MAX_STEADY_SPREAD = 0.15  # relative spread up to which phases can be counted one by one
 SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
 SAME_LEVEL = 0.15  # and in their mean level by this
 TOLERANCE = (0.15, 0.3)  # of the period: least and most deviation of a counted phase
-KEPT = 0.7  # share of the phases that counting must account for
+MIN_COUNTED_SHARE = 0.7  # share of the phases that counting must account for
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ def count_beats(
         periods = periods_between(distances).astype(np.int64).tolist()
         return [replace(one, periods=n) for one, n in zip(every, [1, *periods], strict=True)]
     typical, spread = _middle(distances)
-    if spread > STEADY * typical:
+    if spread > MAX_STEADY_SPREAD * typical:
         return every
     tolerance = float(np.clip(4.0 * spread, TOLERANCE[0] * typical, TOLERANCE[1] * typical))
     steady = _steadiest(distances, typical, tolerance)
@@ -96,7 +95,7 @@ def count_beats(
     if trimmed == seed and _all_belong(phases, pattern):
         return _as_beats(phases, range(len(phases)))
     counted = _count(phases, trimmed, pattern)
-    return counted if len(counted) >= KEPT * len(every) else every
+    return counted if len(counted) >= MIN_COUNTED_SHARE * len(every) else every
 
 
 def periods_between(distances: FloatArray) -> FloatArray:
@@ -150,7 +149,9 @@ def _trim_edges(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> ran
 def _all_belong(phases: SignalPhases, pattern: BeatTemplate) -> bool:
     """Whether no phase is missing or extra and nearly all are on time."""
     late = np.abs(np.diff(phases.starts) - pattern.period)
-    return bool(late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= FEW_LATE)
+    return bool(
+        late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= MAX_LATE_SHARE
+    )
 
 
 def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Beat]:
@@ -203,10 +204,10 @@ def spread_of(beats: Sequence[Beat], seconds: float) -> float:
 
 
 MAX_EVEN_VARIATION = 0.05  # variation of distances, below which all are a period
-ROUNDED = 0.5  # of a sample: the most that rounding makes equal distances vary
-LONGEST = 4  # phases in a cycle
-FEWEST = 3  # cycles
-STEADIER = 0.3  # how much less the lengths of cycles vary than distances; jitter adds up instead
+ROUNDING_SAMPLES = 0.5  # of a sample: the most that rounding makes equal distances vary
+MAX_CYCLE = 4  # phases in a cycle
+MIN_CYCLES = 3  # cycles
+MAX_CYCLE_SPREAD = 0.3  # of the lengths of cycles, to that of distances; jitter adds up
 
 
 def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...]:
@@ -219,12 +220,12 @@ def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...
     starts = np.array([beat.start for beat in beats])
     distances = np.diff(starts)
     # Four samples, four, five, and again: that is how a period is rounded, not a cycle.
-    even = max(MAX_EVEN_VARIATION * float(distances.mean()), ROUNDED * resolution)
+    even = max(MAX_EVEN_VARIATION * float(distances.mean()), ROUNDING_SAMPLES * resolution)
     if any(beat.periods > 1 for beat in beats) or distances.std() <= even:
         return tuple(beats)
-    for size in range(2, min(LONGEST, len(distances) // FEWEST) + 1):
+    for size in range(2, min(MAX_CYCLE, len(distances) // MIN_CYCLES) + 1):
         cycles = starts[size:] - starts[:-size]
-        if cycles.std() <= STEADIER * distances.std():
+        if cycles.std() <= MAX_CYCLE_SPREAD * distances.std():
             return _join_cycles(beats, size, first=_after_longest(distances, size))
     return tuple(beats)
 

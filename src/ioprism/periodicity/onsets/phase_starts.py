@@ -30,14 +30,16 @@ from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral.spectrum import cosine_at
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
-COVERING = 0.3  # share of the time of the longest period that another must hold to be as good
-SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's period
-SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one period
-CLEARLY_PURER = 0.05  # share of the phases
-BEYOND_DOUBT = math.log(1e-6)
-MOSTLY = 0.7  # share of the phases that match, and of the time, of a certain period
-RISE = 0.1  # share of the highest sample around, at which a phase begins
-CLEAR = math.log(1e-3)  # periods less likely by chance than this are compared by how long they hold
+MIN_SPAN_RATIO = 0.3  # share of the time of the longest period that another must hold to be as good
+MAX_SUGGESTIVE_LOG_CHANCE = math.log(0.2)  # of a scale that may tell the period of another's period
+MIN_COUNT_RATIO = 0.7  # ratio of the numbers of phases at two scales that show one period
+MIN_MATCH_GAIN = 0.05  # share of the phases
+NEGLIGIBLE_LOG_CHANCE = math.log(1e-6)
+MIN_CERTAIN_SHARE = 0.7  # share of the phases that match, and of the time, of a certain period
+START_LEVEL = 0.1  # share of the highest sample around, at which a phase begins
+MAX_CLEAR_LOG_CHANCE = math.log(
+    1e-3
+)  # periods less likely by chance than this are compared by how long they hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +102,11 @@ def find_train(signal: Signal, *, finest: SignalPhases | None = None) -> Train |
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
     trains = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
-    clear = [train for train in trains if train.chances.least <= CLEAR]
+    clear = [train for train in trains if train.chances.least <= MAX_CLEAR_LOG_CHANCE]
     if not clear:
         return _purest(min(trains, key=lambda train: train.chances.least), trains)
     longest = max(train.span for train in clear)
-    covering = [train for train in clear if train.span >= COVERING * longest]
+    covering = [train for train in clear if train.span >= MIN_SPAN_RATIO * longest]
     return _purest(min(covering, key=lambda train: train.chances.least), trains)
 
 
@@ -118,9 +120,9 @@ def _purest(best: Train, trains: Sequence[Train]) -> Train:
     similar = [
         train
         for train in trains
-        if train.chances.least <= SUGGESTIVE
-        and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
-        and train.matching > best.matching + CLEARLY_PURER
+        if train.chances.least <= MAX_SUGGESTIVE_LOG_CHANCE
+        and MIN_COUNT_RATIO <= len(train.beats) / len(best.beats) <= 1.0 / MIN_COUNT_RATIO
+        and train.matching > best.matching + MIN_MATCH_GAIN
         and (train.variation <= best.variation or best.variation > MAX_CERTAIN_VARIATION)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
@@ -148,7 +150,7 @@ def _rise(signal: Signal, start: float, *, reach: int) -> float:
     around = signal.values[low : middle + 2 * reach]
     if not len(around) or not float(around.max()) > 0.0:
         return start
-    first = int(np.argmax(around >= RISE * float(around.max())))
+    first = int(np.argmax(around >= START_LEVEL * float(around.max())))
     return signal.start + signal.interval * (low + first)
 
 
@@ -178,9 +180,12 @@ def describe(signal: Signal, train: Train) -> Period:
 
 def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     """Whether no other scale needs to be looked at."""
-    alike = train.matching >= MOSTLY or train.chances.single_look <= 2.0 * BEYOND_DOUBT
-    lasting = train.span >= MOSTLY * (signal.end - signal.start)
-    return train.chances.single_look <= BEYOND_DOUBT and alike and lasting
+    alike = (
+        train.matching >= MIN_CERTAIN_SHARE
+        or train.chances.single_look <= 2.0 * NEGLIGIBLE_LOG_CHANCE
+    )
+    lasting = train.span >= MIN_CERTAIN_SHARE * (signal.end - signal.start)
+    return train.chances.single_look <= NEGLIGIBLE_LOG_CHANCE and alike and lasting
 
 
 def train_of_all(phases: SignalPhases) -> Train:

@@ -18,7 +18,8 @@ import numpy as np
 from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.onsets.segments import (
-    NOTHING,
+    IDLE_LEVEL,
+    MIN_PHASES,
     IntArray,
     SignalPhases,
     busy_runs,
@@ -30,17 +31,16 @@ from ioprism.periodicity.onsets.segments import (
 from ioprism.periodicity.results import Period
 from ioprism.phase_detection.segmentation import gap_threshold
 
-COARSER = 4  # samples of a scale in one of the next
-FEWEST_SAMPLES = 128  # of the coarsest scale
-MIN_PHASES = 3
-PARTED = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
-MOST_PARTINGS = 2
-BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
+COARSENING = 4  # samples of a scale in one of the next
+MIN_SCALE_SAMPLES = 128  # of the coarsest scale
+MIN_GAP_RATIO = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
+MAX_PARTINGS = 2
+MAX_BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
 # How likely a period is to show at a scale, beside any other one.
-FINEST = 8.0
-BY_CLEAREST_GAPS = 4.0
-BY_PHASES_OF_JOB = 4.0
-ANY_OTHER = 1.0
+FINEST_WEIGHT = 8.0
+CLEAREST_GAPS_WEIGHT = 4.0
+JOB_PHASES_WEIGHT = 4.0
+OTHER_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,20 +80,20 @@ def _every(signal: Signal, known: SignalPhases | None) -> Iterator[Scale]:
         finest = coarse is signal
         phases = known if finest and known is not None else find_phases(coarse)
         if phases is not None:
-            yield Scale(phases, FINEST if finest else ANY_OTHER)
-        weight = BY_CLEAREST_GAPS if finest else ANY_OTHER
-        for joined in _by_gaps(coarse, above=NOTHING if finest else BACKGROUND):
+            yield Scale(phases, FINEST_WEIGHT if finest else OTHER_WEIGHT)
+        weight = CLEAREST_GAPS_WEIGHT if finest else OTHER_WEIGHT
+        for joined in _by_gaps(coarse, above=IDLE_LEVEL if finest else MAX_BACKGROUND):
             yield Scale(joined, weight)
             if finest:
-                yield Scale(without_strays(joined), ANY_OTHER)
-            weight = ANY_OTHER
+                yield Scale(without_strays(joined), OTHER_WEIGHT)
+            weight = OTHER_WEIGHT
     runs = busy_runs(signal)
     if len(runs[0]) < MIN_PHASES:
         return
     pauses = find_pauses(signal)
     if pauses is not None:
-        yield Scale(pauses, ANY_OTHER)
-    yield Scale(phases_of_job(signal, runs), BY_PHASES_OF_JOB)
+        yield Scale(pauses, OTHER_WEIGHT)
+    yield Scale(phases_of_job(signal, runs), JOB_PHASES_WEIGHT)
 
 
 def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> SignalPhases:
@@ -104,12 +104,12 @@ def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> SignalPhas
     return join_runs(signal, runs, shortest_gap=max(0.0, threshold / signal.interval - 0.5))
 
 
-def coarser_signals(signal: Signal, *, fewest: int = FEWEST_SAMPLES) -> Iterator[Signal]:
+def coarser_signals(signal: Signal, *, fewest: int = MIN_SCALE_SAMPLES) -> Iterator[Signal]:
     """The signal itself, and averages over ever more of its samples."""
     block = 1
     while block == 1 or len(signal.values) >= block * fewest:
         yield average_blocks(signal, block)
-        block *= COARSER
+        block *= COARSENING
 
 
 def average_blocks(signal: Signal, block: int) -> Signal:
@@ -136,14 +136,14 @@ def _partings(gaps: FloatArray) -> list[float]:
     ordered = np.sort(gaps)[: len(gaps) - (MIN_PHASES - 2)]
     if len(ordered) < 1:
         return []
-    if median(gaps) * PARTED > float(gaps.max()):
+    if median(gaps) * MIN_GAP_RATIO > float(gaps.max()):
         return [0.0]  # all of one kind
     ratios = ordered[1:] / ordered[:-1]
-    clearest = np.argsort(-ratios, kind="stable")[:MOST_PARTINGS]
+    clearest = np.argsort(-ratios, kind="stable")[:MAX_PARTINGS]
     return [
         math.sqrt(float(ordered[place]) * float(ordered[place + 1]))
         for place in clearest.tolist()
-        if ratios[place] >= PARTED
+        if ratios[place] >= MIN_GAP_RATIO
     ]
 
 
@@ -156,11 +156,11 @@ def _same(one: SignalPhases, other: SignalPhases) -> bool:
 
 
 MIN_BEAT_DISTANCES = 2
-JOINED_PAUSE = 0.5  # of a pause: what is shorter lies within a phase
-MUCH_LONGER = 2.0  # than a usual phase
-TYPICAL = 0.15  # of the period; largest difference between it and the median distance of beats
-NEARBY = 0.5  # of the period; a beat further from its place is a missing or an extra one
-MOST_ASTRAY = 0.25  # share of the distances
+MAX_JOINED_PAUSE = 0.5  # of a pause: what is shorter lies within a phase
+MAX_LENGTH_RATIO = 2.0  # than a usual phase
+MAX_MEDIAN_OFFSET = 0.15  # of the period, between it and the median distance of beats
+MAX_BEAT_OFFSET = 0.5  # of the period; a beat further from its place is a missing or an extra one
+MAX_ASTRAY_SHARE = 0.25  # share of the distances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,9 +200,9 @@ def _at_pauses(
     pause = known.seconds - length
     if not len(runs[0]) or pause <= signal.interval:
         return None
-    phases = join_runs(signal, runs, shortest_gap=JOINED_PAUSE * pause / signal.interval)
+    phases = join_runs(signal, runs, shortest_gap=MAX_JOINED_PAUSE * pause / signal.interval)
     # A faster period than the known one would be joined to one long phase.
-    return phases if phases.ends[-1] - phases.starts[-1] <= MUCH_LONGER * length else None
+    return phases if phases.ends[-1] - phases.starts[-1] <= MAX_LENGTH_RATIO * length else None
 
 
 def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
@@ -211,7 +211,7 @@ def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
         candidates = [part for part in ways if part is not None]
         astray = [(_astray(part, period.seconds), number) for number, part in enumerate(candidates)]
         share, number = min(astray, default=(1.0, 0))
-        if share <= MOST_ASTRAY:
+        if share <= MAX_ASTRAY_SHARE:
             return candidates[number]
     return None
 
@@ -219,6 +219,9 @@ def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
 def _astray(phases: SignalPhases, period: float) -> float:
     """Share of the distances that are not about a period; 1 if they are another period's."""
     distances = np.diff(phases.starts)
-    if len(distances) < MIN_BEAT_DISTANCES or abs(median(distances) - period) > TYPICAL * period:
+    if (
+        len(distances) < MIN_BEAT_DISTANCES
+        or abs(median(distances) - period) > MAX_MEDIAN_OFFSET * period
+    ):
         return 1.0
-    return float(np.mean(np.abs(distances - period) >= NEARBY * period))
+    return float(np.mean(np.abs(distances - period) >= MAX_BEAT_OFFSET * period))

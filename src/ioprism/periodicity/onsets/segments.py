@@ -13,16 +13,17 @@ from ioprism.model.signal import FloatArray, Signal
 
 IntArray = npt.NDArray[np.int64]
 
+MIN_PHASES = 3  # two repetitions
 HISTOGRAM_BINS = 256
 RESTING_BAND = 0.1  # of the distance between the two levels
 RESTING_SHARE = 0.2  # a signal with phases rests this much; noise has half of it in the band
-ACTIVE = 0.15  # a phase begins above this share of the way from idle to busy,
-HALF = 0.5  # is trimmed to where it first and last passes half of it,
-BUSY = 0.4  # has at least this mean level,
-STRAY = 0.3  # and at least this share of a typical phase's volume; others are stray requests,
-OF_A_SIZE = 0.1  # provided that half of the phases differ in length by no more than this
-NOTHING = 0.01  # share of the mean below which nothing happens
-SHORT_PAUSE = 0.2  # share of a typical pause below which it belongs to the phase
+START_LEVEL = 0.15  # a phase begins above this share of the way from idle to busy,
+TRIM_LEVEL = 0.5  # is trimmed to where it first and last passes half of it,
+MIN_MEAN_LEVEL = 0.4  # has at least this mean level,
+MIN_VOLUME_RATIO = 0.3  # to the volume of a typical phase; others are stray requests,
+MAX_LENGTH_SPREAD = 0.1  # provided that half of the phases differ in length by no more than this
+IDLE_LEVEL = 0.01  # share of the mean below which nothing happens
+MAX_INNER_PAUSE = 0.2  # share of a typical pause below which it belongs to the phase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +74,8 @@ def find_phases(signal: Signal) -> SignalPhases | None:
     if levels is None or not _rests(values, levels):
         return None
     volume = _running_sum(values)
-    active = _runs(values > levels.at(ACTIVE))
-    half = np.flatnonzero(values > levels.at(HALF))
+    active = _runs(values > levels.at(START_LEVEL))
+    half = np.flatnonzero(values > levels.at(TRIM_LEVEL))
     rough = _busy_phases(volume, levels, half, _close(active, shortest_gap=2))
     if len(rough[0]) == 0:
         return None
@@ -90,7 +91,7 @@ def find_phases(signal: Signal) -> SignalPhases | None:
     )
 
 
-def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
+def busy_runs(signal: Signal, *, above: float = IDLE_LEVEL) -> tuple[IntArray, IntArray]:
     """First and past-the-last samples of the stretches above a share of the mean.
 
     A signal below zero, which a filter leaves, has none: its ripples are not I/O.
@@ -122,7 +123,7 @@ def find_pauses(signal: Signal) -> SignalPhases | None:
     pauses = runs[0][1:] - runs[1][:-1]
     ascending = np.sort(pauses)
     half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
-    phases = join_runs(signal, runs, shortest_gap=SHORT_PAUSE * float(half))
+    phases = join_runs(signal, runs, shortest_gap=MAX_INNER_PAUSE * float(half))
     if 2.0 * float((phases.ends - phases.starts).sum()) < signal.end - signal.start:
         return None
     return replace(phases, shortest_gap=0.0)
@@ -141,7 +142,9 @@ def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
     ascending = np.sort(volumes)
     half = int(np.searchsorted(np.cumsum(ascending), volumes.sum() / 2))
     typical = float(ascending[min(half, len(ascending) - 1)])
-    least = STRAY * typical if typical > 0.0 else -math.inf  # no size below zero is a stray one
+    least = (
+        MIN_VOLUME_RATIO * typical if typical > 0.0 else -math.inf
+    )  # no size below zero is a stray one
     return np.asarray(volumes >= least)
 
 
@@ -199,7 +202,7 @@ def _busy_phases(
     volume: FloatArray, levels: Levels, above: IntArray, runs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
     starts, ends = runs
-    busy = _means(volume, starts, ends) > levels.at(BUSY)
+    busy = _means(volume, starts, ends) > levels.at(MIN_MEAN_LEVEL)
     first = np.searchsorted(above, starts[busy])
     last = np.searchsorted(above, ends[busy]) - 1
     passes = first <= last
@@ -215,7 +218,7 @@ def _without_strays(
     kept = _are_of_size(_means(volume, starts, ends) * (ends - starts))
     lengths = (ends - starts)[kept]
     middle = median(lengths)
-    if median(np.abs(lengths - middle)) > OF_A_SIZE * middle:
+    if median(np.abs(lengths - middle)) > MAX_LENGTH_SPREAD * middle:
         return starts, ends
     return starts[kept], ends[kept]
 

@@ -25,7 +25,7 @@ from ioprism.periodicity.spectral.spectrum import periodogram, power_spectrum
 Mask = npt.NDArray[np.bool_]
 OutlierMethod = Callable[[FloatArray, FloatArray, float], Mask]
 
-STANDS_OUT = 3.0  # standard deviations (Eq. 3 of the paper)
+MIN_SCORE = 3.0  # standard deviations (Eq. 3 of the paper)
 CONTAMINATION = 0.001  # share of bins expected to stand out, as in FTIO
 NEIGHBOURS = 20
 
@@ -43,7 +43,7 @@ def by_zscore(frequencies: FloatArray, shares: FloatArray, tolerance: float) -> 
     """Bins three deviations above the mean and close to the highest (Eq. 3 of the paper)."""
     scores = z_scores(shares)
     highest = float(scores.max(initial=0.0))
-    return (scores >= STANDS_OUT) & (scores >= tolerance * highest)
+    return (scores >= MIN_SCORE) & (scores >= tolerance * highest)
 
 
 def by_peaks(frequencies: FloatArray, shares: FloatArray, tolerance: float) -> Mask:  # noqa: ARG001
@@ -118,7 +118,7 @@ def _load(module: str, method: str) -> Any:  # noqa: ANN401 - scikit-learn has n
 
 
 TOLERANCE = 0.8  # Eq. 3 of the paper
-MOST_CANDIDATES = 2
+MAX_CANDIDATES = 2
 FIRST_REPEATING = 2  # bin; the first bin's period is the whole signal, no repetition
 
 
@@ -179,7 +179,7 @@ def stand_out(
 
 def dominant(candidates: Sequence[FrequencyCandidate]) -> FrequencyCandidate | None:
     """The strongest of one or two candidates; None of none or more."""
-    return candidates[0] if 1 <= len(candidates) <= MOST_CANDIDATES else None
+    return candidates[0] if 1 <= len(candidates) <= MAX_CANDIDATES else None
 
 
 def fundamental(signal: Signal, candidate: FrequencyCandidate | None) -> FrequencyCandidate | None:
@@ -195,7 +195,7 @@ def fundamental(signal: Signal, candidate: FrequencyCandidate | None) -> Frequen
     half = (strongest + 1) / 2 - 1
     near = np.arange(max(FIRST_REPEATING - 1, math.floor(half)), math.ceil(half) + 1)
     lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
-    if lower < strongest and scores[lower] >= STANDS_OUT:
+    if lower < strongest and scores[lower] >= MIN_SCORE:
         return replace(
             candidate,
             frequency=float(frequencies[lower]),
@@ -222,6 +222,6 @@ def _confidence(scores: FloatArray, *, dropped: Sequence[int], tolerance: float)
     if highest <= 0.0:
         return np.zeros_like(scores)
     close = counted[counted >= tolerance * highest].sum()
-    outstanding = counted[counted >= STANDS_OUT].sum()
+    outstanding = counted[counted >= MIN_SCORE].sum()
     parts = [scores / total for total in (close, outstanding) if total > 0.0]
     return np.clip(np.sum(parts, axis=0) / 2, 0.0, 1.0) if parts else np.zeros_like(scores)

@@ -175,8 +175,8 @@ def has_line(signal: Signal) -> bool:
 
 
 Ranges = tuple[tuple[float, float], ...]
-TYPICAL = 0.75  # quantile of the positive correlations
-MATCHING = 0.5  # share of the typical correlation in a window half of which is periodic
+TYPICAL_QUANTILE = 0.75  # quantile of the positive correlations
+MIN_CORRELATION_RATIO = 0.5  # to the typical one: a window half of which is periodic
 
 
 def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
@@ -194,7 +194,7 @@ def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
     positive = correlation[correlation > 0.0]
     if len(positive) == 0:
         return ()
-    least = MATCHING * quantile(positive, TYPICAL)
+    least = MIN_CORRELATION_RATIO * quantile(positive, TYPICAL_QUANTILE)
     return _join_ranges(signal, correlation > least, window)
 
 

@@ -11,16 +11,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ioprism.bottleneck_search.rule_language.expression import compile_condition, compile_quantity
-from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS, Template, compile_template
-from ioprism.bottleneck_search.rule_language.tokens import (
+from ioprism.bottleneck_search.rule_language.expression import (
     BYTES,
     KEYWORDS,
     PLAIN,
     SECONDS,
     Dimension,
+    Value,
+    compile_condition,
+    compile_quantity,
 )
-from ioprism.bottleneck_search.rule_language.values import Value
+from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS, Template, compile_template
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
 from ioprism.text import printable
 from ioprism.views.perspectives.fields import FIELDS

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ioprism.bottleneck_search.rule_language.tokens import BYTES, PLAIN, SECONDS, Dimension
+from ioprism.bottleneck_search.rule_language.expression import BYTES, PLAIN, SECONDS, Dimension
 from ioprism.errors import ExpressionError
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds

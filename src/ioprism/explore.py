@@ -172,7 +172,7 @@ class Handler(BaseHTTPRequestHandler):
         """Answer, or refuse."""
         status = 200
         try:
-            kind, content = self._answered()
+            kind, content = self._answer_request()
         except RefusedError as refusal:
             status, kind = refusal.status, "text/plain; charset=utf-8"
             self.close_connection = True
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the page has been closed or moved on
 
-    def _answered(self) -> Answer:
+    def _answer_request(self) -> Answer:
         self._check_sender()
         parts = urlsplit(self.path)
         pieces = parts.path.split("/")

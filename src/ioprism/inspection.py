@@ -12,7 +12,7 @@ from ioprism.bottleneck_search.inspection import Inspection
 from ioprism.bottleneck_search.parts import MOST, TakenApart, longest_calls, parts
 from ioprism.bottleneck_search.rule_language.load import rules as load_rules
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.steps import Source, prepared
+from ioprism.bottleneck_search.steps import Source, prepare_views
 from ioprism.diagnosis.affected_calls import Concern
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import all_rules
@@ -107,6 +107,6 @@ def inspected_by_name(
     if rule is not None:
         evidence = evidence_of_trace(trace, engine, thresholds or Thresholds())
         return inspected_finding(rule, evidence, trace, engine)
-    looked_at = prepared(trace, engine, **chosen)
+    looked_at = prepare_views(trace, engine, **chosen)
     known = load_rules(*map(Path, rules))
     return looked_at.inspect(identifier, known, engine, Source(trace.paths))

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, LocalEngine, read
 from ioprism.cli import COMMANDS, CommandGroup, main
-from ioprism.command.failure import explained
+from ioprism.command.failure import explain_error
 from ioprism.explore import exploring
 from tests.conftest import TEST_DATA
 
@@ -244,7 +244,7 @@ def test_a_malformed_request_prints_nothing(said: bytes, capfd: pytest.CaptureFi
 def test_messages_of_errors_are_said_as_they_are() -> None:
     error = BrokenTraceError("it is damaged.", source=Path("a"))
 
-    assert explained(error).message == "a: it is damaged."
+    assert explain_error(error).message == "a: it is damaged."
 
 
 def test_every_command_is_loaded_through_the_handler() -> None:

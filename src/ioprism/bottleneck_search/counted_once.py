@@ -90,11 +90,11 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
         return events
     codes = events.select(_layer()).to_series().unique().to_list()
     counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
-    believed = _with_syncs(_believed(counted, trace.job.runtime), events, trace)
+    believed = _with_syncs(_drop_impossible_times(counted, trace.job.runtime), events, trace)
     return pl.concat([events, believed]) if counted.height else events
 
 
-def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
+def _drop_impossible_times(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
     """Drop metadata times that cannot be, as a diagnosis does: opens that wait for a pipe."""
     metadata = _operation() > OPERATIONS.index("write")
     own = counted.filter(metadata).select(

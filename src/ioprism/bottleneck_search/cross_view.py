@@ -10,9 +10,9 @@ from ioprism.bottleneck_search.classify import Walk
 from ioprism.bottleneck_search.excess import Costs, costs
 from ioprism.bottleneck_search.names import record_names
 from ioprism.bottleneck_search.result import ViewSummary
-from ioprism.bottleneck_search.same_calls import Merged, candidates, merged
+from ioprism.bottleneck_search.same_calls import Merged, candidates, merge_views
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import angle, identifiers, labelled
+from ioprism.bottleneck_search.severity import angle, identifiers, severity_label
 from ioprism.views.perspectives.records import PER_SECOND, Rows
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
@@ -26,7 +26,7 @@ def cross_view(
     known = costs(rows, across=settings.across, ranks=ranks)
     least = settings.floor * known.io_time
     views = [candidates(view, known, least=max(least, 1e-9)) for view in rows.views]
-    listed = merged(views, known, least=max(least, 1e-9))
+    listed = merge_views(views, known, least=max(least, 1e-9))
     sizes = {view.view: view.records for view in views}
     tables = [_row(one, known, rows, settings, sizes) for one in listed]
     summaries = tuple(
@@ -69,7 +69,7 @@ def _row(
     rated = pl.DataFrame([told]).with_columns(
         severity=angle(pl.col("at_stake"), pl.col("at_stake") - pl.col("excess_seconds"))
     )
-    return rated.with_columns(label=labelled(pl.col("severity"))).hstack(fields)
+    return rated.with_columns(label=severity_label(pl.col("severity"))).hstack(fields)
 
 
 def _share(part: float, whole: float) -> float:
@@ -79,7 +79,7 @@ def _share(part: float, whole: float) -> float:
 def _codes_and_names(
     one: Merged, by: tuple[str, ...], rows: Rows, settings: Settings
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for view in by:
         seen = rows.perspectives[view]
         code = pl.Series([one.codes[view]], dtype=pl.UInt32)
@@ -87,9 +87,9 @@ def _codes_and_names(
             seen, code, files=rows.files, processes=rows.processes,
             bucket=settings.bucket, origin=settings.origin,
         )  # fmt: skip
-        found[f"{view}_code"] = one.codes[view]
-        found[PREFIX + view] = names.item()
-    return found
+        columns[f"{view}_code"] = one.codes[view]
+        columns[PREFIX + view] = names.item()
+    return columns
 
 
 def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None, float | None]:

@@ -37,32 +37,32 @@ class Inspection(TakenApart):
         return f"{self.bottleneck.id}: {format_seconds(self.bottleneck.time)}"
 
 
-def rows_behind(found: Found, identifier: str) -> pl.DataFrame:
+def rows_behind(bottlenecks: Found, identifier: str) -> pl.DataFrame:
     """Return the main-view rows of one bottleneck.
 
     Raises:
         UsageError: there is none of this name.
     """
-    row = found.table.filter(pl.col("id") == identifier)
+    row = bottlenecks.table.filter(pl.col("id") == identifier)
     if row.is_empty():
         raise UsageError(
-            f"there is no bottleneck {printable(identifier)[:40]!r} among the {found.table.height} "
-            "found.\nHint: ids come from `ioprism bottlenecks` with the same options, codes of "
+            f"there is no bottleneck {printable(identifier)[:40]!r} among the "
+            f"{bottlenecks.table.height} found.\nHint: ids come from `ioprism bottlenecks` with the same options, codes of "
             "findings from `ioprism insights`."
         )
     record = row.row(0, named=True)
-    coded = found.rows.coded
+    coded = bottlenecks.rows.coded
     codes = {name: value for name, value in record.items() if name.endswith("_code")}
-    keep = [f.keep(coded) for f in found.filters[record["view"]]]
+    keep = [f.keep(coded) for f in bottlenecks.filters[record["view"]]]
     keep += [
         coded[name].to_numpy() == value
         for name, value in codes.items()
         if value is not None and name in coded.columns
     ]
-    return found.rows.main.filter(pl.Series(reduce(and_, keep, np.ones(coded.height, bool))))
+    return bottlenecks.rows.main.filter(pl.Series(reduce(and_, keep, np.ones(coded.height, bool))))
 
 
-def inspected(
+def inspect_bottleneck(
     bottleneck: Bottleneck, rows: pl.DataFrame, trace: Trace, engine: Engine, settings: Settings
 ) -> Inspection:
     """Take a bottleneck apart; its longest calls are looked for in the events."""

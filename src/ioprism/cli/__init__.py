@@ -107,11 +107,11 @@ class CommandGroup(click.Group):
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except click.ClickException as error:
-            raise failure.explained(error) from error.__cause__
+            raise failure.explain_error(error) from error.__cause__
         except BaseException as error:
             if ctx.params.get("debug") or not failure.is_last_resort(error):
                 raise
-            raise failure.explained(error) from error
+            raise failure.explain_error(error) from error
         return result
 
 

@@ -45,7 +45,7 @@ HINTS: dict[int | None, str] = {
 }
 
 
-def explained(error: BaseException) -> click.ClickException:
+def explain_error(error: BaseException) -> click.ClickException:
     """Return the message for anything that a command may raise."""
     if isinstance(error, click.ClickException):
         vars(error)["message"] = harmless(error.message)

@@ -141,7 +141,7 @@ def measured_seconds(
     kinds = [hits[code][0].call_kind for code in chosen]
     ordered = any(kind.backward or kind.repeated for kind in kinds)
     (sums,) = engine.run(trace, TimeOfCalls(tuple(chosen.values()), ordered))
-    found = {}
+    seconds_by_code = {}
     for number, (code, kind) in enumerate(zip(chosen, kinds, strict=True)):
         seconds, hit = sums[str(number)].max(), hits[code][1]
         repeated = float(sums[f"{number} bytes"].sum())
@@ -149,8 +149,8 @@ def measured_seconds(
         if kind.repeated and repeated < ENOUGH_SEEN * hit.evidence["redundant"]:
             continue
         if seconds:
-            found[code] = float(seconds) * hit.part  # type: ignore[arg-type]
-    return found
+            seconds_by_code[code] = float(seconds) * hit.part  # type: ignore[arg-type]
+    return seconds_by_code
 
 
 def _has_calls(rule: Rule, hit: Hit, trace: Trace) -> bool:

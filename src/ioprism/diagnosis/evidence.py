@@ -112,7 +112,7 @@ class Evidence:
         return frozenset().union(*(usage.shared_files for usage in self.usages.values()))
 
     @cached_property
-    def sieved(self) -> frozenset[int]:
+    def sieved_files(self) -> frozenset[int]:
         """Files that MPI-IO is only told to write, and reads nevertheless (data sieving)."""
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
         if upper is None or lower is None:
@@ -122,7 +122,7 @@ class Evidence:
         return frozenset((asked["write"] - asked["read"]) & read)
 
     @cached_property
-    def amplified(self) -> frozenset[int]:
+    def amplified_files(self) -> frozenset[int]:
         """Files of which MPI-IO reads far more than it is asked for: holes between pieces."""
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
         if upper is None or lower is None:
@@ -228,7 +228,7 @@ def _usages(
     return usages
 
 
-def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
+def _align_to_stripes(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
     """Judge striped files by their stripes, which calls tell; Darshan counts by its own block."""
     if counted.misaligned is None or seen is None or seen.misaligned is None or not files.striping:
         return counted
@@ -280,7 +280,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         counted,
         usages={
             **seen,
-            **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()},
+            **{layer: _align_to_stripes(u, seen.get(layer), files) for layer, u in usages.items()},
         },
         loads={**counted.loads, **calls.loads},
         phases=calls.phases,

@@ -42,14 +42,14 @@ class CallEvidence:
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
         # Where counters tell of POSIX, the ranges that calls touch are not needed.
         ranges = [] if "posix" in counted else [TouchedRanges()]
-        found, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
+        phases, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
         whole = seen.filter(pl.col("operation") != "other")  # waitpid and the like are no I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
         return cls(
             whole,
             touched,
             rank_loads(_by_rank(whole)),
-            found.layers,
+            phases.layers,
             target_bytes(targets) if striping.height else None,
             _hosts(trace),
             _callers(whole),

@@ -41,7 +41,7 @@ class Files:
         return np.asarray(place[self.numbers[place] == wanted], np.int64)
 
     @property
-    def striped(self) -> Ints:
+    def striped_rows(self) -> Ints:
         """Rows whose layout is known."""
         rows = (r for r, names in self.targets_of.items() if len(names) and self.stripe_size[r] > 0)
         return np.array(sorted(rows), np.int64)

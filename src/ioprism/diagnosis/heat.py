@@ -59,7 +59,7 @@ def heat_phases(maps: Sequence[HeatMap], ranks: int) -> HeatPhases | None:
     spans = {
         (number * one.width, (number + 1) * one.width) for one, bins in used for number in bins
     }
-    start, end = _united(sorted(spans))
+    start, end = _merge_spans(sorted(spans))
     moved: list[dict[int, float]] = [{} for _ in start]
     busy: list[dict[int, float]] = [{} for _ in start]
     for one, bins in used:
@@ -73,7 +73,7 @@ def heat_phases(maps: Sequence[HeatMap], ranks: int) -> HeatPhases | None:
     return HeatPhases(start, end, moved, busy, used[0][0].width, ranks)
 
 
-def _united(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def _merge_spans(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
     """Join spans that touch each other; they come in order."""
     start: list[float] = []
     end: list[float] = []

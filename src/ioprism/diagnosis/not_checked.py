@@ -38,7 +38,7 @@ def not_checked(observed: Observed) -> tuple[NotChecked, ...]:
         missing += [NotChecked(code, CALLS) for code in NEED_CALLS]
     if not observed.per_call and len(observed.phases) == 1 and observed.heat is None:
         missing.append(NotChecked("interference", CALLS))
-    if not len(observed.files.striped):
+    if not len(observed.files.striped_rows):
         missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
     elif len(observed.pieces.targets) > 1 and observed.pieces.group.max() == 0:
         missing.append(NotChecked("slow-target", FEWER_TARGETS))

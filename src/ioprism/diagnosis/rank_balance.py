@@ -192,7 +192,7 @@ class SharedFile:
     ranks: int  # of the job
 
     @property
-    def aggregated(self) -> bool:
+    def is_aggregated(self) -> bool:
         """Whether a few ranks move everything in equal parts (see `aggregates`)."""
         count = writers(self.bytes, self.deviation_bytes, self.ranks)
         if not 1.5 <= count <= self.ranks / 2:

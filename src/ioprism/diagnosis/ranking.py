@@ -33,7 +33,7 @@ def rank_findings(
     if verdict.io_stall.basis == "nothing":
         return tuple(sorted(findings, key=_importance))
     order = {code: place for place, code in enumerate(_codes(verdict))}
-    bounded = [_bounded(_with_cause(f, verdict), verdict, thresholds) for f in findings]
+    bounded = [_bound_seconds(_with_cause(f, verdict), verdict, thresholds) for f in findings]
     last = len(order)
     return tuple(
         sorted(
@@ -77,7 +77,7 @@ def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> boo
     return any(f"{process} ".startswith(f"rank {rank} ") for rank in culprit.get("ranks", ()))
 
 
-def _bounded(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Finding:
+def _bound_seconds(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Finding:
     if finding.seconds_at_stake is None:
         return finding
     seconds = min(finding.seconds_at_stake, verdict.io_stall.seconds)
@@ -87,7 +87,7 @@ def _bounded(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Find
     return replace(finding, seconds_at_stake=seconds, severity=level)
 
 
-def joined(
+def rank_all(
     findings: Iterable[Finding],
     bottlenecks: Bottlenecks | None,
     rhythm: Rhythm | None,

@@ -98,7 +98,7 @@ def _some_windows(
     """Cut windows that are too large, and choose as many as have few enough calls."""
     if counts.sum() > most:
         fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
-        windows = _sliced(windows, last, counts, most, fill)
+        windows = _slice_windows(windows, last, counts, most, fill)
         counts = _counts(trace, engine, windows)
     return windows, _spread(counts, most)
 
@@ -118,7 +118,7 @@ def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:
     return counts
 
 
-def _sliced(windows: Floats, last: float, counts: Ints, most: int, fill: float) -> Floats:
+def _slice_windows(windows: Floats, last: float, counts: Ints, most: int, fill: float) -> Floats:
     """Cut windows that fill half the sample alone into equal parts; whole phases tell more."""
     ends = np.concatenate((windows[1:], [last]))
     many = np.ceil(counts / fill).astype(np.int64)

@@ -72,15 +72,15 @@ def cover_of(events: pl.DataFrame) -> Cover:
     return Cover(events["start"].to_numpy(), events["end"].to_numpy())
 
 
-def list_stages(found: StageEvents) -> tuple[Stage, ...]:
+def list_stages(events: StageEvents) -> tuple[Stage, ...]:
     """Return the stages in order of nesting; none where the application tells nothing."""
-    computing = found.computing
-    whole = cover_of(found.of("application")) if found.of("application").height else None
-    length = whole.seconds if whole else cover_of(found.table).seconds
-    epochs = list(_epochs(found))
+    computing = events.computing
+    whole = cover_of(events.of("application")) if events.of("application").height else None
+    length = whole.seconds if whole else cover_of(events.table).seconds
+    epochs = list(_epochs(events))
     result = []
     for kind in SHOWN:
-        own = found.of(kind)
+        own = events.of(kind)
         if own.is_empty():
             continue
         all_of_it, outside = cover_of(own), _outside(own, computing)
@@ -92,9 +92,9 @@ def list_stages(found: StageEvents) -> tuple[Stage, ...]:
     return tuple(result)
 
 
-def _epochs(found: StageEvents) -> Iterator[tuple[float, float]]:
+def _epochs(events: StageEvents) -> Iterator[tuple[float, float]]:
     """When each epoch begins and ends: the n-th of every process belong together."""
-    own = found.of("epoch")
+    own = events.of("epoch")
     if own.is_empty():
         return
     # Where epochs and training are both told, the most frequent is the epoch.

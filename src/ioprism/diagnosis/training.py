@@ -116,13 +116,13 @@ def exposed(events: pl.DataFrame, run: Training) -> pl.DataFrame:
     is_io = ~pl.col("layer").is_in(NOT_IO)
     calls = events.filter(is_io)
     parts = [
-        _exposed(own, run.hidden(own["rank"][0]))
+        _cut_overlap(own, run.hidden(own["rank"][0]))
         for own in calls.partition_by("rank", maintain_order=True)
     ]
     return pl.concat([events.filter(~is_io), *parts])
 
 
-def _exposed(own: pl.DataFrame, hidden: Cover) -> pl.DataFrame:
+def _cut_overlap(own: pl.DataFrame, hidden: Cover) -> pl.DataFrame:
     start, end = own["start"].to_numpy(), own["end"].to_numpy()
     left = end - start - hidden.within(start, end)
     begin = np.minimum(hidden.first_free(start), end)

@@ -65,7 +65,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     causes: list[Cause] = []
     claimed: list[Flags] = []
     possible: list[Possible] = []
-    for one in _ordered(observed, judged):
+    for one in _by_saving(observed, judged):
         if one.replayed.high <= least:
             continue
         if one.replayed.low <= observed.least_saving or one.replayed.seconds <= least:
@@ -94,7 +94,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     )
 
 
-def _ordered(observed: Observed, judged: list[Judged]) -> list[Judged]:
+def _by_saving(observed: Observed, judged: list[Judged]) -> list[Judged]:
     """By saving; of two that explain the same calls about as well, the earlier check first."""
     ordered = sorted(judged, key=lambda one: -one.replayed.seconds)
     placed: list[Judged] = []

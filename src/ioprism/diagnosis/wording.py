@@ -120,7 +120,7 @@ def verdict_line(verdict: Verdict) -> str:
         gain = f"a fix saves {format_seconds(saving.seconds)} ({span})"
         return f"{first} Main cause: {lower_first(printable(main.title))}; {gain}."
     if verdict.possible:
-        return f"{first} {_undecided(verdict.possible)}"
+        return f"{first} {_possible_names(verdict.possible)}"
     return f"{first} {_without_cause(verdict)}"
 
 
@@ -130,7 +130,7 @@ def _cannot_judge(verdict: Verdict) -> str:
     return "No I/O was recorded, so the job cannot be judged."
 
 
-def _undecided(possible: Sequence[Possible]) -> str:
+def _possible_names(possible: Sequence[Possible]) -> str:
     names = list(dict.fromkeys(printable(one.title) for one in possible))
     upper = format_seconds(max(one.upper for one in possible))
     decide = possible[0].decide.text
@@ -212,7 +212,7 @@ def values(cause: Cause, context: JobContext) -> dict[str, str]:
     stripe, count = _striping(context.files, str(known.get("file", "")))
     stripe = int(known.get("stripe_size") or stripe)
     where, size = known.get("directory"), float(known.get("bytes_per_request", BLOCK) or BLOCK)
-    shown = {key: _shown(key, value) for key, value in known.items()}
+    shown = {key: _format_value(key, value) for key, value in known.items()}
     plural = {
         f"plural_{key}": "" if value == 1 else "s"
         for key, value in known.items()
@@ -244,7 +244,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(key: str, value: object) -> str:
+def _format_value(key: str, value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         named = ", ".join(printable(str(item)) for item in value[:MAX_NAMES])
         return named + (f" and {len(value) - MAX_NAMES} more" if len(value) > MAX_NAMES else "")
@@ -275,7 +275,7 @@ def _whose(cause: Cause) -> str:
         return f" by {printable(str(cause.culprit['application']))}"
     ranks = cause.culprit.get("ranks", ())
     several = "s" if len(ranks) > 1 else ""
-    return f" by rank{several} {_shown('ranks', ranks)}" if ranks else ""
+    return f" by rank{several} {_format_value('ranks', ranks)}" if ranks else ""
 
 
 def _ratio(cause: Cause) -> str:

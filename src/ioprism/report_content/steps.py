@@ -13,7 +13,7 @@ from ioprism.characteristics.breakdown import by_file, by_rank
 from ioprism.characteristics.storage_path import by_host, by_target
 from ioprism.characteristics.totals import characterise
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
-from ioprism.diagnosis.ranking import COSTLY, joined, rank_findings
+from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
 from ioprism.diagnosis.sampling import FIRST_LOOK
 from ioprism.diagnosis.steps import judge_job
 from ioprism.engine.ahead import LookingAhead
@@ -68,7 +68,7 @@ def document_of(
     insights = judge_job(evidence, held, engine)
     rhythmic = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
-    found = joined(
+    findings = rank_all(
         insights.findings,
         bottlenecks,
         rhythmic,
@@ -77,7 +77,7 @@ def document_of(
     return Document(
         trace=held,
         characteristics=characterise(held, engine),
-        findings=rank_findings(found, insights.verdict, chosen.thresholds),
+        findings=rank_findings(findings, insights.verdict, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),

@@ -28,7 +28,7 @@ class Verdicts:
     explained: pl.Series
 
 
-def judged(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
+def apply_rules(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
     """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
     everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
     conditions = (
@@ -50,8 +50,8 @@ def _key(rule: Rule, of: int | str) -> str:
     return f"{rule.key}.{of}"
 
 
-def explained(
-    found: Found,
+def explain_bottlenecks(
+    bottlenecks: Found,
     rules: Sequence[Rule],
     *,
     top: int | None = None,
@@ -59,18 +59,19 @@ def explained(
     settings: Mapping[str, Any] | None = None,
 ) -> Bottlenecks:
     """Judge all bottlenecks and word those of one page of every view."""
-    if found.one_list:
+    if bottlenecks.one_list:
         rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
-    verdicts = judged(found.table, rules)
-    table = found.table.with_columns(verdicts.explained)
-    told = _page(table, top, page, per_view=not found.one_list)
+    verdicts = apply_rules(bottlenecks.table, rules)
+    table = bottlenecks.table.with_columns(verdicts.explained)
+    told = _page(table, top, page, per_view=not bottlenecks.one_list)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
     return Bottlenecks(
-        totals=found.totals,
+        totals=bottlenecks.totals,
         views=tuple(
-            replace(view, explained=by_view.get(".".join(view.view), 0)) for view in found.views
+            replace(view, explained=by_view.get(".".join(view.view), 0))
+            for view in bottlenecks.views
         ),
-        bottlenecks=tuple(_worded(table, verdicts, told, rules)),
+        bottlenecks=tuple(_bottlenecks(table, verdicts, told, rules)),
         found=table.height,
         unexplained=int((~verdicts.explained).sum()),
         settings=settings or {},
@@ -94,7 +95,7 @@ def _page(table: pl.DataFrame, top: int | None, page: int, *, per_view: bool) ->
     return rows.filter(place.is_between(first + 1, first + top))["row"]
 
 
-def _worded(
+def _bottlenecks(
     table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[Rule]
 ) -> Iterator[Bottleneck]:
     told = table[rows.to_list()] if len(rows) else table.clear()
@@ -122,7 +123,7 @@ def _reasons(
         for number, reason in enumerate(rule.reasons):
             if flags[_key(rule, number)]:
                 shown = {**row, **own}
-                yield Reason(rule.key, reason.message.filled(shown), _evidence(rule, reason, shown))
+                yield Reason(rule.key, reason.message.fill(shown), _evidence(rule, reason, shown))
 
 
 def _evidence(rule: Rule, reason: ReasonRule, values: Mapping[str, Any]) -> dict[str, float]:

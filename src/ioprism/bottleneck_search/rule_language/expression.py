@@ -168,7 +168,7 @@ def _tree(text: str) -> ast.expr:
             raise ExpressionError(_TOO_DEEP, text=text, at=at) from None
         if "never closed" in str(error.msg):
             raise ExpressionError("this '(' is not closed", text=text, at=at) from None
-        raise _misplaced(text, at) from None
+        raise _syntax_error(text, at) from None
     except (RecursionError, MemoryError):
         raise ExpressionError(_TOO_DEEP, text=text, at=0) from None
     for node in ast.walk(parsed):
@@ -180,7 +180,7 @@ def _tree(text: str) -> ast.expr:
 _TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
-def _misplaced(text: str, at: int) -> ExpressionError:
+def _syntax_error(text: str, at: int) -> ExpressionError:
     word = re.match(r"\w+|==|<=|>=|!=|.", text[at:], re.DOTALL)
     if word is None or not word.group().strip():
         return ExpressionError(
@@ -217,7 +217,7 @@ class _Compiler:
             raise self.error(_TOO_DEEP, node.col_offset)
         match node:
             case ast.BoolOp():
-                value = self.joined(node)
+                value = self.join_conditions(node)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 inside = self.condition(self.value(inner))
                 value = Value(~inside.compute, None, node.col_offset, inside.fields)
@@ -267,7 +267,7 @@ class _Compiler:
                 "a value counts as often as it is used, and a divisor twice.",
             )  # fmt: skip
 
-    def joined(self, node: ast.BoolOp) -> Value:
+    def join_conditions(self, node: ast.BoolOp) -> Value:
         join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
         parts = [self.condition(self.value(part)) for part in node.values]
         fields = frozenset[str]().union(*(part.fields for part in parts))

@@ -83,11 +83,11 @@ def rules(*paths: Path) -> tuple[Rule, ...]:
 def bundled_rules() -> Mapping[str, Rule]:
     """The rules that come with ioprism, by key."""
     folder = files("ioprism.bottleneck_search.rule_language")
-    found: dict[str, Rule] = {}
+    rules_by_key: dict[str, Rule] = {}
     for name in BUNDLED:
         content = tomllib.loads((folder / name).read_text(encoding="utf-8"))
-        found.update({rule.key: rule for rule in _rules(content, name).values() if rule})
-    return found
+        rules_by_key.update({rule.key: rule for rule in _rules(content, name).values() if rule})
+    return rules_by_key
 
 
 def read_rules(path: Path) -> RuleFile:

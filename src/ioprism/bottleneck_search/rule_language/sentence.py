@@ -19,11 +19,11 @@ def sentence(row: Mapping[str, Any], reasons: Sequence[Reason]) -> str:
     if "lead" not in row:
         return ""
     why = f": {reasons[0].message}" if reasons else ""
-    return f"{_who(row)} {_compared(row)}{_when(row)}{why}"
+    return f"{_who(row)} {_comparison(row)}{_when(row)}{why}"
 
 
 def _who(row: Mapping[str, Any]) -> str:
-    named = ", ".join(_named(row))
+    named = ", ".join(_record_names(row))
     first = named[:1].upper() + named[1:]
     if row["alike"] < 2:
         return first
@@ -31,7 +31,7 @@ def _who(row: Mapping[str, Any]) -> str:
     return f"{first} ({row['alike']:,} of {row['records']:,} {kind} alike)"
 
 
-def _named(row: Mapping[str, Any]) -> Iterator[str]:
+def _record_names(row: Mapping[str, Any]) -> Iterator[str]:
     """Application, directory or file, and process; the file names its directory."""
     views = row["view"].split(".")
     ordered = [view for view in WHERE if view in views]
@@ -46,7 +46,7 @@ def _named(row: Mapping[str, Any]) -> Iterator[str]:
             yield text if view == "process" else f"{view} {text}"
 
 
-def _compared(row: Mapping[str, Any]) -> str:
+def _comparison(row: Mapping[str, Any]) -> str:
     time, excess = format_seconds(row["at_stake"]), format_seconds(row["excess_seconds"])
     kind = row["lead"]
     if row["same_work"] and row["peers_seconds"]:

@@ -59,15 +59,15 @@ class Template:
         """The values that the message shows."""
         return tuple(part.name for part in self.parts if isinstance(part, Place))
 
-    def filled(self, values: Mapping[str, float | str | None]) -> str:
+    def fill(self, values: Mapping[str, float | str | None]) -> str:
         """Put values in; names from a trace are made harmless."""
         return "".join(
-            part if isinstance(part, str) else _shown(part, values[part.name])
+            part if isinstance(part, str) else _format_place(part, values[part.name])
             for part in self.parts
         )
 
 
-def _shown(place: Place, value: float | str | None) -> str:
+def _format_place(place: Place, value: float | str | None) -> str:
     if isinstance(value, str) or place.name in TEXT_FIELDS:
         return printable(str(value or "unknown call"))
     return FORMATS[place.form](value)

@@ -70,7 +70,7 @@ def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterat
     pieces = observed.pieces
     if len(pieces.targets) < 2 or not len(pieces.call):
         return
-    touches, leads = _touched(pieces)
+    touches, leads = _targets_of_pieces(pieces)
     busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
@@ -92,7 +92,7 @@ def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterat
             yield Part("slow-target", culprit, member, 0, level, np.delete(busy, together))
 
 
-def _touched(pieces: TargetPieces) -> tuple[Flags, Flags]:
+def _targets_of_pieces(pieces: TargetPieces) -> tuple[Flags, Flags]:
     """Which sets of targets each target belongs to, and whether it holds calls' first bytes."""
     touches = np.zeros((len(pieces.targets), int(pieces.group.max()) + 1), np.bool_)
     touches[pieces.target, pieces.group[pieces.call]] = True

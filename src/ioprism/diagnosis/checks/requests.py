@@ -93,7 +93,7 @@ def _contention(observed: Observed, some: Flags) -> Proposal | None:
     change, test = (
         _own_blocks(observed, some, locked, free)
         if interleaved
-        else _aligned(observed, some, locked, free)
+        else _alignment_change(observed, some, locked, free)
     )
     if change is None:
         change, test = _without_hand_over(observed, some, conflicts)
@@ -174,7 +174,7 @@ def _own_blocks(
     return Change(scenario(factor), *ends, service_doubt=False), test
 
 
-def _aligned(
+def _alignment_change(
     observed: Observed, some: Flags, locked: Flags, free: Flags
 ) -> tuple[Change | None, float]:
     """Each request is in one block: it costs one target what it takes alone and unlocked."""

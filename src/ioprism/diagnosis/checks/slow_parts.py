@@ -86,7 +86,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     changed = factor < 1
     code, culprit = joint_culprit(observed, parts[:count])
     culprit |= _own_place(observed, changed) | observed.task(changed)
-    slow, peers = _compared(observed, changed)
+    slow, peers = _comparison_rows(observed, changed)
     return Proposal(
         code,
         culprit,
@@ -185,7 +185,7 @@ def _slowest_session_part(
         if part.code == "slow-target" and not _slow_per_byte(observed, cells, part.member, seconds)
     ]
     slower = [part for part in slower if not any(_is_inside(part.member, one) for one in busy)]
-    shares = [_explained(cells, part.member) for part in slower]
+    shares = [_explained_variance(cells, part.member) for part in slower]
     if not any(shares):
         return None
     near = [p for p, e in zip(slower, shares, strict=True) if e >= SAME_EXPLANATION * max(shares)]
@@ -272,7 +272,7 @@ def _repair_sessions(cells: Cells, member: Flags, seconds: Floats) -> Floats:
     return repaired
 
 
-def _compared(observed: Observed, changed: Flags) -> tuple[Flags, Flags]:
+def _comparison_rows(observed: Observed, changed: Flags) -> tuple[Flags, Flags]:
     """The affected calls, and those of others in the same phases, of the same kind and size."""
     moves = changed & observed.rows.moves_data
     slow = moves if moves.any() else changed
@@ -367,7 +367,9 @@ def _slowest_call_part(
         and _in_turn(observed, (cells.of_call >= 0) & part.member[np.maximum(cells.of_call, 0)])
         >= limits.min_in_turn
     ]
-    scored = [(_explained(cells, p.member), p, x) for p, x in tested if x <= limits.significance]
+    scored = [
+        (_explained_variance(cells, p.member), p, x) for p, x in tested if x <= limits.significance
+    ]
     if not scored:
         return None
     most = max(score for score, _, _ in scored)
@@ -408,7 +410,7 @@ def _healthy_cells(observed: Observed, cells: Cells, part: Part) -> Flags:
     return healthy if healthy.sum() >= 0.5 * outside.sum() else outside
 
 
-def _explained(cells: Cells, member: Flags) -> float:
+def _explained_variance(cells: Cells, member: Flags) -> float:
     """How much of the cells' differences disappears when a part has a separate level."""
     level = cells.level
     total = np.abs(level - np.median(level)).sum()

@@ -29,19 +29,19 @@ def assign_findings(
         rows = affected_rows(observed, rule, hit, small_bytes=small_bytes)
         if rows is None or not observed.own[rows].any():
             continue
-        shares = [_shared(observed, rows, mine, rule) for mine in attribution.claimed]
+        shares = [_share_of_cause(observed, rows, mine, rule) for mine in attribution.claimed]
         if shares and max(shares) >= SAME_CALLS:
             causes[code] = attribution.causes[int(np.argmax(shares))].code
     return causes
 
 
-def _shared(observed: Observed, rows: Flags, mine: Flags, rule: Rule) -> float:
+def _share_of_cause(observed: Observed, rows: Flags, mine: Flags, rule: Rule) -> float:
     """The share of a finding's time that a cause claims; of the cause's, if that is larger.
 
     A serious finding that covers all calls of a cause, and others, shows the same problem.
     """
-    both, found, claimed = (float(observed.own[x].sum()) for x in (rows & mine, rows, mine))
-    whole = min(found, claimed) if rule.level in SERIOUS else found
+    both, of_finding, claimed = (float(observed.own[x].sum()) for x in (rows & mine, rows, mine))
+    whole = min(of_finding, claimed) if rule.level in SERIOUS else of_finding
     return both / max(whole, 1e-12)
 
 

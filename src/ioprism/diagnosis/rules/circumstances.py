@@ -25,20 +25,20 @@ RANKS_PER_NODE = 32  # where the trace does not tell the nodes
 
 def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
     """Name what the job and the files concerned are: conditions that advice can ask for."""
-    found = {"parallel" if evidence.ranks > 1 else "serial", evidence.format}
-    found |= {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
-    found |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
-    if found & {"dfs", "daos"}:
-        found.add("daos")
+    facts = {"parallel" if evidence.ranks > 1 else "serial", evidence.format}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
+    if facts & {"dfs", "daos"}:
+        facts.add("daos")
     if _collective(evidence):
-        found.add("collective")
+        facts.add("collective")
     if _uses_all_targets(evidence):
-        found.add("all-targets")
+        facts.add("all-targets")
     if sum(sum(usage.opens) for usage in evidence.usages.values()) < FEW_OPENS:
-        found.add("few-opens")
+        facts.add("few-opens")
     if "python" in (evidence.job.executable or "").lower():
-        found.add("python")
-    return found | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], found))
+        facts.add("python")
+    return facts | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], facts))
 
 
 def _collective(evidence: Evidence) -> bool:

@@ -143,12 +143,12 @@ def small_portions(moves: Moves, small: Counts, fixed: float) -> Seconds:
     Every request costs about as much as `fixed` bytes, the limit below which it is called
     small, and long ones cost their bytes as well.
     """
-    found = []
+    portions = []
     columns = zip(moves.seconds, small, moves.operations, moves.bytes, strict=True)
     for seconds, few, requests, moved in columns:
         transfer = moved if requests > few else 0
-        found.append(seconds * share(few * fixed, requests * fixed + transfer))
-    return found
+        portions.append(seconds * share(few * fixed, requests * fixed + transfer))
+    return portions
 
 
 def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:

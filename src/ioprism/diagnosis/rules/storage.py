@@ -70,19 +70,19 @@ def slow(evidence: Evidence) -> Answer:
     if not isinstance(use, TargetUse) or evidence.ranks < 2:
         return use if isinstance(use, Unknown) else None
     limits = evidence.thresholds
-    found = slow_target(evidence, factor=limits.slow_target_factor)
-    if found is None or found.excess < limits.imbalance_seconds:
+    target = slow_target(evidence, factor=limits.slow_target_factor)
+    if target is None or target.excess < limits.imbalance_seconds:
         return None
     numbers = {
-        "target": found.target,
-        "others": found.peers,
-        "factor": found.peers_rate / found.rate,
-        "rate": found.rate,
-        "peers_rate": found.peers_rate,
+        "target": target.target,
+        "others": target.peers,
+        "factor": target.peers_rate / target.rate,
+        "rate": target.rate,
+        "peers_rate": target.peers_rate,
     }
-    subject = Subject("target", str(found.target))
-    words = {"target": str(found.target)}
-    return Hit(numbers, found.excess, _details(use), subject, files=found.files, words=words)
+    subject = Subject("target", str(target.target))
+    words = {"target": str(target.target)}
+    return Hit(numbers, target.excess, _details(use), subject, files=target.files, words=words)
 
 
 def contention(evidence: Evidence) -> Answer:

@@ -47,8 +47,8 @@ def rows_behind(bottlenecks: Found, identifier: str) -> pl.DataFrame:
     if row.is_empty():
         raise UsageError(
             f"there is no bottleneck {printable(identifier)[:40]!r} among the "
-            f"{bottlenecks.table.height} found.\nHint: ids come from `ioprism bottlenecks` with the same options, codes of "
-            "findings from `ioprism insights`."
+            f"{bottlenecks.table.height} found.\nHint: ids come from `ioprism bottlenecks` with the "
+            "same options, codes of findings from `ioprism insights`."
         )
     record = row.row(0, named=True)
     coded = bottlenecks.rows.coded

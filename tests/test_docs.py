@@ -26,7 +26,7 @@ from ioprism import Thresholds, errors
 from ioprism.cli import COMMANDS, main
 from ioprism.diagnosis.rules.registry import RULES
 from ioprism.diagnosis.sampling import MOST_CALLS
-from ioprism.diagnosis.stages import KINDS, kind_of
+from ioprism.diagnosis.training import KINDS, kind_of
 from ioprism.diagnosis.wording import FOLDER as CHECKS
 from ioprism.live.metrics import Counts, Latency, exposition
 from ioprism.live.pull import QUEUE

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
-from ioprism.bottleneck_search.inspection import Inspection
-from ioprism.bottleneck_search.parts import MOST, TakenApart, longest_calls, parts
+from ioprism.bottleneck_search.inspection import MOST, Inspection, TakenApart, longest_calls, parts
 from ioprism.bottleneck_search.rule_language.load import rules as load_rules
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.steps import Source, prepare_views

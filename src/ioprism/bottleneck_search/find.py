@@ -9,8 +9,7 @@ import polars as pl
 
 from ioprism.bottleneck_search.classify import Filter, ViewRecords, classify_views, io_time
 from ioprism.bottleneck_search.counted_once import IoRows, io_rows, on_storage
-from ioprism.bottleneck_search.cross_view import PREFIX, cross_view
-from ioprism.bottleneck_search.names import record_names
+from ioprism.bottleneck_search.cross_view import PREFIX, cross_view, record_names
 from ioprism.bottleneck_search.result import ViewSummary
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import identifiers

@@ -24,7 +24,7 @@ from ioprism.recording.choice import TRACERS
 if TYPE_CHECKING:
     from ioprism.recording.steps import Plan
     from ioprism.recording.trials import Trial
-    from ioprism.report_content.document import Document
+    from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
 PAGE = "report.html"

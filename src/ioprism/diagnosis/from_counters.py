@@ -12,7 +12,6 @@ from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.observed import LibraryFile, Observed
-from ioprism.diagnosis.phases import IoPhases, io_phases
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     METADATA,
@@ -24,6 +23,8 @@ from ioprism.diagnosis.rows import (
     Flags,
     Floats,
     Ints,
+    IoPhases,
+    io_phases,
 )
 from ioprism.model.believable_times import believable_metadata
 from ioprism.model.intervals import unite

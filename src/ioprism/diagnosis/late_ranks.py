@@ -19,7 +19,7 @@ from ioprism.model.intervals import Cover, unite
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits
     from ioprism.diagnosis.observed import LibraryCalls
-    from ioprism.diagnosis.phases import IoPhases
+    from ioprism.diagnosis.rows import IoPhases
 
 MIN_RANKS = 4
 MIN_BURSTS = 3  # of each rank: fewer do not show whether lateness persists

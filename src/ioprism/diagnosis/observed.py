@@ -12,7 +12,6 @@ from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.heat import HeatPhases
 from ioprism.diagnosis.late_ranks import LateRanks
 from ioprism.diagnosis.limits import Limits
-from ioprism.diagnosis.phases import IoPhases
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     READ,
@@ -23,6 +22,7 @@ from ioprism.diagnosis.rows import (
     Flags,
     Floats,
     Ints,
+    IoPhases,
     own_time,
 )
 from ioprism.diagnosis.significance import repeat_test

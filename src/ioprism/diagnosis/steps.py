@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
 from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.ranking import rank_findings
 from ioprism.diagnosis.rules.affected_rows import assign_findings
 from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
-from ioprism.diagnosis.slowest_rank import SlowestRank, slowest_rank
 from ioprism.diagnosis.wording import JobContext, word_verdict
 from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping

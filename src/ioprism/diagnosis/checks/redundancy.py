@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.steadiness import memory_seconds
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, WRITE, Flags, Floats, departures, first_of_each
+from ioprism.diagnosis.significance import memory_seconds
 from ioprism.model.verdict import Decision
 
 MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for

@@ -10,11 +10,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.steadiness import memory_seconds, steady_seconds, typical_seconds
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
-from ioprism.diagnosis.significance import rank_test
+from ioprism.diagnosis.significance import (
+    memory_seconds,
+    rank_test,
+    steady_seconds,
+    typical_seconds,
+)
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ioprism.diagnosis.checks.redundancy import read_copies
-from ioprism.diagnosis.checks.steadiness import steady_seconds
 from ioprism.diagnosis.heat import HeatPhases, totals
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import SYNC, Flags, Floats
-from ioprism.diagnosis.significance import rank_test
+from ioprism.diagnosis.significance import rank_test, steady_seconds
 from ioprism.model.verdict import Decision
 
 LAYOUT = "ioprism diagnose LOG --layout layout.csv   # from: lfs getstripe -r --yaml DIRECTORY"

@@ -18,7 +18,7 @@ from ioprism.model.trace import Trace
 from ioprism.periodicity.results import Rhythm
 from ioprism.periodicity.spectral.wavelet import scalogram
 from ioprism.phase_detection.find import Phases
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short

@@ -63,7 +63,7 @@ def inspected_finding(
         )
     if answer is None:
         raise AnalysisError(
-            f"there is no finding {rule.code!r} in this trace.\n"
+            f"this trace does not have the finding {rule.code!r}.\n"
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
     # As `insights` reports it: below its cause, with no more seconds than I/O stalls the job.
@@ -99,7 +99,7 @@ def inspected_by_name(
     """Take a finding or a bottleneck apart.
 
     Raises:
-        UsageError: there is no bottleneck of this id.
+        UsageError: the id is unknown.
         AnalysisError: there is no such finding in the trace.
     """
     rule = rule_called(identifier)

@@ -82,7 +82,7 @@ def test_conditions_and_missing_values(text: str, expected: list[bool]) -> None:
         ("time > 5", 8, "seconds cannot be combined with a plain number"),
         ("time + size > 0", 8, "seconds cannot be combined with bytes"),
         ("max(time, size) > 0", 11, "seconds cannot be combined with bytes"),
-        ("reed_time > 0", 1, "there is no field 'reed_time'"),
+        ("reed_time > 0", 1, "unknown field 'reed_time'"),
         ("time >", 7, "is missing here"),
         ("(time > 0", 1, r"'\(' is not closed"),
         ("time > 0 s > 1 s", 14, "cannot be chained"),

@@ -54,7 +54,7 @@ class ViewRecords:
     bottlenecks: int  # beyond the threshold
     below_floor: int  # of them, how many matter too little to be told
     labels: dict[str, int]  # of the bottlenecks, trivia included
-    kept: pl.DataFrame  # the bottlenecks that are told: codes of the view, and every field
+    kept: pl.DataFrame  # the bottlenecks that are reported: codes of the view, and every field
     filters: tuple[Filter, ...] = ()  # what the views before the last one leave
 
 
@@ -217,6 +217,6 @@ def _work(fields: pl.DataFrame, metric: pl.Expr) -> pl.Series:
 
 
 def _numbers(codes: pl.Series) -> npt.NDArray[np.integer[Any]]:
-    """Codes to index with; those of an empty table have no dtype of their own."""
+    """Codes to index with; those of an empty table have no dtype."""
     numbers: npt.NDArray[np.integer[Any]] = codes.to_numpy()
     return numbers if len(numbers) else numbers.astype(np.int64)

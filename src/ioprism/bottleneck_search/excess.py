@@ -23,7 +23,7 @@ from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 
 FACTOR = 1.5  # over what peers take: less is chance
 OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
-SLACK = 2.0  # reads and writes may well differ so much
+SLACK = 2.0  # reads and writes may well differ by this factor
 LONGEST = 1e15  # nanoseconds that bytes explain: 11 days; sums of more would overflow
 SAME_WORK = 0.2  # by how much calls and bytes may differ to be called the same
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Costs:
     # unexplained, weight (unexplained where calls are slower than their data, and no less)
     table: pl.DataFrame
     across: str  # max or sum: processes of one time bucket
-    io_time: float  # seconds of the run in which processes are in I/O calls, joined alike
+    io_time: float  # seconds of the run in which processes are in I/O calls, joined the same way
     nameless: Mapping[str, tuple[int, ...]]  # by view: code of what the trace does not place
 
     def of_records(self, view: str) -> pl.DataFrame:

@@ -31,7 +31,7 @@ MOST = 10  # parts of each perspective, and calls
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class TakenApart(Result):
-    """A finding or bottleneck, and what is behind it."""
+    """A finding or bottleneck, and the calls that cause it."""
 
     parts: Mapping[str, pl.DataFrame]  # perspective -> name, time, operations, bytes
     calls: pl.DataFrame  # the longest calls, with names
@@ -127,7 +127,7 @@ def rows_behind(bottlenecks: Found, identifier: str) -> pl.DataFrame:
     row = bottlenecks.table.filter(pl.col("id") == identifier)
     if row.is_empty():
         raise UsageError(
-            f"there is no bottleneck {printable(identifier)[:40]!r} among the "
+            f"unknown bottleneck {printable(identifier)[:40]!r} among the "
             f"{bottlenecks.table.height}.\nHint: ids come from `ioprism bottlenecks` with the "
             "same options, codes of findings from `ioprism insights`."
         )

@@ -13,7 +13,7 @@ from ioprism.bottleneck_search.excess import FACTOR, Costs, above_peers
 MOST = 40  # candidates of each view
 SAME = 0.8  # of the unexplained seconds of both: they cover the same calls
 INSIDE = 0.7  # of its unexplained seconds: a record is part of another
-WORTH_TELLING = 0.5  # of the whole's seconds: a part is told by itself
+WORTH_TELLING = 0.5  # of the seconds of the whole: a larger part is listed separately
 DOMINANT = 0.8  # of a record's unexplained seconds: where they happen
 ALIKE = 0.67  # of the costliest: records of one view are folded
 WEIGHT = pl.col("weight").sum()
@@ -57,7 +57,7 @@ class ViewCandidates:
 
 
 def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
-    """Return the records of a view that cost at least so many seconds above their peers."""
+    """Return the records of a view that cost at least `least` seconds above their peers."""
     records = above_peers(costs.of_records(view))
     code = f"{view}_code"
     chosen = records.filter((pl.col("excess") >= least) & (pl.col("factor") >= FACTOR))
@@ -72,7 +72,7 @@ def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
 
 
 def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
-    """Join what covers the same calls, fold what is alike, and say where it happens."""
+    """Join what covers the same calls, fold similar records, and add where it happens."""
     every = [one for view in views for one in view.found]
     every.sort(
         key=lambda one: (-_round_seconds(one.excess), _breadth(one, views), one.view, one.code)
@@ -82,7 +82,7 @@ def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> l
     for one in every:
         _add(one, kept, together)
     sizes = {view.view: view.records for view in views}
-    # One record that costs as much as many alike together names them all.
+    # One record that costs as much as many similar ones together names them all.
     folded = sorted(
         _fold_similar(kept, costs), key=lambda one: (-_round_seconds(one.excess), len(one.alike))
     )

@@ -48,7 +48,7 @@ def make_settings(
         return Settings(metric=metric, **chosen)
     sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}
     work = compile_quantity(metric, fields=sums)
-    varies = work.fields and not work.is_zero  # or it is no metric
+    varies = work.fields and not work.is_zero  # otherwise it is not a metric
     return Settings(metric=metric, work=work.compute if varies else None, **chosen)
 
 

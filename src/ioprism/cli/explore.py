@@ -47,7 +47,7 @@ def explore(
     if not quiet:
         output.say("reading events…")
     with exploring(trace, engine=LocalEngine(), port=port) as server:
-        try:  # whoever has read the address may stop it at once
+        try:  # who has read the address may stop it immediately
             if as_json:
                 click.echo(to_json.document(trace, {"address": server.address}))
             else:

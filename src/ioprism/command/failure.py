@@ -162,7 +162,7 @@ def _listen(heard: int, shown: int) -> None:
             signal.signal(number, signal.SIG_IGN)
         os.dup2(heard, 0)
         os.dup2(shown, 2)
-        os.closerange(1, 2)  # or whoever reads the answer would wait for us
+        os.closerange(1, 2)  # or the reader of the answer would wait for us
         os.closerange(3, MOST_FILES)
         text = b""
         while (piece := os.read(0, KEPT)) and not piece.endswith(FAREWELL):

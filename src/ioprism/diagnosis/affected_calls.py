@@ -100,7 +100,7 @@ class Concern:
         return pl.col("operation").is_in(list(self.operations))
 
     def _single(self) -> pl.Expr:
-        """The conditions on single calls; a call that lacks the value asked for is kept."""
+        """The conditions on calls; a call without the value is kept."""
         holds = pl.lit(value=True)
         if self.below is not None:
             holds &= (pl.col("bytes") < self.below).fill_null(value=False)
@@ -145,7 +145,7 @@ def measured_seconds(
     for number, (code, kind) in enumerate(zip(chosen, kinds, strict=True)):
         seconds, hit = sums[str(number)].max(), hits[code][1]
         repeated = float(sums[f"{number} bytes"].sum())
-        # Where the same bytes move again in other pieces, single calls do not tell which.
+        # Where the same bytes move again in other pieces, calls do not show which.
         if kind.repeated and repeated < ENOUGH_SEEN * hit.evidence["redundant"]:
             continue
         if seconds:

@@ -266,7 +266,7 @@ def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> 
 
 
 def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
-    """Gather what counters tell, and what single calls tell beyond them."""
+    """Gather what counters show, and what a per-call trace adds."""
     counted = evidence_of_counters(trace, thresholds)
     if not trace.partitions:
         return counted
@@ -293,7 +293,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
 
 NAMED = re.compile(r"(?:^|[^a-z])(?:pipe|fifo)s?(?:[^a-z]|$)", re.IGNORECASE)
 MESSAGES = 4096  # bytes: a pipe that processes signal each other through carries less
-BEYOND = 1000  # times the log's other opens: no storage serves one file so much slower
+BEYOND = 1000  # times the other opens of the log: storage does not serve one file that much slower
 LONG = 1.0  # seconds: shorter opens are not worth a doubt
 ENDLESS = 60.0  # seconds of every open, where the log has no other opens to compare with
 

@@ -1,4 +1,4 @@
-"""Darshan's heat maps, where there are no single calls: when each rank moved how many bytes."""
+"""Darshan's heat maps, for logs without calls: when each rank moved how many bytes."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def writers(whole: float, deviation: float, ranks: int) -> float:
 
 @lru_cache(maxsize=1)  # several rules ask the same in a row
 def rank_table(evidence: Evidence) -> RankTable | None:
-    """Return what each rank did, or None where the trace only tells of all together."""
+    """Return what each rank did, or None where the trace has only totals."""
     moved: dict[int, dict[str, int]] = {}
     calls: dict[int, dict[str, int]] = {}
     seconds: dict[int, float] = {}
@@ -146,7 +146,7 @@ def _add(
 
 
 def _load(evidence: Evidence) -> RankLoad | None:
-    """What calls or heat maps tell of the layer that moves most for the program."""
+    """Calls or heat maps of the layer that moves most bytes for the program."""
     mpiio = evidence.usages.get("mpiio")
     through = sum(mpiio.bytes) if mpiio else 0
     base = sum(evidence.moved.values())
@@ -270,7 +270,7 @@ class RankZero:
 
 
 def heavy_rank_zero(table: RankTable, *, factor: float) -> RankZero | None:
-    """Return rank 0's part if its bytes and calls are so many times those of any other rank."""
+    """Return rank 0's part if its bytes and calls are `factor` times those of any other rank."""
     own = table.total_bytes(0)
     others = max((table.total_bytes(rank) for rank in table.bytes if rank), default=0)
     if table.ranks < 2 or not own or own < factor * others:
@@ -303,7 +303,7 @@ class SlowestRank:
 
 @lru_cache(maxsize=1)
 def slowest_rank(evidence: Evidence) -> SlowestRank | None:
-    """Return the rank that I/O holds up longest, or None where no time is known.
+    """Return the rank with the longest I/O time, or None where no time is known.
 
     Seconds are those of the interface that the program called. Where ranks were joined to one
     record, its slowest rank has the time that the record says, the others their mean.

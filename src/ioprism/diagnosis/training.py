@@ -65,7 +65,7 @@ def stage_events(trace: Trace, engine: Engine) -> StageEvents:
 
 
 def kind_of(function: str) -> str | None:
-    """Return the kind of stage that a function's name tells of."""
+    """Return the kind of stage that a function's name stands for."""
     return next((kind for kind, words in KINDS.items() if words.search(function)), None)
 
 
@@ -167,7 +167,7 @@ class Training:
 
     stages: StageEvents
     computing: Mapping[int, Cover]  # by rank
-    everybody: Cover  # when all that compute do so at once
+    everybody: Cover  # when all computing processes compute
     in_the_loop: float  # share of the reading time that threads spend which compute
 
     @property

@@ -2,8 +2,8 @@
 
 Python's own parser reads the text; a whitelist of its nodes is turned into columns. Numbers may
 have a unit. Every value has a dimension (seconds, bytes, plain, or true/false), checked before
-anything is computed: seconds are never compared with bytes. Dividing by zero gives no value, and
-a condition without a value is false.
+anything is computed: seconds are never compared with bytes. Dividing by zero has no value, and a
+condition without a value is false.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _NUMBER = re.compile(
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_\s()<>=!,+*/-]", re.ASCII)
 _HINTS = {
     "=": "compare with `==`.",
-    ".": "there are no attributes; only the listed fields exist.",
-    "[": "there are no lists or indices.",
-    "{": "there are no templates inside expressions.",
+    ".": "attributes do not exist; use the listed fields.",
+    "[": "lists and indices do not exist.",
+    "{": "templates do not exist inside expressions.",
     "&": "write `and`.",
     "|": "write `or`.",
     "!": "write `not`.",
-    "^": "there are no powers.",
+    "^": "powers do not exist.",
 }
 
 
@@ -326,7 +326,7 @@ class _Compiler:
             self.count_parts(self.definitions[name].parts, at)
             return replace(self.definitions[name], at=at)
         if name not in self.fields:
-            raise self.error(f"there is no field {name!r}", at, self.nearest(name))
+            raise self.error(f"unknown field {name!r}", at, self.nearest(name))
         self.count_parts(1, at)
         return Value(pl.col(name).cast(pl.Float64), self.fields[name], at, frozenset({name}))
 
@@ -341,7 +341,7 @@ class _Compiler:
         at = node.col_offset
         if name not in FUNCTIONS:
             raise self.error(
-                f"there is no function {name!r}", at, f"functions are {', '.join(FUNCTIONS)}."
+                f"unknown function {name!r}", at, f"functions are {', '.join(FUNCTIONS)}."
             )
         most, compute = FUNCTIONS[name]
         if not 1 <= len(node.args) <= most:

@@ -120,11 +120,11 @@ def _part(
     if name in TEXT_FIELDS and form is None:
         return Place(name, "")
     if name not in dimensions:
-        raise ExpressionError(f"there is no field {name!r}", text=text, at=at + 1)
+        raise ExpressionError(f"unknown field {name!r}", text=text, at=at + 1)
     chosen = form or _DEFAULTS.get(dimensions[name], "number")
     if chosen not in FORMATS:
         raise ExpressionError(
-            f"there is no format {chosen!r}", text=text, at=at,
+            f"unknown format {chosen!r}", text=text, at=at,
             hint=f"formats are {', '.join(FORMATS)}.",
         )  # fmt: skip
     return Place(name, chosen)
@@ -213,7 +213,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
             _parsed_yaml(text, name) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
         )
     except FileNotFoundError:
-        raise RuleError(f"{name}: there is no such rule file.\nHint: check the spelling.") from None
+        raise RuleError(f"{name}: no such rule file.\nHint: check the spelling.") from None
     except OSError as error:
         raise RuleError(
             f"{name}: the file cannot be read ({error.strerror}).\n"

@@ -15,7 +15,7 @@ LOOKED_AT = 20  # files; the worst come first
 LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
-FEW_OPENS = 100  # of all ranks: opening fewer files is no habit worth changing
+FEW_OPENS = 100  # of all ranks: opening fewer files than this is not worth changing
 MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
 LEAST_REQUEST, MOST_REQUEST = MIB, 64 * MIB
@@ -47,7 +47,7 @@ def _collective(evidence: Evidence) -> bool:
 
 
 def _uses_all_targets(evidence: Evidence) -> bool:
-    """Whether some file lies on every storage target that there is."""
+    """Whether some file is striped over every storage target."""
     layouts = evidence.files.striping.values()
     widest = max((len(set(layout.targets)) for layout in layouts), default=0)
     return 0 < (evidence.files.system_targets or 0) <= widest
@@ -73,7 +73,7 @@ def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Itera
         yield "hdf5"
     loaded = sum(re.search(OF_PROGRAMS, name) is not None for name in names)
     if 2 * loaded > len(names):
-        yield "start-up"  # nobody reads these through a parallel interface
+        yield "start-up"  # these are not read through a parallel interface
     if not evidence.shared_files.isdisjoint(files):
         yield "shared"
 

@@ -238,7 +238,7 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     way = max(moved, key=lambda key: moved[key])
     (largest, direction), ranks = way, evidence.callers[way]
     if len(ranks) > AGGREGATED * evidence.ranks:
-        return None  # ranks call storage themselves: nobody aggregates
+        return None  # ranks call storage themselves: no aggregation
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
     if _arrangement(len(ranks), len(on), nodes) != wanted:
         return None

@@ -69,7 +69,7 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
 def more_of(evidence: Evidence, *, direction: str, unit: str) -> Answer:
     """One direction outweighs the other, in calls or in bytes."""
     amounts = dict.fromkeys(DIRECTIONS, 0)
-    # STDIO buffers: its calls are not requests, unless there are no others.
+    # STDIO buffers: its calls count as requests only where they are the only ones.
     requests = evidence.request_layers or evidence.base_layers
     for layer in requests if unit == "calls" else evidence.base_layers:
         for name, moves in evidence.usages[layer].moves.items():

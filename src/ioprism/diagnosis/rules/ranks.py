@@ -29,9 +29,9 @@ from ioprism.diagnosis.rules.rule import (
 )
 from ioprism.model.finding import Severity, Subject
 
-NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
+NEEDS = "what each rank did: Darshan with DXT_ENABLE_IO_TRACE=1, or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"
-NEEDS_TIME = "how long each rank took: extended tracing (DXT_ENABLE_IO_TRACE=1)"
+NEEDS_TIME = "how long each rank took: Darshan with DXT_ENABLE_IO_TRACE=1"
 
 
 def _table(evidence: Evidence) -> RankTable | Unknown | None:
@@ -83,7 +83,7 @@ def _has_explanation(evidence: Evidence, rank: int) -> bool:
 
 
 def unbalanced_rank_loads(evidence: Evidence) -> Answer:
-    """Some ranks are above mean and deviation in calls, bytes and time alike."""
+    """Some ranks are above mean and deviation in calls, bytes and time."""
     table = _table(evidence)
     if not isinstance(table, RankTable):
         return table
@@ -195,7 +195,7 @@ class _Slow:
     shared: Sequence[tuple[SharedFile, str | None]] = ()  # where it is that of one of these
 
     def beyond(self, seconds: float) -> _Rows:
-        """The rows with so much time, longest first."""
+        """The rows with at least this time, longest first."""
         if self.table is not None:
             slow = {rank: t for rank, t in (self.table.seconds or {}).items() if t >= seconds}
             return _Rows(_rank_details(self.table, worst(slow)), ranks=worst_first(slow))

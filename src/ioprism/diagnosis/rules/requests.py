@@ -22,9 +22,9 @@ from ioprism.diagnosis.rules.rule import (
 from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
 
-OFFSETS = "offsets of single calls, or POSIX counters"
+OFFSETS = "offsets of calls, or POSIX counters"
 USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known
-SIZES = "sizes of single calls, or counters with size histograms"
+SIZES = "sizes of calls, or counters with size histograms"
 
 
 def _usages(evidence: Evidence) -> list[Usage]:
@@ -223,12 +223,12 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         for file, size in zip(usage.file, moves.extent, strict=True):
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
-        # What is opened anew may be written anew, and what was written anew is read anew.
+        # A file opened again may be rewritten, and rewritten data is read for the first time.
         times = (
             _times_opened(evidence, usage) if direction == "write" else _versions(evidence, usage)
         )
         extent = {file: size * times.get(file, 1) for file, size in extent.items()}
-        # What MPI-IO reads across holes, nobody asked for: it is not the program that repeats it.
+        # MPI-IO reads across holes on its own account: the program does not repeat these reads.
         holes = evidence.amplified_files if direction == "read" and usage.layer == "posix" else ()
         again = {
             f: b - extent[f]
@@ -253,7 +253,7 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
 
 
 def _versions(evidence: Evidence, usage: Usage) -> dict[int, int]:
-    """How often the job wrote each file anew and opened it again to read it; by file."""
+    """How often the job rewrote each file and reopened it to read it; by file."""
     opened = _times_opened(evidence, usage)
     writes = usage.moves["write"]
     reach: dict[int, int] = {}

@@ -125,7 +125,7 @@ def worst_first(values: Mapping[int, float]) -> list[int]:
 def file_details(
     evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
 ) -> tuple[list[dict[str, object]], list[int]]:
-    """Return the worst files with their count and its share of their own whole, and all rows."""
+    """Return the worst files with their count and its share of their total, and all rows."""
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),

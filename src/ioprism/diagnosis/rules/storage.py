@@ -35,7 +35,7 @@ def single_target(evidence: Evidence) -> Answer:
 
 
 def _on(target: int, use: TargetUse, evidence: Evidence) -> list[int]:
-    """The files that lie on a target, perhaps among others."""
+    """The files with stripes on a target."""
     return [file for file in use.files if target in evidence.files.striping[file].targets]
 
 
@@ -44,7 +44,7 @@ def _enough(evidence: Evidence) -> float:
 
 
 def target_imbalance(evidence: Evidence) -> Answer:
-    """Of the targets in use by several ranks at once, some take far more bytes than others."""
+    """Of the targets used by several ranks concurrently, some take far more bytes than others."""
     use = _use(evidence)
     if not isinstance(use, TargetUse) or len(use.bytes) < 2 or evidence.ranks < 2:
         return use if isinstance(use, Unknown) else None

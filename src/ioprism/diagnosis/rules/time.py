@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.phase_detection.find import LayerPhases, Phase
 
 FEWEST_PHASES = 3  # fewer show the ranks of the job, not what its phases have in common
-NEEDS = "single calls: extended tracing (DXT_ENABLE_IO_TRACE=1)"
+NEEDS = "a per-call trace: Darshan with DXT_ENABLE_IO_TRACE=1"
 
 
 def _outermost(evidence: Evidence) -> tuple[str, LayerPhases] | Unknown | None:

@@ -211,7 +211,7 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
     [
         (["bottlenecks", "nowhere"], 1, "no such file or folder"),
         (["bottlenecks", LOG, "--views", "moon"], 2, "there is no view 'moon'"),
-        (["bottlenecks", LOG, "--metric", "spead"], 2, "--metric: column 1: there is no"),
+        (["bottlenecks", LOG, "--metric", "spead"], 2, "--metric: column 1: unknown"),
         (["bottlenecks", LOG, "--metric", "__import__('os')"], 2, "column 12"),
         (["bottlenecks", LOG, "--metric", "size/0"], 2, "Hint: metrics are operations, bytes"),
         (["bottlenecks", LOG, "--metric", "size * 0"], 2, "Hint: metrics are operations, bytes"),
@@ -226,7 +226,7 @@ def test_a_log_with_counters_only_is_answered_without_times() -> None:
         (["bottlenecks", DATA / "l_killed_job_merged.darshan", "--views", "time"], 1,
          "this needs a per-call trace"),
         (["inspect", LOG, "XX99"], 2, "unknown bottleneck 'XX99'"),
-        (["inspect", LOG, "tiny-files"], 1, "there is no finding 'tiny-files'"),
+        (["inspect", LOG, "tiny-files"], 1, "does not have the finding 'tiny-files'"),
         (["inspect", LOG, "target-imbalance"], 1, "this needs stripe layouts"),
         (["inspect", LOG, "\x1b[31m"], 2, "unknown bottleneck"),
         (["inspect", LOG, "stragglers", "--layer", "posix", "--time-bucket", "2"], 2,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from ioprism.diagnosis.evidence_of_calls import stripe_sizes
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.engine.base import Engine
 from ioprism.model.layers import LAYERS
@@ -18,8 +19,6 @@ from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misaligned
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
-
-ENOUGH_SEEN = 0.5  # of the bytes that move again
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ def measured_seconds(
         seconds, hit = sums[str(number)].max(), hits[code][1]
         repeated = float(sums[f"{number} bytes"].sum())
         # Where the same bytes move again in other pieces, calls do not show which.
-        if kind.repeated and repeated < ENOUGH_SEEN * hit.evidence["redundant"]:
+        if kind.repeated and repeated < MAJORITY * hit.evidence["redundant"]:
             continue
         if seconds:
             seconds_by_code[code] = float(seconds) * hit.part  # type: ignore[arg-type]

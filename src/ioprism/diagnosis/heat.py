@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.model.usage import HeatMap
-
-TOGETHER = 0.5  # of the ranks take part in a phase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +35,7 @@ class HeatPhases:
 
         Ranks that take part in the same phases wait for whoever is slowest in each of them.
         """
-        present = [busy for busy in self.busy if len(busy) >= TOGETHER * self.ranks]
+        present = [busy for busy in self.busy if len(busy) >= MAJORITY * self.ranks]
         if len(present) < 2:
             return 1.0
         return sum(max(busy.values()) for busy in present) / max(totals(present, self.ranks))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.from_counters import observe_counters
-from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.limits import MAJORITY, Limits
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
@@ -18,8 +18,6 @@ from ioprism.model.verdict import Cause, NotChecked, Saving, StallTime, Verdict,
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine
     from ioprism.model.trace import Trace
-
-MAX_UNTRACED = 0.5  # of the calls that counters have: with more, counters show more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +42,7 @@ def judge_trace(
     trace = without_process_control(trace)
     run = find_training(trace, engine)
     observed = observe_calls(trace if run is None else run.exposed(trace), engine, chosen)
-    if not len(observed.rows) or untraced_share(observed, trace.counters) > MAX_UNTRACED:
+    if not len(observed.rows) or untraced_share(observed, trace.counters) > MAJORITY:
         return judge_counters(evidence_of_counters(trace), limits=chosen, more=more)
     if run is None:
         return judge_observed(observed, more=more)

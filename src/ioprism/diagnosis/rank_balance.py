@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MINOR
 from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
 
 # Entries of all ranks together may hold this share of the bytes without hiding who did what.
-HIDDEN = 0.1
 # Aggregators: the others move next to nothing, and they move nearly the same.
 IDLE = 0.05  # of what the busiest rank moves
 MOSTLY = 0.95  # of all bytes
@@ -121,7 +121,7 @@ def rank_table(evidence: Evidence) -> RankTable | None:
         for direction in DIRECTIONS:
             _add(moved, direction, usage.moves[direction].bytes, ranks, entries)
             _add(calls, direction, usage.moves[direction].operations, ranks, entries)
-    if hidden <= HIDDEN * total:
+    if hidden <= MINOR * total:
         return RankTable(evidence.ranks, moved, calls, seconds)
     load = _load(evidence)
     if load is None:

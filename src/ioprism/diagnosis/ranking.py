@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ioprism.diagnosis.limits import MINOR
 from ioprism.model.finding import SERIOUS, Finding, Severity, Subject
 from ioprism.model.verdict import Verdict
 from ioprism.settings import Thresholds
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
-MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
 
 
@@ -108,7 +108,7 @@ def rank_all(
 def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:
     """The costliest bottlenecks, as findings."""
     for bottleneck in bottlenecks.bottlenecks[:MOST_BOTTLENECKS] if bottlenecks is not None else ():
-        if bottleneck.time_share >= MIN_SHARE:
+        if bottleneck.time_share >= MINOR:
             yield _of_bottleneck(bottleneck, floor)
 
 

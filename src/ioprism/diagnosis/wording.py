@@ -12,6 +12,7 @@ from posixpath import dirname
 from typing import Any
 
 from ioprism.diagnosis.files import LOCAL, common_directory
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.model.finding import Recommendation
 from ioprism.model.quantities import kind_of, quantity
 from ioprism.model.trace import Job
@@ -25,7 +26,6 @@ MAX_NAMES = 8  # ranks or files that a title lists
 BLOCK = 2**20  # bytes: what small requests are joined to
 TINY = 4096  # bytes: libraries keep their metadata in such pieces
 REOPENED = 4  # metadata calls per file: open, close, and once more
-MOSTLY = 0.5  # of the stall time
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
 DATABASES = (".db", ".sqlite", ".sqlite3", "-journal", "-wal")
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
@@ -152,9 +152,9 @@ def _without_cause(verdict: Verdict) -> str:
         "exchange data or wait for each other or for locks",
     }
     for what, sentence in sentences.items():
-        if parts.get(what, 0.0) >= MOSTLY * stall > 0:
+        if parts.get(what, 0.0) >= MAJORITY * stall > 0:
             return f"For {format_seconds(parts[what])} of it {sentence}. No cause was found."
-    if parts.get("unexplained", 0.0) >= MOSTLY * stall > 0:
+    if parts.get("unexplained", 0.0) >= MAJORITY * stall > 0:
         return f"No cause was found; {format_seconds(parts['unexplained'])} of it is unexplained."
     return "No change would save noticeable time."
 

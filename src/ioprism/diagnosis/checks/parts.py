@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ioprism.diagnosis.checks.sessions import Cells
+from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats, Ints, first_of_each, medians_by
 from ioprism.diagnosis.targets import TargetPieces
 
 MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
 MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed
-MINOR = 0.1  # of what repairing all slow parts saves: a part that adds less is not named
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ioprism.diagnosis.limits import NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
@@ -126,7 +127,7 @@ def _without_hand_over(
     rows = observed.rows
     served = departures(rows, np.where(some, rows.file, -2 - np.arange(len(rows))))
     # Only requests that wait for each other show what one of them takes.
-    queued = some & (served < 0.9 * rows.seconds)
+    queued = some & (served < NEARLY_ALL * rows.seconds)
     groups = [queued & (conflicts == n) for n in (0, 1, 2)]
     known = [group for group in groups if group.sum() >= MIN_GROUP]
     if len(known) < 2:

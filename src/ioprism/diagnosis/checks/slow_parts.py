@@ -20,6 +20,7 @@ from ioprism.diagnosis.checks.parts import (
     worth_naming,
 )
 from ioprism.diagnosis.checks.sessions import Cells, call_cells, session_cells, session_seconds
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
@@ -27,8 +28,6 @@ from ioprism.diagnosis.significance import outlier_test, rank_test
 from ioprism.diagnosis.targets import MIN_CALLS, mean_service
 from ioprism.model.verdict import Decision
 
-INCIDENT = 0.5  # of the excess in one call
-MOSTLY = 0.8  # of a part's cells
 SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
 CLEARLY_MORE = 1.15  # times another saving
 DECIDE = Decision(
@@ -228,11 +227,11 @@ def _is_incident(observed: Observed, cells: Cells, member: Flags) -> bool:
     longest = float(
         np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0)
     )
-    return longest > INCIDENT * (spent - usual)
+    return longest > MAJORITY * (spent - usual)
 
 
 def _is_inside(member: Flags, whole: Flags) -> bool:
-    return float((member & whole).sum()) >= MOSTLY * float(member.sum())
+    return float((member & whole).sum()) >= DOMINANT * float(member.sum())
 
 
 def _step(cells: Cells, member: Flags) -> float:

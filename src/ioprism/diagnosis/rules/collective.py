@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rank_balance import writers
 from ioprism.diagnosis.rules.rule import (
     Answer,
@@ -24,8 +25,6 @@ from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
 BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
-WHOLE = 0.9  # of the bytes of MPI-IO that must be seen in POSIX, to tell the time of storage
-AGGREGATED = 0.5  # of the ranks: more than these are not chosen to do the I/O of others
 EACH_RANK = "how long each rank is in MPI-IO calls"
 UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
@@ -110,7 +109,7 @@ def collective_overhead(evidence: Evidence) -> Answer:
     if upper is None or lower is None or evidence.ranks < 2 or not files:
         return None
     asked, done = by_file(upper, upper.bytes), by_file(lower, lower.bytes)
-    files = {file for file in files if done.get(file, 0) >= WHOLE * asked.get(file, 0)}
+    files = {file for file in files if done.get(file, 0) >= NEARLY_ALL * asked.get(file, 0)}
     if not files:
         return Unknown(BELOW)
     quickest = _quickest(evidence, upper, files)
@@ -237,7 +236,7 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
         return Unknown(UNMIXED)
     way = max(moved, key=lambda key: moved[key])
     (largest, direction), ranks = way, evidence.callers[way]
-    if len(ranks) > AGGREGATED * evidence.ranks:
+    if len(ranks) > MAJORITY * evidence.ranks:
         return None  # ranks call storage themselves: no aggregation
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
     if _arrangement(len(ranks), len(on), nodes) != wanted:

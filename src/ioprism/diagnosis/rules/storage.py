@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rules.rule import WHOLE_JOB, Answer, Hit, Rule, Unknown, share, worst
 from ioprism.diagnosis.target_balance import TargetUse, slow_target, target_use
 from ioprism.model.finding import Severity, Subject
@@ -10,8 +11,6 @@ from ioprism.model.finding import Severity, Subject
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"
 CLOCK = "when the job ran, by the clock, to ask the servers about that time"
-COVERED = 0.9  # of the job's time and the servers: what is missing could be the storm
-SAME_FILE_SYSTEM = 0.5  # of the job's writes at least must have reached servers that are its own
 
 
 def _use(evidence: Evidence) -> TargetUse | Unknown | None:
@@ -117,9 +116,9 @@ def background_load(evidence: Evidence) -> Answer:
     if seen is None:
         timed = evidence.job.start_time is not None and evidence.job.end_time is not None
         return Unknown(SERVERS if timed else CLOCK)
-    if seen.coverage < COVERED:
+    if seen.coverage < NEARLY_ALL:
         return Unknown(f"counters of all the job's time; the store covers {seen.coverage:.0%}")
-    if seen.bytes < SAME_FILE_SYSTEM * evidence.moved["write"]:
+    if seen.bytes < MAJORITY * evidence.moved["write"]:
         return Unknown("the servers of the job's file system; those of the store moved less")
     own = sum(evidence.moved.values())
     others = max(0.0, seen.bytes - own)

@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.engine.local import LocalEngine
 from ioprism.explore import exploring
 from ioprism.reports import to_json
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--port",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ioprism.command import options
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
@@ -27,7 +27,7 @@ FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, option
+from ioprism.command.options import PATH, Command, option
 from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
 from ioprism.recording.choice import TRACERS
 
@@ -31,7 +31,7 @@ PAGE = "report.html"
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @option(
     "--output",

@@ -8,7 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.command import options, output
-from ioprism.command.options import Written, option
+from ioprism.command.options import Command, Written, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
 from ioprism.report_steps import ReportSettings
@@ -20,7 +20,7 @@ FAILED = 3  # exit code when --fail-on was met
 LEVELS = tuple(Severity)
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."

@@ -82,6 +82,30 @@ class Written(click.Path):
         return path
 
 
+# Options that few users need; help lists them last.
+ADVANCED = {
+    "--one-job", "--each", "--clock-offsets", "--format", "--thresholds", "--layout", "--ceiling",
+    "--model", "--servers", "--engine", "--scheduler", "--cluster", "--workers", "--memory-limit",
+    "--index",
+}  # fmt: skip
+
+
+class Command(click.Command):
+    """A command whose help lists advanced options last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two sections."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                advanced = ADVANCED.intersection(parameter.opts)
+                sections["Advanced" if advanced else "Options"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PAGE = Written("pages", lambda: (".html", ".htm"))

@@ -90,6 +90,12 @@ class CommandGroup(click.Group):
 
             for near in get_close_matches(args[0], COMMANDS, n=1):
                 ctx.fail(f"No such command {args[0]!r}.\nHint: did you mean {near}?")
+            if os.path.exists(args[0]):  # noqa: PTH110 - pathlib is not needed otherwise
+                later = next((word for word in args[1:] if word in COMMANDS), "diagnose")
+                ctx.fail(
+                    f"{args[0]!r} is a trace, and the command comes first.\n"
+                    f"Hint: ioprism {later} {args[0]}"
+                )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

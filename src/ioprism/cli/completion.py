@@ -16,7 +16,7 @@ SHELLS = ("bash", "zsh", "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
-    Example: source <(ioprism completion bash)
+    Example: ioprism completion bash > ~/.local/share/bash-completion/completions/ioprism
     """
     kind = get_completion_class(shell)
     if kind is not None:

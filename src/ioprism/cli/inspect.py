@@ -66,6 +66,10 @@ def inspect(
 
     Example: ioprism inspect run42.darshan small-writes
     """
+    if len(paths) == 1 and Path(identifier).exists() and not paths[0].exists():
+        raise click.UsageError(
+            f"the trace comes before the ID.\nHint: ioprism inspect {identifier} {paths[0]}"
+        )
     rule = rule_called(identifier)
     if rule is None:
         _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")

@@ -97,7 +97,8 @@ class Command(click.Command):
         """Write the options in two sections."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
         for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
                 advanced = ADVANCED.intersection(parameter.opts)
                 sections["Advanced" if advanced else "Options"].append(record)
         for title, records in sections.items():

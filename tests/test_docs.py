@@ -120,7 +120,7 @@ def test_every_command_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
     for command in COMMANDS:
-        assert f"ioprism {command}" in readme
+        assert f"`{command}`" in readme
 
 
 def test_make_targets_of_the_readme_exist() -> None:

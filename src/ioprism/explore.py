@@ -1,4 +1,4 @@
-"""The report over a trace of any size: a page from this machine to its user, and nobody else.
+"""The report over a trace of any size: a page from this machine to its user only.
 
 The server listens on 127.0.0.1 alone. Every address starts with a secret that only the user
 who started it knows; requests by another name, from another page or for anything else are
@@ -33,7 +33,7 @@ NO_PARTS: dict[str, object] = {"title": "", "note": "", "rows": []}
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
-    """Return what the page shows at once; findings, phases and tables come later."""
+    """Return what the page shows first; findings, phases and tables come later."""
     shown = tiles.whole()
     job = trace.job
     facts = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Number, option
+from ioprism.command.options import PATH, Command, Number, option
 from ioprism.model.trace import Progress, Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings, job_periodicity
@@ -64,7 +64,7 @@ class AutoNumber(click.ParamType["float | None"]):
         return number
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--direction",

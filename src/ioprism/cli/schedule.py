@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option
+from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import schedule as terminal_form
 from ioprism.scheduling.policies import POLICIES
@@ -43,7 +43,7 @@ spread = 0.2              # of the period, from job to job
 """
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", metavar="[JOBS]...", nargs=-1, type=PATH)
 @option(
     "--policy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,8 +11,15 @@ from ioprism.analyses.characterise import Characteristics
 from ioprism.analyses.characterise import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
@@ -21,9 +28,11 @@ if TYPE_CHECKING:
     from ioprism.analyses.periodicity.results import Rhythm
     from ioprism.analyses.phases import Phases
     from ioprism.analyses.scheduling.result import Schedule
+    from ioprism.analyses.write_time.evaluation import Evaluation
     from ioprism.model.verdict import Verdict
     from ioprism.pipeline.inspect import FindingInspection
     from ioprism.pipeline.report import ReportSettings
+    from ioprism.pipeline.servers import MachineReport
     from ioprism.reports.report import Report
     from ioprism.rules.registry import Insights
 
@@ -179,6 +188,59 @@ def analyse(
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
+
+
+def figure(
+    result: Report | Rhythm | MachineReport | Evaluation,
+    name: str,
+    *,
+    width: float = COLUMN_WIDTH,
+    peaks: Mapping[str, float] | None = None,
+    kinds: Sequence[str] = (),
+) -> StaticFigure:
+    """Draw a figure of a result for a paper; its `save` writes SVG, PNG or PDF.
+
+    Args:
+        result: of `report`, `rhythm`, `servers.report` or `write_time.evaluate`.
+        name: one of those that `--figure` of the command takes.
+        width: in inches; by default one column.
+        peaks: of the file system by direction, in bytes per second, for `servers.report`.
+        kinds: of write-time models to draw; by default all.
+
+    Raises:
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the result lacks what the figure shows.
+    """
+    command, subject = _figure_subject(result, peaks or {}, tuple(kinds))
+    return draw_figure(command, name, subject, width=width)
+
+
+def _figure_subject(
+    result: object, peaks: Mapping[str, float], kinds: tuple[str, ...]
+) -> tuple[str, object]:
+    """Which command a result is of, and what its figures are drawn from."""
+    require_matplotlib()
+    from ioprism.analyses.periodicity.results import Rhythm
+    from ioprism.analyses.write_time.evaluation import Evaluation
+    from ioprism.pipeline.servers import MachineReport
+    from ioprism.reports.figures.machine_figures import DrawnMachine
+    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+    from ioprism.reports.figures.write_time_figures import DrawnEvaluation
+    from ioprism.reports.report import Report
+
+    if isinstance(result, Report):
+        return "report", result.document
+    if isinstance(result, Rhythm):
+        return "period", DrawnRhythm(result)
+    if isinstance(result, MachineReport):
+        return "servers report", DrawnMachine(result, peaks)
+    if isinstance(result, Evaluation):
+        return "write-time evaluate", DrawnEvaluation(result, kinds)
+    raise UsageError(
+        f"there are no figures of a {type(result).__name__}.\n"
+        "Hint: give what report, rhythm, servers.report or write_time.evaluate return."
+    )
 
 
 def report(

@@ -1,1 +1,1 @@
-"""Static figures for papers: what can be drawn (catalogue), with what (canvas), and each of them."""
+"""Static figures for papers: which there are (catalogue), their style (canvas), and each one."""

@@ -13,33 +13,41 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from cycler import cycler
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LogNorm
+from matplotlib.colors import Colormap, ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ioprism.errors import EndingError
 from ioprism.model.signal import FloatArray
 from ioprism.records import dataclass
-from ioprism.reports.figures.catalogue import COLUMN_WIDTH, ENDINGS
-from ioprism.storage.atomic import atomic_write
+from ioprism.reports.figures.catalogue import COLUMN_WIDTH
 from ioprism.text import printable
+from ioprism.units import format_bytes
 
 # Okabe and Ito (2008), which readers with any colour vision tell apart; as on the pages.
 BLUE, VERMILION, GREEN, PURPLE = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 ORANGE, SKY, BLACK, GREY = "#e69f00", "#56b4e9", "#1c2733", "#9aa5b1"
-CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-DASHES = ("-", "--", "-.", ":", (0, (4, 1, 1, 1)), (0, (6, 2)), (0, (1, 1)))
+CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, GREY)
+DASHES: tuple[Any, ...] = (
+    "-",
+    "--",
+    "-.",
+    ":",
+    (0, (4, 1, 1, 1)),
+    (0, (6, 2)),
+    (0, (1, 1)),
+    (0, (3, 1, 1, 1)),
+)
 OF_DIRECTION = {"read": BLUE, "write": VERMILION}
 
 STYLE: dict[str, Any] = {
@@ -57,7 +65,7 @@ STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#5b6875",
-    "axes.prop_cycle": mpl.cycler(color=CYCLE),
+    "axes.prop_cycle": cycler(color=CYCLE),
     "legend.frameon": False,
     "legend.handlelength": 1.4,
     "legend.columnspacing": 1.2,
@@ -84,47 +92,10 @@ CHARACTERS_PER_INCH = 18  # of the font above at 7 points, in running text; meas
 LEGEND_HANDLE = 5  # characters that the coloured mark and the space around it take
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StaticFigure:
-    """A figure for a paper. It shows itself in a notebook, and `figure` is matplotlib's own."""
-
-    figure: Figure
-
-    def save(self, path: str | Path, *, replace: bool = False) -> None:
-        """Write the figure in the format that the ending says: .svg, .png or .pdf.
-
-        Raises:
-            EndingError: the format is another.
-            OutputError: the file exists and is not to be replaced.
-        """
-        target = Path(path)
-        ending = target.suffix.lower()
-        if ending not in ENDINGS:
-            raise EndingError(target, what="figures", known=ENDINGS)
-        content = self.to_bytes(ending)
-        with atomic_write(target, replace=replace) as temporary:
-            temporary.write_bytes(content)
-
-    def to_bytes(self, ending: str = ".png") -> bytes:
-        """Return the content of the file."""
-        stream = io.BytesIO()
-        with _own_style():
-            self.figure.savefig(
-                stream,
-                format=ending.removeprefix("."),
-                dpi=PNG_DPI if ending == ".png" else PRINT_DPI,
-                metadata=_NO_DATE[ending],
-            )
-        return stream.getvalue()
-
-    def _repr_png_(self) -> bytes:
-        return self.to_bytes(".png")
-
-
 @contextmanager
 def _own_style() -> Iterator[None]:
     """Draw as this module says, whatever the user's settings are; they are back afterwards."""
-    usual = {
+    usual: dict[Any, Any] = {
         key: value
         for key, value in mpl.rcParamsDefault.items()
         if not key.startswith(_OF_THE_PROCESS)
@@ -186,14 +157,25 @@ class Canvas:
         )
 
 
-def drawn_by(
-    draw: Callable[[Canvas, Any], None], subject: object, *, width: float
-) -> StaticFigure:
+def draw_with(draw: Callable[[Canvas, Any], None], subject: object, *, width: float) -> Figure:
     """Return the figure that a function draws of a subject."""
     with _own_style():
         figure = Figure(figsize=(width, width), layout="constrained")
         draw(Canvas(figure, width), subject)
-    return StaticFigure(figure)
+    return figure
+
+
+def content_of(figure: Figure, ending: str) -> bytes:
+    """Return a figure as the bytes of a file with this ending."""
+    stream = io.BytesIO()
+    with _own_style():
+        figure.savefig(
+            stream,
+            format=ending.removeprefix("."),
+            dpi=PNG_DPI if ending == ".png" else PRINT_DPI,
+            metadata=_NO_DATE[ending],
+        )
+    return stream.getvalue()
 
 
 def swatches(colours: dict[str, str]) -> list[Patch]:
@@ -246,7 +228,9 @@ def few_ticks(axis: Axis, *, most: int = 5, integer: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def time_axis(axes: Axes, start: float, end: float, unit: Unit, *, since: str = "job start") -> None:
+def time_axis(
+    axes: Axes, start: float, end: float, unit: Unit, *, since: str = "job start"
+) -> None:
     """Label the x axis as time; the data are in `unit`."""
     axes.set_xlim(start / unit.size, max(end, start + 1e-9) / unit.size)
     axes.set_xlabel(f"time since {since} ({unit.name})")
@@ -269,6 +253,11 @@ def log_bytes_axis(axis: Axis, low: float, high: float, *, suffix: str = "") -> 
     axis.set_major_formatter(FuncFormatter(lambda value, _: _whole_bytes(value, suffix)))
 
 
+def round_bytes(size: int) -> str:
+    """Return a round size without the zeros behind its point: 128 KiB, 1 MiB."""
+    return format_bytes(size).replace(".00 ", " ").replace(".0 ", " ")
+
+
 def _whole_bytes(value: float, suffix: str) -> str:
     unit = bytes_unit(value, suffix=suffix)
     return f"{value / unit.size:.0f} {unit.name}"
@@ -278,9 +267,11 @@ _RATIOS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 
            10.0, 20.0, 50.0, 100.0, 1000.0)  # fmt: skip
 
 
-def log_number_axis(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
+def log_number_axis(
+    axis: Axis, low: float, high: float, *, most: int = 8, integer: bool = False
+) -> None:
     """Put round numbers on a logarithmic axis: powers of ten, or ratios around 1."""
-    inside = [ratio for ratio in _RATIOS if low <= ratio <= high]
+    inside = [n for n in _RATIOS if low <= n <= high and (n.is_integer() or not integer)]
     if high / low > 100 or not inside:
         first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
         inside = [10.0**power for power in range(first, last + 1)]
@@ -315,9 +306,8 @@ def cumulative(axes: Axes, values: FloatArray, **style: Any) -> Any:  # noqa: AN
 
 def intensity_colours() -> Colormap:
     """Return colours from light to dark, so that small values do not stand out on white."""
-    colours = mpl.colormaps["cividis_r"].copy()  # Nuñez et al. (2018), for all colour vision
-    colours.set_bad("white")
-    return colours
+    blues = mpl.colormaps["Blues"](np.linspace(0.2, 1.0, 256))  # one hue: lightness says it all
+    return ListedColormap(blues).with_extremes(bad="white")
 
 
 def rate_image(
@@ -339,5 +329,5 @@ def rate_bar(canvas: Canvas, image: AxesImage, axes: Sequence[Axes], label: str)
     bar = canvas.figure.colorbar(image, ax=list(axes), pad=0.02, aspect=22)
     log_bytes_axis(bar.ax.yaxis, *image.get_clim(), suffix="/s")
     bar.set_label(label)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     return bar

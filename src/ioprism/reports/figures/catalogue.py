@@ -1,15 +1,18 @@
-"""Which figures each command can draw. Cheap to import: help texts list the names."""
+"""Which figures each command can draw, and a drawn one. Importing it loads no matplotlib."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ioprism.errors import MissingPackageError, UsageError
+from ioprism.errors import EndingError, MissingPackageError, UsageError
+from ioprism.records import dataclass
+from ioprism.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
-    from ioprism.reports.figures.canvas import StaticFigure
+    from matplotlib.figure import Figure
 
 ENDINGS = (".svg", ".png", ".pdf")
 COLUMN_WIDTH = 3.5  # inches: one column of the IEEE and ACM two-column formats
@@ -58,6 +61,36 @@ _MODULES = {
 }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class StaticFigure:
+    """A figure for a paper. It shows itself in a notebook; `figure` is matplotlib's own."""
+
+    figure: Figure
+
+    def save(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write the figure in the format that the ending says: .svg, .png or .pdf.
+
+        Raises:
+            EndingError: the format is another.
+            OutputError: the file exists and is not to be replaced.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in ENDINGS:
+            raise EndingError(target, what="figures", known=ENDINGS)
+        content = self.to_bytes(target.suffix.lower())
+        with atomic_write(target, replace=replace) as temporary:
+            temporary.write_bytes(content)
+
+    def to_bytes(self, ending: str = ".png") -> bytes:
+        """Return the content of a file with this ending."""
+        from ioprism.reports.figures.canvas import content_of
+
+        return content_of(self.figure, ending)
+
+    def _repr_png_(self) -> bytes:
+        return self.to_bytes()
+
+
 def require_matplotlib() -> None:
     """Check that figures can be drawn at all, before any work is done.
 
@@ -95,8 +128,8 @@ def draw_figure(
             f"Hint: give {MIN_WIDTH:g} to {MAX_WIDTH:g} inches."
         )
     require_matplotlib()
-    canvas = import_module("ioprism.reports.figures.canvas")
+    from ioprism.reports.figures.canvas import draw_with
+
     module = import_module(f"ioprism.reports.figures.{_MODULES[command]}")
     draw = getattr(module, f"draw_{name.replace('-', '_')}")
-    figure: StaticFigure = canvas.drawn_by(draw, subject, width=width)
-    return figure
+    return StaticFigure(draw_with(draw, subject, width=width))

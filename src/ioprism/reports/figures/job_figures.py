@@ -12,7 +12,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ioprism.analyses.characterise import NOT_INTERFACES
 from ioprism.analyses.phases import Phase
@@ -36,6 +36,7 @@ from ioprism.reports.figures.canvas import (
     few_ticks,
     rate_bar,
     rate_image,
+    round_bytes,
     shorten,
     swatches,
     time_axis,
@@ -43,7 +44,7 @@ from ioprism.reports.figures.canvas import (
 )
 from ioprism.reports.to_terminal.diagnose import LEDGER
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_seconds
+from ioprism.units import format_seconds
 from ioprism.views.picture.timeline import NO_RANK
 from ioprism.views.time.bandwidth import bandwidth
 
@@ -178,17 +179,21 @@ def spread(
     first = np.minimum(start.astype(np.int64), columns - 1)
     last = np.minimum(end.astype(np.int64), columns - 1)
     same = first == last
-    cells = rows * columns
 
-    def added(column: npt.NDArray[np.int64], amount: FloatArray) -> FloatArray:
-        return np.bincount(row * columns + column, amount, cells)[:cells]
+    def cell_sums(column: npt.NDArray[np.int64], amount: FloatArray) -> FloatArray:
+        sums = np.bincount(row * columns + column, amount, rows * columns)
+        return sums.astype(np.float64).reshape(shape)
 
-    sums = added(first, weight * np.where(same, end - start, first + 1 - start))
-    sums += added(last, weight * np.where(same, 0.0, end - last))
-    inner = np.where(same, 0.0, weight)
-    rises = added(np.minimum(first + 1, columns - 1), inner) - added(last, inner)
-    whole = np.cumsum(rises.reshape(shape), axis=1)
-    return sums.reshape(shape) + np.where(whole > 1e-9, whole, 0.0)
+    sums = cell_sums(first, weight * np.where(same, end - start, first + 1 - start))
+    sums += cell_sums(last, weight * np.where(same, 0.0, end - last))
+    begin = np.minimum(first + 1, columns - 1)  # of the cells that are covered whole
+
+    def running(amount: FloatArray) -> FloatArray:
+        return np.cumsum(cell_sums(begin, amount) - cell_sums(last, amount), axis=1)
+
+    whole = running(np.where(same, 0.0, weight))
+    covered = running(np.where(same, 0.0, 1.0)) > 0  # counts are exact, sums leave a remainder
+    return sums + np.where(covered, whole, 0.0)
 
 
 def draw_bandwidth(canvas: Canvas, document: Document) -> None:
@@ -217,7 +222,7 @@ def round_bins(span: Span) -> FloatArray:
     power = 10.0 ** math.floor(math.log10(least))
     length = next(power * step for step in (1, 2, 5, 10) if power * step >= least * (1 - 1e-9))
     first = math.floor(span[0] / length)
-    return np.arange(first, math.ceil(span[1] / length - 1e-9) + 1) * length
+    return np.arange(first, math.ceil(span[1] / length - 1e-9) + 1, dtype=np.float64) * length
 
 
 def mean_rates(steps: StepFunction, edges: FloatArray) -> FloatArray:
@@ -310,9 +315,7 @@ def draw_targets(canvas: Canvas, document: Document) -> None:
     canvas.legend(swatches(tones))
 
 
-def _stack_data(
-    axes: Axes, place: npt.NDArray[np.int64], table: pl.DataFrame
-) -> dict[str, str]:
+def _stack_data(axes: Axes, place: npt.NDArray[np.int64], table: pl.DataFrame) -> dict[str, str]:
     """Draw bytes read and written on top of each other; return the colours used."""
     columns = {"read": "bytes_read", "write": "bytes_written"}
     moved = {name: table[column].to_numpy().astype(np.float64) for name, column in columns.items()}
@@ -378,7 +381,9 @@ def draw_sizes(canvas: Canvas, document: Document) -> None:
     counts = {name: counts[name] for name in OF_DIRECTION if any(s.count for s in counts[name])}
     if not counts:
         raise FigureUnavailableError(
-            "figure 'sizes'", needs="reads or writes", hint="the log has none: see `ioprism report`."
+            "figure 'sizes'",
+            needs="reads or writes",
+            hint="the log has none: see `ioprism report`.",
         )
     bins = [size.bin for size in next(iter(counts.values()))]
     (axes,) = canvas.panels(height=0.62)
@@ -399,12 +404,8 @@ def draw_sizes(canvas: Canvas, document: Document) -> None:
 def _size_label(size: SizeBin) -> str:
     """A bin by its round ends, such as 100 KiB–1 MiB."""
     if size.high is None:
-        return f"> {_round_bytes(size.low - 1)}"
-    return f"{_round_bytes(max(0, size.low - 1))}–{_round_bytes(size.high)}"
-
-
-def _round_bytes(size: int) -> str:
-    return format_bytes(size).replace(".00 ", " ").replace(".0 ", " ")
+        return f"> {round_bytes(size.low - 1)}"
+    return f"{round_bytes(max(0, size.low - 1))}–{round_bytes(size.high)}"
 
 
 def _count_axis(axes: Axes, highest: int) -> None:

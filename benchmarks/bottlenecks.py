@@ -16,10 +16,10 @@ WIDTHS = (44, 10, 10, 12, 12)
 RATES = """
 import json, sys, time
 import numpy as np, polars as pl
-from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.bottlenecks.severity import rated
-from ioprism.rules.bottlenecks.explain import judged
-from ioprism.rules.bottlenecks.load import rules
+from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.severity import rated
+from ioprism.bottleneck_search.rule_language.explain import judged
+from ioprism.bottleneck_search.rule_language.load import rules
 from ioprism.views.perspectives.fields import FIELDS
 
 def best(work):

@@ -27,6 +27,7 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 EXTRAS: dict[str, tuple[str, str]] = {
     "boosting": ("sklearn.ensemble", "write-time train --store runs.db --model boosting -o m.json"),
     "dask": ("distributed", f"bottlenecks {LOG} --workers 1"),
+    "figures": ("matplotlib", f"report {LOG} --figure sizes -o sizes.svg"),
     "mcp": ("mcp.server", "mcp ."),
     "otf2": ("otf2", f"characterise {TEST_DATA / 'otf2/traces.otf2'}"),
     "outliers": ("sklearn.cluster", f"period {LOG} --method dft --outliers dbscan"),

@@ -34,7 +34,7 @@ def main() -> None:
         _keep_large_arrays()
     os.environ.setdefault(MATRIX_THREADS, "1")
     from ioprism.cli import main as commands
-    from ioprism.cli.failure import hide, prepare_streams
+    from ioprism.command.failure import hide, prepare_streams
 
     prepare_streams()
     if DEBUG not in own:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ioprism.analyses.bottlenecks.result import Bottlenecks
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.characterise import characterise as _characterise
+from ioprism.bottleneck_search.result import Bottlenecks
+from ioprism.characteristics.totals import Characteristics
+from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.reports.figures.catalogue import (
@@ -23,23 +22,26 @@ from ioprism.reports.figures.catalogue import (
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
-    from ioprism.analyses.bottlenecks.inspection import Inspection
-    from ioprism.analyses.compare import Comparison
-    from ioprism.analyses.periodicity.results import Rhythm
-    from ioprism.analyses.phases import Phases
-    from ioprism.analyses.scheduling.result import Schedule
-    from ioprism.analyses.write_time.evaluation import Evaluation
+    from ioprism.bottleneck_search.inspection import Inspection
+    from ioprism.comparison.changes import Comparison
+    from ioprism.diagnosis.rules.registry import Insights
+    from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
-    from ioprism.pipeline.inspect import FindingInspection
-    from ioprism.pipeline.report import ReportSettings
-    from ioprism.pipeline.servers import MachineReport
+    from ioprism.periodicity.results import Rhythm
+    from ioprism.phase_detection.find import Phases
+    from ioprism.report_content.steps import ReportSettings
     from ioprism.reports.report import Report
-    from ioprism.rules.registry import Insights
+    from ioprism.scheduling.result import Schedule
 
 
 def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
     """Read files and folders of any known format as one trace: a job, or a workflow."""
     return read_trace(*map(Path, paths), format_name=format)
+
+
+def sample_log() -> Path:
+    """Return the path of the Darshan log that ioprism ships, of a simulated checkpointing job."""
+    return Path(__file__).parent / "sample" / "checkpointing-job.darshan"
 
 
 def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # noqa: A002
@@ -64,7 +66,7 @@ def convert(
         replace: whether a target that exists is replaced.
         engine: whose workers write a store; by default it is written here.
     """
-    from ioprism.pipeline.convert import convert as write
+    from ioprism.conversion import convert as write
 
     write(trace, Path(target), replace=replace, engine=engine)
 
@@ -79,9 +81,9 @@ def diagnose(
         layout: a file with the storage targets of files, where the trace does not say.
         engine: where to compute; by default here.
     """
+    from ioprism.diagnosis.steps import DiagnosisOptions
+    from ioprism.diagnosis.steps import diagnose as judge
     from ioprism.formats.layouts import read_layout
-    from ioprism.pipeline.verdict import DiagnosisOptions
-    from ioprism.pipeline.verdict import diagnose as judge
 
     options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
     return judge(trace, options=options, engine=engine)
@@ -115,7 +117,7 @@ def bottlenecks(
         compatible: count as WisIO 0.2.2 does.
         settings: threshold, percentile, floor, bucket, combine, across, layer.
     """
-    from ioprism.pipeline.bottlenecks import analyse
+    from ioprism.bottleneck_search.steps import analyse
 
     return analyse(
         trace,
@@ -135,9 +137,9 @@ def insights(
     trace: Trace, *, thresholds: Thresholds | None = None, engine: Engine | None = None
 ) -> Insights:
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
-    from ioprism.analyses.evidence import evidence_of_trace
+    from ioprism.diagnosis.evidence import evidence_of_trace
+    from ioprism.diagnosis.steps import judge_job
     from ioprism.engine.memory import in_memory
-    from ioprism.pipeline.verdict import judge_job
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
@@ -152,7 +154,7 @@ def phases(
     engine: Engine | None = None,
 ) -> Phases:
     """Return when a job does I/O, with the fastest and slowest rank of each phase."""
-    from ioprism.analyses.phases import phases as find_phases
+    from ioprism.phase_detection.find import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
 
@@ -174,7 +176,7 @@ def rhythm(
         engine: where to compute; by default here.
         settings: layer, metric, frequency, start, end, options, components, fit.
     """
-    from ioprism.pipeline.period import RhythmSettings, job_rhythm
+    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
 
     chosen = RhythmSettings(direction=direction, by=by, **settings)
     return job_rhythm(trace, engine or LocalEngine(), chosen).whole
@@ -184,63 +186,32 @@ def analyse(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Report:
     """Run every analysis that the trace has enough detail for."""
-    from ioprism.pipeline.report import document_of
+    from ioprism.report_content.steps import document_of
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
 
 
-def figure(
-    result: Report | Rhythm | MachineReport | Evaluation,
-    name: str,
-    *,
-    width: float = COLUMN_WIDTH,
-    peaks: Mapping[str, float] | None = None,
-    kinds: Sequence[str] = (),
-) -> StaticFigure:
-    """Draw a figure of a result for a paper; its `save` writes SVG, PNG or PDF.
+def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+    """Draw a figure of a job for a paper; its `save` writes SVG, PNG or PDF.
 
     Args:
-        result: of `report`, `rhythm`, `servers.report` or `write_time.evaluate`.
-        name: one of those that `--figure` of the command takes.
+        result: of `report` or `rhythm`.
+        name: one of those that `--figure` of `ioprism report` or `ioprism period` takes.
         width: in inches; by default one column.
-        peaks: of the file system by direction, in bytes per second, for `servers.report`.
-        kinds: of write-time models to draw; by default all.
 
     Raises:
         UsageError: there is no such figure.
         MissingPackageError: matplotlib is not installed.
         FigureUnavailableError: the result lacks what the figure shows.
     """
-    command, subject = _figure_subject(result, peaks or {}, tuple(kinds))
-    return draw_figure(command, name, subject, width=width)
-
-
-def _figure_subject(
-    result: object, peaks: Mapping[str, float], kinds: tuple[str, ...]
-) -> tuple[str, object]:
-    """Which command a result is of, and what its figures are drawn from."""
     require_matplotlib()
-    from ioprism.analyses.periodicity.results import Rhythm
-    from ioprism.analyses.write_time.evaluation import Evaluation
-    from ioprism.pipeline.servers import MachineReport
-    from ioprism.reports.figures.machine_figures import DrawnMachine
+    from ioprism.periodicity.results import Rhythm
     from ioprism.reports.figures.rhythm_figures import DrawnRhythm
-    from ioprism.reports.figures.write_time_figures import DrawnEvaluation
-    from ioprism.reports.report import Report
 
-    if isinstance(result, Report):
-        return "report", result.document
     if isinstance(result, Rhythm):
-        return "period", DrawnRhythm(result)
-    if isinstance(result, MachineReport):
-        return "servers report", DrawnMachine(result, peaks)
-    if isinstance(result, Evaluation):
-        return "write-time evaluate", DrawnEvaluation(result, kinds)
-    raise UsageError(
-        f"there are no figures of a {type(result).__name__}.\n"
-        "Hint: give what report, rhythm, servers.report or write_time.evaluate return."
-    )
+        return draw_figure("period", name, DrawnRhythm(result), width=width)
+    return result.figure(name, width=width)
 
 
 def report(
@@ -267,7 +238,7 @@ def inspect(
         engine: where to compute; by default here.
         settings: of bottlenecks, as `bottlenecks` takes them.
     """
-    from ioprism.pipeline.inspect import inspected_by_name
+    from ioprism.inspection import inspected_by_name
 
     where = engine or LocalEngine()
     return inspected_by_name(trace, identifier, where, thresholds=thresholds, **settings)
@@ -283,8 +254,8 @@ def compare(
         after: the same after the change; repeated runs tell a change from noise.
         engine: where to compute; by default here.
     """
-    from ioprism.pipeline.compare import Side, compare_sides
-    from ioprism.pipeline.report import document_of
+    from ioprism.comparison.steps import Side, compare_sides
+    from ioprism.report_content.steps import document_of
 
     sides = ([side] if isinstance(side, Trace) else side for side in (before, after))
     return compare_sides(
@@ -310,7 +281,7 @@ def schedule(
         horizon: seconds to simulate; as the workload says if None.
     """
     from ioprism.formats.workloads import read_workload
-    from ioprism.pipeline.schedule import ScheduleSettings, schedule_workload
+    from ioprism.scheduling.steps import ScheduleSettings, schedule_workload
 
     settings = ScheduleSettings(tuple(policies), tuple(phases), seeds, horizon=horizon)
     if workload is None:

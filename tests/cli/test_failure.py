@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, LocalEngine, read
 from ioprism.cli import COMMANDS, CommandGroup, main
-from ioprism.cli.failure import explained
-from ioprism.service.explore import exploring
+from ioprism.command.failure import explained
+from ioprism.explore import exploring
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"

@@ -324,7 +324,7 @@ def test_figures_of_a_machine_have_labels_and_units(
 
 
 def test_logarithmic_axes_of_bytes_have_powers_of_two(machine: Path) -> None:
-    axes = ioprism.figure(servers.report(machine), "volume-cdf").figure.axes[0]
+    axes = servers.figure(servers.report(machine), "volume-cdf").figure.axes[0]
 
     powers = np.log2(axes.get_xticks())
     assert len(powers) >= 3
@@ -333,7 +333,7 @@ def test_logarithmic_axes_of_bytes_have_powers_of_two(machine: Path) -> None:
 
 def test_80_percent_of_the_jobs_are_where_the_table_says(machine: Path) -> None:
     report = servers.report(machine)
-    axes = ioprism.figure(report, "bandwidth-cdf").figure.axes[0]
+    axes = servers.figure(report, "bandwidth-cdf").figure.axes[0]
 
     assert axes.get_xscale() == "log"
     for line, direction in zip(axes.get_lines(), ("read", "write"), strict=False):
@@ -446,7 +446,7 @@ def test_the_ratios_drawn_are_those_that_were_scored(trained: tuple[Any, ...]) -
     evaluation = write_time.evaluate(trained[1], write_time.load_model(trained[3]))
     small = evaluation.sets[0]
 
-    axes = ioprism.figure(evaluation, "ratio-cdf").figure.axes[0]
+    axes = write_time.figure(evaluation, "ratio-cdf").figure.axes[0]
     values, shares = (np.asarray(one) for one in axes.get_lines()[1].get_data())  # after 1.0
 
     assert share_between(values, shares, 0.7, 1.3) == pytest.approx(small.within(0.3))
@@ -458,8 +458,3 @@ def share_between(values: Iterable[float], shares: Iterable[float], low: float, 
     pairs = list(zip(values, shares, strict=True))
     below = max((share for value, share in pairs if value < low), default=0.0)
     return max(share for value, share in pairs if value <= high) - below
-
-
-def test_what_has_no_figures_is_refused() -> None:
-    with pytest.raises(ioprism.UsageError, match="no figures of a Trace"):
-        ioprism.figure(ioprism.read(LOG), "timeline")  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ioprism.cli import failure
-from ioprism.cli.options import option
+from ioprism.command import failure
+from ioprism.command.options import option
 
 DEBUG = "--debug"
 BUDGET = "--reading-budget"
@@ -40,6 +40,14 @@ COMMANDS = {
     "write-time": "Predict how long a write takes, and choose a better configuration.",
 }
 
+# Side products keep their commands in their own folders.
+ELSEWHERE = {
+    "replay": "ioprism.live.replay_command",
+    "servers": "ioprism.servers.commands",
+    "watch": "ioprism.live.watch_command",
+    "write-time": "ioprism.write_time.commands",
+}
+
 
 class CommandGroup(click.Group):
     """Loads commands late; shows expected failures as one message, never as a traceback."""
@@ -52,8 +60,9 @@ class CommandGroup(click.Group):
         """Load one command."""
         if cmd_name not in COMMANDS:
             return None
-        module = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"ioprism.cli.{module}"), module)
+        name = cmd_name.replace("-", "_")
+        module = ELSEWHERE.get(cmd_name, f"ioprism.cli.{name}")
+        command: click.Command = getattr(import_module(module), name)
         return command
 
     def resolve_command(

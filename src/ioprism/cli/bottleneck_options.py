@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from ioprism.analyses.bottlenecks.settings import METRICS
-from ioprism.cli.options import PATH, Number, option, stacked
+from ioprism.bottleneck_search.settings import METRICS
+from ioprism.bottleneck_search.steps import make_settings
+from ioprism.command.options import PATH, Number, option, stacked
 from ioprism.errors import ExpressionError, UsageError
-from ioprism.pipeline.bottlenecks import make_settings
 
 _DECLARED = [
     option("--views", metavar="NAMES",

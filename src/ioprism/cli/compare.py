@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ioprism.api import analyse
-from ioprism.cli import options, output
-from ioprism.cli.options import option
+from ioprism.command import options, output
+from ioprism.command.options import option
+from ioprism.comparison.steps import compare_sides, read_side, run_folders
+from ioprism.diagnosis.steps import with_layout
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
-from ioprism.pipeline.compare import compare_sides, read_side, run_folders
-from ioprism.pipeline.verdict import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form

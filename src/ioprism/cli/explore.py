@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options, output
-from ioprism.cli.options import option
+from ioprism.command import options, output
+from ioprism.command.options import option
 from ioprism.engine.local import LocalEngine
+from ioprism.explore import exploring
 from ioprism.reports import to_json
-from ioprism.service.explore import exploring
 
 
 @click.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ioprism.cli import options, output
+from ioprism.command import options, output
 from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import formats as terminal_form

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli.options import PATH
+from ioprism.command.options import PATH
 
 
 @click.command()
@@ -18,6 +18,6 @@ def mcp(folders: tuple[Path, ...]) -> None:
 
     Example: ioprism mcp /projects/me/traces
     """
-    from ioprism.service.mcp import server
+    from ioprism.mcp import server
 
     server(folders or (Path(),)).run("stdio")

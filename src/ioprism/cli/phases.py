@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.phases import phases as find_phases
-from ioprism.cli import options, output
-from ioprism.cli.options import NumberRange, option
+from ioprism.command import options, output
+from ioprism.command.options import NumberRange, option
 from ioprism.engine.local import LocalEngine
+from ioprism.phase_detection.find import phases as find_phases
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import phases as terminal_form
 from ioprism.settings import PhaseSettings

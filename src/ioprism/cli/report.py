@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ioprism.api import analyse
-from ioprism.cli import options, output
-from ioprism.cli.figure_options import FigureRequest, page_or_figure
-from ioprism.cli.options import option
+from ioprism.command import options, output
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
-from ioprism.pipeline.report import ReportSettings
+from ioprism.report_content.steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.settings import Thresholds, read_thresholds

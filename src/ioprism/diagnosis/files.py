@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.diagnosis.rows import Flags, Ints
 from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM, FileFacts
-from ioprism.records import dataclass
 
 MAX_PATHS = 20_000  # paths that a common directory is looked for in
 MOST_OF_THEM, HALF = 0.9, 0.5  # of the paths, or of the seconds spent on them

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.analyses.believable_times import believable_metadata
-from ioprism.analyses.evidence import Evidence
+from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
 from ioprism.diagnosis.limits import Limits
@@ -26,9 +25,9 @@ from ioprism.diagnosis.rows import (
     Floats,
     Ints,
 )
+from ioprism.model.believable_times import believable_metadata
 from ioprism.model.intervals import unite
 from ioprism.model.usage import NAMELESS, Usage
-from ioprism.records import dataclass
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts

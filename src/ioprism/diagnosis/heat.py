@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ioprism.model.usage import HeatMap
-from ioprism.records import dataclass
 
 TOGETHER = 0.5  # of the ranks take part in a phase
 

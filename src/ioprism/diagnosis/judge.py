@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ioprism.analyses.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
+from ioprism.diagnosis.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.from_counters import observe_counters
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.not_checked import not_checked, not_checked_without_storage
@@ -15,7 +15,6 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
 from ioprism.model.verdict import Cause, Saving, StallTime, Verdict, core_hours
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine

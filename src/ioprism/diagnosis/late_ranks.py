@@ -7,6 +7,7 @@ after the last rank has arrived. What a rank does between two meetings outside c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time
 from ioprism.diagnosis.significance import rank_test
 from ioprism.model.intervals import Cover, unite
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits

@@ -6,10 +6,8 @@ known answers.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
-
-from ioprism.records import dataclass
 
 T = TypeVar("T")
 Pair = tuple[float, float]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from ioprism.diagnosis.rows import (
 )
 from ioprism.diagnosis.significance import repeat_test
 from ioprism.diagnosis.targets import ServiceTimes, TargetPieces, service_times, target_pieces
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.training import Training

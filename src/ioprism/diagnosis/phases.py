@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ioprism.analyses.segmentation import phase_borders
 from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.model.intervals import unite
-from ioprism.records import dataclass
+from ioprism.phase_detection.segmentation import phase_borders
 from ioprism.settings import PhaseSettings
 
 MAX_PHASES = 2_000  # phases times ranks are held in memory

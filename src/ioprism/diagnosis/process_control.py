@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from ioprism.model.trace import Partition, Trace, Warn
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

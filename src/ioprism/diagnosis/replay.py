@@ -7,7 +7,7 @@ which the busiest rank waits. A change gives rows other durations; the phases ar
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats
 from ioprism.model.verdict import CallGroup, Contrast, Decision
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

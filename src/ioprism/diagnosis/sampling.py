@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,6 @@ from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.engine.base import Engine, View
 from ioprism.model.intervals import unite
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.calls.totals import Totals
 from ioprism.views.time.intervals import BusyIntervals
 from ioprism.views.time.windows import CallsInWindows, CallsPerWindow

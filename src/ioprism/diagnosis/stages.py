@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from ioprism.engine.base import Engine
 from ioprism.model.intervals import Cover
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import EpochShare, Stage
-from ioprism.records import dataclass
 from ioprism.views.calls.application import ApplicationEvents
 
 # Words that training frameworks and tracers use, the first that fits counts. A loop's own events

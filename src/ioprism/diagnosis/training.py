@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from ioprism.diagnosis.stages import StageEvents, stage_events
 from ioprism.engine.base import Engine
 from ioprism.model.intervals import Cover
 from ioprism.model.trace import Partition, Trace, Warn
-from ioprism.records import dataclass
 
 STORAGE_LAYERS = ("posix", "stdio")
 

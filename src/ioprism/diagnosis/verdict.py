@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from ioprism.model.verdict import (
     Saving,
     core_hours,
 )
-from ioprism.records import dataclass
 
 SAME_CALLS = 0.5  # of the smaller claim's time: two proposals explain the same calls
 NEARLY_AS_MUCH = 0.85  # of another saving: the earlier check is named first

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from posixpath import dirname
@@ -17,7 +17,6 @@ from ioprism.model.quantities import kind_of, quantity
 from ioprism.model.trace import Job
 from ioprism.model.usage import FileFacts
 from ioprism.model.verdict import COUNTS, Cause, Possible, Verdict
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 

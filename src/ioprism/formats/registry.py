@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -24,7 +25,6 @@ from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
-from ioprism.records import dataclass
 from ioprism.storage.recordings import recorded_runs
 from ioprism.storage.remote import exists
 from ioprism.text import address_of

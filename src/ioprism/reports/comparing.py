@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ioprism.analyses.compare import Comparison, Metric
-from ioprism.analyses.repetitions import Difference, runs_needed
+from ioprism.comparison.changes import Comparison, Metric
+from ioprism.comparison.repetitions import Difference, runs_needed
 from ioprism.model.quantities import label, quantity
 from ioprism.units import format_counted, format_seconds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from ioprism.diagnosis.checks.sessions import Cells
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats, Ints, first_of_each, medians_by
 from ioprism.diagnosis.targets import TargetPieces
-from ioprism.records import dataclass
 
 MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
 MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed

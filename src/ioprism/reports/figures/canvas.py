@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -29,7 +30,6 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from ioprism.model.signal import FloatArray
-from ioprism.records import dataclass
 from ioprism.reports.figures.catalogue import COLUMN_WIDTH
 from ioprism.text import printable
 from ioprism.units import format_bytes

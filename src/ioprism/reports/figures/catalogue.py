@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioprism.errors import EndingError, MissingPackageError, UsageError
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ CATALOGUE = {
     },
 }
 _MODULES = {
-    "report": "job_figures",
-    "period": "rhythm_figures",
-    "servers report": "machine_figures",
-    "write-time evaluate": "write_time_figures",
+    "report": "ioprism.reports.figures.job_figures",
+    "period": "ioprism.reports.figures.rhythm_figures",
+    "servers report": "ioprism.servers.figures",
+    "write-time evaluate": "ioprism.write_time.figures",
 }
 
 
@@ -130,6 +130,6 @@ def draw_figure(
     require_matplotlib()
     from ioprism.reports.figures.canvas import draw_with
 
-    module = import_module(f"ioprism.reports.figures.{_MODULES[command]}")
+    module = import_module(_MODULES[command])
     draw = getattr(module, f"draw_{name.replace('-', '_')}")
     return StaticFigure(draw_with(draw, subject, width=width))

@@ -14,14 +14,14 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ioprism.analyses.characterise import NOT_INTERFACES
-from ioprism.analyses.phases import Phase
+from ioprism.characteristics.totals import NOT_INTERFACES
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import FigureUnavailableError, NotEnoughDetailError
 from ioprism.model.layers import HEIGHT, TITLES, counted_layers
 from ioprism.model.signal import FloatArray, StepFunction
 from ioprism.model.sizes import SizeBin
-from ioprism.pipeline.document import Document
+from ioprism.phase_detection.find import Phase
+from ioprism.report_content.document import Document
 from ioprism.reports.figures.canvas import (
     BLACK,
     BLUE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,14 @@ from matplotlib.colors import PowerNorm
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from ioprism.analyses.periodicity.describe import components, synthesise
-from ioprism.analyses.periodicity.detect import Options
-from ioprism.analyses.periodicity.results import Component, Ranges, Rhythm
-from ioprism.analyses.periodicity.spectral import hybrid
-from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
-from ioprism.analyses.periodicity.spectral.wavelet import scalogram
 from ioprism.errors import FigureUnavailableError
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.records import dataclass
+from ioprism.periodicity.describe import components, synthesise
+from ioprism.periodicity.detect import Options
+from ioprism.periodicity.results import Component, Ranges, Rhythm
+from ioprism.periodicity.spectral import hybrid
+from ioprism.periodicity.spectral.spectrum import power_spectrum
+from ioprism.periodicity.spectral.wavelet import scalogram
 from ioprism.reports.figures.canvas import (
     BLACK,
     BLUE,

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.describe import components
-from ioprism.analyses.periodicity.detect import Options
-from ioprism.analyses.periodicity.onsets.scales import averaged
-from ioprism.analyses.periodicity.results import Period, Rhythm
-from ioprism.analyses.periodicity.sampling import sample
-from ioprism.analyses.periodicity.spectral import hybrid
-from ioprism.analyses.periodicity.spectral.fit import fit
-from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
-from ioprism.analyses.periodicity.spectral.stft import spectrogram
-from ioprism.analyses.periodicity.spectral.wavelet import (
+from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.trace import Trace
+from ioprism.periodicity.describe import components
+from ioprism.periodicity.detect import Options
+from ioprism.periodicity.onsets.scales import averaged
+from ioprism.periodicity.results import Period, Rhythm
+from ioprism.periodicity.sampling import sample
+from ioprism.periodicity.spectral import hybrid
+from ioprism.periodicity.spectral.fit import fit
+from ioprism.periodicity.spectral.spectrum import power_spectrum
+from ioprism.periodicity.spectral.stft import spectrogram
+from ioprism.periodicity.spectral.wavelet import (
     Scalogram,
     approximate,
     highest_level,
     scalogram,
 )
-from ioprism.model.signal import FloatArray, Signal, StepFunction
-from ioprism.model.trace import Trace
-from ioprism.pipeline.period import JobRhythm, RhythmSettings
+from ioprism.periodicity.steps import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 

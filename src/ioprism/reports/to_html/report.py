@@ -10,15 +10,15 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.periodicity.results import Rhythm
-from ioprism.analyses.periodicity.spectral.wavelet import scalogram
-from ioprism.analyses.phases import Phases
 from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.quantities import label, quantity
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
-from ioprism.pipeline.document import Document
+from ioprism.periodicity.results import Rhythm
+from ioprism.periodicity.spectral.wavelet import scalogram
+from ioprism.phase_detection.find import Phases
+from ioprism.report_content.document import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short

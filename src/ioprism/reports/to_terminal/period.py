@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.analyses.asynchronous import RequiredBandwidth
-from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
-from ioprism.pipeline.many_periods import JobPeriod, PeriodTable
-from ioprism.pipeline.period import PartRhythm
+from ioprism.periodicity.asynchronous import RequiredBandwidth
+from ioprism.periodicity.many import JobPeriod, PeriodTable
+from ioprism.periodicity.results import NextPhase, Period, Rhythm
+from ioprism.periodicity.steps import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_counted, format_rate, format_seconds

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.pipeline.record import Overhead, Plan
-from ioprism.pipeline.trials import Trial
 from ioprism.recording.doctor import Check
 from ioprism.recording.overhead import TracerCost
+from ioprism.recording.steps import Overhead, Plan
+from ioprism.recording.trials import Trial
 from ioprism.reports.to_terminal import facts, heading
 from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable

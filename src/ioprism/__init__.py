@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -112,6 +115,7 @@ _HOMES = {
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -137,6 +141,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -176,6 +181,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -193,6 +199,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",

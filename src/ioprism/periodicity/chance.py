@@ -13,6 +13,7 @@ from ioprism.model.signal import FloatArray
 
 CERTAIN = 0.0  # log of probability 1
 MIN_GREENWOOD_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
+MAX_EXACT_PHASES = 30  # above this Chernoff's bound (1952) is tight enough
 MIN_GAMMA_WAITS = 4  # the same for higher shapes
 # Of distances: a steady job, most jobs (twice as likely), jittering ones.
 PERIODIC_VARIATIONS = (0.02, 0.08, 0.08, 0.17)
@@ -114,14 +115,22 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
         chance_of_match: that one unrelated phase does.
     """
     others, needed = phases - 1, max(matching - 1, 0)
-    odds = math.log(chance_of_match) - math.log1p(-chance_of_match)
-    first = (
-        math.lgamma(others + 1) - math.lgamma(needed + 1) - math.lgamma(others - needed + 1)
-        + needed * odds + others * math.log1p(-chance_of_match)
-    )  # fmt: skip
-    k = np.arange(needed, others)
-    logs = first + np.concatenate(([0.0], np.cumsum(np.log((others - k) / (k + 1)) + odds)))
-    return min(CERTAIN, float(np.logaddexp.reduce(logs)))
+    if others > MAX_EXACT_PHASES:
+        return _log_chernoff(others, needed, chance_of_match)
+    terms = [
+        math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
+        for k in range(needed, others + 1)
+    ]
+    return math.log(min(1.0, max(math.fsum(terms), 1e-300)))
+
+
+def _log_chernoff(trials: int, needed: int, chance: float) -> float:
+    """An upper bound of the chance of as many successes or more (Chernoff, 1952)."""
+    share = needed / trials
+    if share <= chance:
+        return CERTAIN
+    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
+    return -trials * (share * math.log(share / chance) + rest)
 
 
 def log_sum_of_evidence(*, tests: int, evidence: float) -> float:

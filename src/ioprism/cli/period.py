@@ -211,7 +211,9 @@ def _write_page(
     atomic_write_text(page, html_form.page(periodicity, trace, settings), replace=replace)
 
 
-def _write_figure(figure: FigureRequest, periodicity: JobPeriodicity, settings: PeriodSettings) -> None:
+def _write_figure(
+    figure: FigureRequest, periodicity: JobPeriodicity, settings: PeriodSettings
+) -> None:
     from ioprism.reports.figures.period_figures import DrawnPeriodicity
 
     figure.write(DrawnPeriodicity(periodicity.whole, settings.metric, settings.options))

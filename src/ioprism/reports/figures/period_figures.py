@@ -16,7 +16,7 @@ from ioprism.errors import FigureUnavailableError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import components, synthesise
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.results import Component, Ranges, Periodicity
+from ioprism.periodicity.results import Component, Periodicity, Ranges
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.wavelet import analyse_hybrid, scalogram
 from ioprism.reports.figures.canvas import (
@@ -64,7 +64,11 @@ def draw_signal(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     signal, period = periodicity.signal, periodicity.period
     (axes,) = canvas.panels()
     unit, _ = _draw_curve(axes, drawn, colour=BLUE)
-    end = signal.end if periodicity.next_phase is None else max(signal.end, periodicity.next_phase.end)
+    end = (
+        signal.end
+        if periodicity.next_phase is None
+        else max(signal.end, periodicity.next_phase.end)
+    )
     legend: list[Artist] = [Line2D([], [], color=BLUE, label="signal")]
     if period is not None:
         _shade(axes, period.valid_ranges, unit)

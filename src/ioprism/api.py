@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ioprism.diagnosis.rules.registry import Insights
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
+    from ioprism.periodicity.results import Periodicity
     from ioprism.phase_detection.find import Phases
     from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report

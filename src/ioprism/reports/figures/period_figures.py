@@ -148,10 +148,11 @@ def draw_spectrum(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
                             [one.power_share for one in marked], "o", color=VERMILION,
                             fillstyle="none", markersize=5, label="candidate")  # fmt: skip
         legend.append(line)
-    if periodicity.period is not None:
+    period = periodicity.period
+    if period is not None:
         legend.append(
-            axes.axvline(periodicity.period.frequency / unit.size, color=BLACK, linestyle="--",
-                         linewidth=0.8, label=f"period {format_seconds(periodicity.period.seconds)}")
+            axes.axvline(period.frequency / unit.size, color=BLACK, linestyle="--",
+                         linewidth=0.8, label=f"period {format_seconds(period.seconds)}")
         )  # fmt: skip
     _frequency_axis(axes, frequencies / unit.size, unit)
     axes.set_ylim(0.0, float(shares.max()) * 1.1)

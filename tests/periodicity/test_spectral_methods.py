@@ -131,7 +131,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 
 
 def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
-    from ioprism.periodicity.spectral.fit import APART, fit
+    from ioprism.periodicity.spectral.fit import APART
 
     for seed in range(6):
         chance = np.random.default_rng(seed)
@@ -139,7 +139,7 @@ def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
         times = np.arange(2000) * 0.25
         values = np.where((times[:, None] - starts >= 0) & (times[:, None] - starts < 3), 1e9, 0.0)
         signal = Signal(0.0, 0.25, values.max(axis=1))
-        found = fit(signal, count=10)
+        found = fit_waves(signal, count=10)
         waves = found.components[1:]
         cycles = np.sort([wave.frequency for wave in waves]) * (signal.end - signal.start)
 

@@ -118,8 +118,8 @@ for line in sys.stdin:
         frequency = 0.0
     print(json.dumps(1 / frequency if frequency > 0 else None), flush=True)
 """
-SAME_ANSWERS = 3  # equal answers in a row, after which only the last periods are looked at
-LAST_PERIODS = 3.0
+SAME_ANSWERS = 3  # in a row, after which FTIO's predictor takes only the last periods
+LAST_PERIODS = 3.0  # as FTIO's predictor does
 FEWEST_PHASES = 3
 MOST_PHASES = 64  # that FTIO is asked about one by one; then every sixteenth
 SELDOM = 16

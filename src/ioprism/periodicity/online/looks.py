@@ -155,10 +155,9 @@ def share_of_look(look: int) -> float:
 
 MIN_DISTANCES = 4  # to know what is usual, and two that are not
 SPREAD_FLOOR = 0.05  # relative; jitter below this does not change the period
-SCORE_SLACK = 0.5  # standard deviations that every distance may be off
+SCORE_SLACK = 0.5  # standard deviations, as usual for the sum of Page (1954)
 MAX_DISTANCE_SCORE = 3.5  # standard deviations that one distance counts at most
-ALARM_SCORE = 5.0  # standard deviations; one distance alone (3.0) stays below
-MAD_TO_DEVIATION = 1.4826  # for a normal distribution
+ALARM_SCORE = 5.0  # standard deviations, as usual for Page (1954); one distance counts 3 at most
 
 
 def change_point(starts: FloatArray) -> int | None:

@@ -212,7 +212,7 @@ class Tracker:
             time=now,
             window=(look.signal.start, now),
             period=self._period,
-            next_phase=self._expected(look, now),
+            next_phase=self._expect_next(look, now),
             probabilities=frequency_ranges(self._answers),
             change=change,
             phase_distance=usual_distance(parts),
@@ -342,7 +342,7 @@ class Tracker:
             return step / ANALYSES_PER_PERIOD if due else step
         return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 
-    def _expected(self, look: Look, now: float) -> ExpectedPhase | None:
+    def _expect_next(self, look: Look, now: float) -> ExpectedPhase | None:
         if self._period is None or look.period is None:
             self.record.forget()
             return None

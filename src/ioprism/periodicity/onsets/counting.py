@@ -11,6 +11,7 @@ from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.onsets.segments import MIN_PHASES, SignalPhases
 
+MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
 MAX_LATE_SHARE = 0.1  # share of the distances
 MAX_STEADY_SPREAD = 0.15  # relative spread up to which phases can be counted one by one
 SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
@@ -112,7 +113,7 @@ def _as_beats(phases: SignalPhases, which: range) -> list[Beat]:
 def _middle(numbers: FloatArray) -> tuple[float, float]:
     """Median, and the standard deviation that the median deviation suggests."""
     middle = median(numbers)
-    return middle, 1.4826 * median(np.abs(numbers - middle))
+    return middle, MAD_TO_DEVIATION * median(np.abs(numbers - middle))
 
 
 def _steadiest(distances: FloatArray, period: float, tolerance: float) -> tuple[int, int]:

@@ -31,7 +31,7 @@ from ioprism.periodicity.spectral.spectrum import cosine_at
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
 MIN_SPAN_RATIO = 0.3  # share of the time of the longest period that another must hold to be as good
-MAX_SUGGESTIVE_LOG_CHANCE = math.log(0.2)  # of a scale that may tell the period of another's period
+MAX_SUGGESTIVE_LOG_CHANCE = math.log(0.2)  # of a scale that may replace another
 MIN_COUNT_RATIO = 0.7  # ratio of the numbers of phases at two scales that show one period
 MIN_MATCH_GAIN = 0.05  # share of the phases
 NEGLIGIBLE_LOG_CHANCE = math.log(1e-6)

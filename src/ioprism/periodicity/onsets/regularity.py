@@ -61,7 +61,7 @@ SERVICE_SHAPE = 25.0  # how long equal requests take: it varies by a fifth or mo
 MAX_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 MAX_CERTAIN_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
 NEVER = -math.inf  # log of probability 0
-TREND_STANDARD_ERRORS = 1.645  # one-sided 5 % quantile of the normal law
+TREND_STANDARD_ERRORS = 1.645  # one-sided 5 % quantile, for the ratio of von Neumann (1941)
 MAX_WOBBLE = 0.1  # logarithm of the ratio of two neighbouring distances; a clock varies less
 MAX_DRIFT = 0.1  # logarithm of the ratio of last and first distance, up to which a period holds
 

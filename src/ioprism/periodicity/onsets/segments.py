@@ -14,7 +14,7 @@ from ioprism.model.signal import FloatArray, Signal
 IntArray = npt.NDArray[np.int64]
 
 MIN_PHASES = 3  # two repetitions
-HISTOGRAM_BINS = 256
+HISTOGRAM_BINS = 256  # of Otsu's method (1979), made for 8-bit images
 RESTING_BAND = 0.1  # of the distance between the two levels
 RESTING_SHARE = 0.2  # a signal with phases rests this much; noise has half of it in the band
 START_LEVEL = 0.15  # a phase begins above this share of the way from idle to busy,

@@ -28,7 +28,7 @@ from ioprism.periodicity.spectral.spectrum import (
 )
 
 HAAR = ("haar", "db1")
-MORLET = 6.0  # radians per scale: the usual compromise between time and frequency
+MORLET = 6.0  # radians per scale (Torrence and Compo, 1998)
 SCALES_PER_OCTAVE = 6
 COLUMNS = 1024  # instants of a scalogram, enough for any screen
 SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level

@@ -86,7 +86,7 @@ def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[s
 
 
 def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
-    """The strongest waves of the spectrum: as many as in the paper, and the one asked for."""
+    """The strongest waves of the spectrum: the counts of the paper, and the one asked for."""
     counts = sorted({*COUNTS, asked} - {0})
     return [
         {"count": count, "waves": [asdict(wave) for wave in components(signal, count=count)]}

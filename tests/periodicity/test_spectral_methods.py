@@ -131,7 +131,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 
 
 def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
-    from ioprism.periodicity.spectral.fit import APART
+    from ioprism.periodicity.spectral.fit import MIN_SEPARATION, fit_waves
 
     for seed in range(6):
         chance = np.random.default_rng(seed)
@@ -144,5 +144,5 @@ def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
         cycles = np.sort([wave.frequency for wave in waves]) * (signal.end - signal.start)
 
         assert max(wave.amplitude for wave in waves) <= float(np.ptp(signal.values))
-        assert float(np.diff(cycles).min()) >= APART - 1e-6
+        assert float(np.diff(cycles).min()) >= MIN_SEPARATION - 1e-6
         assert found.mse_after <= found.mse_before

@@ -10,6 +10,7 @@ from ioprism.model.quantiles import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.detect import Options, accept_period, detect
 from ioprism.periodicity.online.stream_buffers import MAX_EXACT_SAMPLES
+from ioprism.periodicity.onsets.counting import MAD_TO_DEVIATION
 from ioprism.periodicity.onsets.phase_starts import Train, describe, find_train, train_of_all
 from ioprism.periodicity.onsets.regularity import may_wander
 from ioprism.periodicity.onsets.scales import Segmentations, beats

@@ -271,7 +271,7 @@ class Intake:
         """
         wanted = [message for message in messages if self._is_wanted(message)]
         counted: list[Message] = []
-        for _, alike in groupby(wanted, key=_grouping_key):
+        for _, alike in groupby(wanted, key=lambda one: (one.job, one.sender, len(one.raw))):
             counted += self._take(list(alike), arrived)
         return counted
 
@@ -367,7 +367,3 @@ def _digest(message: Message) -> bytes:
     made = hashlib.blake2b(message.raw, digest_size=DIGEST)
     made.update(b"\xff" + message.job.encode("utf-8", "replace"))  # a byte that no name has
     return made.digest()
-
-
-def _grouping_key(message: Message) -> tuple[str, str, int]:
-    return message.job, message.sender, len(message.raw)

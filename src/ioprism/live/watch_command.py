@@ -422,12 +422,12 @@ def live_view(
         f"{format_counted(dropped_records, 'record')} dropped"
     )
     footer += f", {more:,} more jobs" if more > 0 else ""
-    picture = [] if signal is None else [Text(row, style="cyan") for row in _picture(signal)]
+    picture = (
+        []
+        if signal is None
+        else [Text(row, style="cyan") for row in bars(columns(signal, width=WIDTH), rows=ROWS)]
+    )
     return Group(*picture, grid, Text(footer, style="dim"))
-
-
-def _picture(signal: Signal) -> list[str]:
-    return bars(columns(signal, width=WIDTH), rows=ROWS)
 
 
 def _cells(prediction: Prediction) -> list[str]:

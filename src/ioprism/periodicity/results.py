@@ -214,7 +214,7 @@ class Periodicity(Result):
         if self.takes_turns:
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
         possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
-        verb = f"{'possibly ' if possible else ''}repeat{_s(self.direction)}"
+        verb = f"{'possibly ' if possible else ''}repeat{'s' if self.direction == 'both' else ''}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 
     def _without_answer(self, subject: str) -> str:
@@ -233,8 +233,3 @@ class Periodicity(Result):
             f"No period of the {subject}: what repeats every {format_seconds(minor.seconds)} "
             f"moves {minor.bytes_share:.1%} of the bytes"
         )
-
-
-def _s(direction: str) -> str:
-    """The ending of a verb: I/O repeats, writes repeat."""
-    return "s" if direction == "both" else ""

@@ -118,7 +118,7 @@ def usual_distance(parts: Segmentations) -> float | None:
 
 
 def silence(signal: Signal, period: Period) -> float:
-    """How many periods ago the period was last seen."""
+    """How long ago the last phase was, in periods."""
     if not period.valid_ranges:
         return math.inf
     return (signal.end - period.valid_ranges[-1][1]) / period.seconds

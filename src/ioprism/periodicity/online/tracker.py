@@ -49,7 +49,7 @@ ANALYSES_PER_SPAN = 32  # of the window, until a period is known
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
-MAX_LOST_PERIODS = 3.0  # periods without a phase after which a period has ended
+MAX_LOST_PERIODS = 3.0  # without a phase, after which it has ended
 KEPT_ANSWERS = 64  # recent answers
 
 

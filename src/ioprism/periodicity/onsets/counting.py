@@ -22,7 +22,7 @@ MIN_COUNTED_SHARE = 0.7  # share of the phases that counting must account for
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One phase of a period: its place in time and how many periods after the one before."""
+    """One phase of periodic I/O, and how many periods it comes after the previous one."""
 
     start: float
     end: float

@@ -217,7 +217,7 @@ def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
 
 
 def _astray(phases: SignalPhases, period: float) -> float:
-    """Share of the distances that are not about a period; 1 if they are another period's."""
+    """Share of the distances far from the period; 1 if their median is far from it."""
     distances = np.diff(phases.starts)
     if (
         len(distances) < MIN_BEAT_DISTANCES

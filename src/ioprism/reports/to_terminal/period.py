@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.model.signal import Signal
-from ioprism.periodicity.many import JobPeriod, PeriodTable
+from ioprism.periodicity.many import PeriodTable
 from ioprism.periodicity.of_job import PartPeriodicity, RequiredBandwidth
-from ioprism.periodicity.results import NextPhase, Period, Periodicity
+from ioprism.periodicity.results import Period, Periodicity
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_counted, format_rate, format_seconds
@@ -76,17 +76,15 @@ def show_many(jobs: PeriodTable, console: Console) -> None:
             _share(job.duty_cycle),
             "" if job.phase_bytes is None else format_bytes(job.phase_bytes),
             _share(job.bytes_share),
-            "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
+            ""
+            if job.confidence is None
+            else f"{'possibly, ' * (job.certainty == 'maybe')}{job.confidence:.0%}",
             name(Path(job.path).name),
         )
         for job in jobs.jobs
     ]
     columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
     table(console, columns, rows)
-
-
-def _doubt(job: JobPeriod) -> str:
-    return "possibly, " if job.certainty == "maybe" else ""
 
 
 def _others(periodicity: Periodicity, console: Console) -> None:
@@ -135,11 +133,6 @@ def _range_line(signal: Signal, period: Period) -> str:
     )
 
 
-def _agreement(period: Period) -> str:
-    """How far `ioprism phases` shows the same."""
-    return f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
-
-
 def _facts(period: Period, periodicity: Periodicity) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, standard deviation {period.spread:.3g} s"),
@@ -157,7 +150,8 @@ def _facts(period: Period, periodicity: Periodicity) -> list[tuple[str, str | Te
         )
         rows.append(("explains", shares))
     if period.phases and period.confirmed is not None:
-        rows.append(("phases", _agreement(period)))
+        shown = f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
+        rows.append(("phases", shown))
     if periodicity.burst is not None:
         burst = periodicity.burst
         rows.append(
@@ -167,8 +161,10 @@ def _facts(period: Period, periodicity: Periodicity) -> list[tuple[str, str | Te
                 f"{format_seconds(burst.width)} ({burst.duty_cycle:.0%} of the period)",
             )
         )
-    if periodicity.next_phase is not None:
-        rows.append(("next phase", _next(periodicity.next_phase)))
+    phase = periodicity.next_phase
+    if phase is not None:
+        span = f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
+        rows.append(("next phase", span))
     return rows
 
 
@@ -203,10 +199,6 @@ def _ranges(period: Period) -> str:
     shown = [f"{a:.4g} to {b:.4g} s" for a, b in period.valid_ranges[:MOST_RANGES]]
     more = len(period.valid_ranges) - len(shown)
     return ", ".join(shown) + (f", and {more} more" if more > 0 else "")
-
-
-def _next(phase: NextPhase) -> str:
-    return f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
 
 
 def _candidates(periodicity: Periodicity, console: Console) -> None:

@@ -25,7 +25,7 @@ from ioprism.periodicity.steps import RhythmSettings
 from ioprism.plugins import GROUPS
 from ioprism.report_content.steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import Question
 from ioprism.settings import PhaseSettings
 from ioprism.site.steps import SiteOptions

@@ -8,12 +8,12 @@ import pytest
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers import JobMetrics
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.fleet import fleet, quantile, top_share
+from ioprism.servers.fleet import quantile, summarise_fleet, top_share
+from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
-from ioprism.servers.settings import MetricSettings
-from ioprism.servers.simulated_load import Simulation, SimulationSettings, simulate
-from ioprism.servers.validate import PerfectCounters, duty_cycles, validate
+from ioprism.servers.series import MetricSettings
+from ioprism.servers.simulation import Simulation, SimulationSettings, simulate
+from ioprism.servers.validation import PerfectCounters, compare_with_truth, duty_cycles
 from tests.servers.sources import Memory
 
 SETTINGS = MetricSettings(120 * SECOND)
@@ -45,7 +45,7 @@ def test_the_sums_of_the_machine_are_those_of_its_jobs_and_of_nobody(
     simulation: Simulation, metrics: JobMetrics
 ) -> None:
     source = Memory(pl.concat(simulation.counters()))
-    found = fleet(metrics, machine_load(source, simulation.jobs, settings=SETTINGS))
+    found = summarise_fleet(metrics, machine_load(source, simulation.jobs, settings=SETTINGS))
 
     for direction in DIRECTIONS:
         totals = found.totals[direction]
@@ -93,7 +93,7 @@ def test_the_simulated_truth_is_recovered_within_the_stated_bias(
         settings=MetricSettings(120 * SECOND, grid="native"),
     )
 
-    found = validate(metrics, simulation, native)
+    found = compare_with_truth(metrics, simulation, native)
 
     assert found.passed
     medians = {check.name: check.median for check in found.checks}
@@ -103,7 +103,7 @@ def test_the_simulated_truth_is_recovered_within_the_stated_bias(
 def test_a_wrong_chain_is_noticed(simulation: Simulation, metrics: JobMetrics) -> None:
     doubled = metrics.table.with_columns(pl.col("write_bytes") * 2)
 
-    found = validate(JobMetrics(doubled, SETTINGS), simulation, metrics)
+    found = compare_with_truth(JobMetrics(doubled, SETTINGS), simulation, metrics)
 
     assert not found.passed
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ioprism import IoprismError, servers
 from ioprism.servers import COUNTERS, JOBS, ReadingOptions, Tally
-from ioprism.servers.counter_formats.registry import counter_readers, job_readers
+from ioprism.servers.raw_files import counter_readers, job_readers
 
 WORDS = st.sampled_from(
     [b"_io_s_", b"_fs_io_s_", b"_n_", b"_nn_", b"_t_", b"_tu_", b"_br_", b"0", b"-1", b"9" * 30,

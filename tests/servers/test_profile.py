@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from ioprism.model.counters import SECOND
+from ioprism.servers.fleet import monthly_trend, weekly_profile
 from ioprism.servers.load import MachineLoad, machine_load
-from ioprism.servers.profile import profile, trend
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from tests.servers.sources import Memory, one_job, samples
 
 MONDAY = 1_767_571_200  # 2026-01-05 00:00 UTC
@@ -29,7 +29,7 @@ def test_the_busy_hour_is_found_in_the_local_week() -> None:
     growth = np.zeros(14 * 24)
     growth[[24 + 9, 8 * 24 + 9]] = 3.6e12  # Tuesdays from 9 to 10
 
-    here, there = (profile(load_of(growth), zone) for zone in ("UTC", "Asia/Kolkata"))
+    here, there = (weekly_profile(load_of(growth), zone) for zone in ("UTC", "Asia/Kolkata"))
 
     assert here.rates[1, 1, 9] == pytest.approx(1e9)
     assert here.rates[1].sum() == pytest.approx(1e9)
@@ -38,7 +38,7 @@ def test_the_busy_hour_is_found_in_the_local_week() -> None:
 
 
 def test_hours_that_nobody_recorded_are_unknown() -> None:
-    found = profile(load_of(np.ones(24)))
+    found = weekly_profile(load_of(np.ones(24)))
 
     assert not np.isnan(found.rates[1, 0]).any()
     assert np.isnan(found.rates[1, 1:]).all()
@@ -52,7 +52,7 @@ def test_a_month_is_compared_with_the_one_before_by_day() -> None:
             one_job(MONDAY + 28 * 24 * HOUR, MONDAY + 30 * 24 * HOUR, "ion0", job="2")]  # fmt: skip
     jobs = pl.concat(runs).with_columns(account=pl.lit("a"))
 
-    found = trend(load_of(growth, jobs))
+    found = monthly_trend(load_of(growth, jobs))
 
     assert [month.month for month in found.months] == ["2026-01", "2026-02", "2026-03"]
     assert [month.days for month in found.months] == pytest.approx([27, 28, 3])
@@ -69,6 +69,6 @@ def test_accounts_that_changed_alike_come_in_one_order() -> None:
     idle = [one_job(MONDAY + HOUR, MONDAY + 9 * HOUR, "other", job=name) for name in names]
     jobs = pl.concat(idle).with_columns(account=pl.col("job")).reverse()
 
-    found = trend(load_of(np.ones(58 * 24), jobs))
+    found = monthly_trend(load_of(np.ones(58 * 24), jobs))
 
     assert [change.name for change in found.accounts] == names

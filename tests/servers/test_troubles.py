@@ -9,7 +9,7 @@ import pytest
 
 from ioprism import NotEnoughDetailError
 from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND
-from ioprism.servers.interval import sampling_interval_us
+from ioprism.servers.series import sampling_interval_us
 from tests.servers.sources import measured, one_job, samples
 
 MEBI = 2**20
@@ -187,6 +187,6 @@ def test_the_answer_does_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch) 
     for grid in ("job", "native"):
         whole = measured(table, jobs, grid=grid)
         with monkeypatch.context() as patch:
-            patch.setattr("ioprism.servers.compute.WINDOWS_AT_ONCE", 50)
-            patch.setattr("ioprism.servers.compute.STEPS_AT_ONCE", 50)
+            patch.setattr("ioprism.servers.job_metrics.WINDOWS_AT_ONCE", 50)
+            patch.setattr("ioprism.servers.job_metrics.STEPS_AT_ONCE", 50)
             assert measured(table, jobs, grid=grid).equals(whole)

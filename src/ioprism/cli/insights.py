@@ -98,7 +98,7 @@ def server_loads(store: Path | None) -> ServerLoads | None:
     """Open a store of server counters once, rather than for every job."""
     if store is None:
         return None
-    from ioprism.servers.background_load import stored_loads
+    from ioprism.servers.load import stored_loads
 
     return stored_loads(store)
 

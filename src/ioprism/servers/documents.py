@@ -10,16 +10,14 @@ from typing import Any
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports import to_json
-from ioprism.servers.benchmark import Checked
-from ioprism.servers.disturbance import Application, Disturbance
-from ioprism.servers.fleet import SMALL, Fleet, Mover, Totals
-from ioprism.servers.ingest import Outcome
+from ioprism.servers.fleet import SMALL_REQUEST, DirectionTotals, Fleet, Mover, Profile, Trend
+from ioprism.servers.interference import Application, Disturbance
 from ioprism.servers.load import PARTS, MachineLoad
-from ioprism.servers.profile import Profile, Trend
-from ioprism.servers.result import FLAGS, MEASURES, JobMetrics, column
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.measures import FLAGS, MEASURES, JobMetrics, metric_column
+from ioprism.servers.raw_files import IngestedFile
+from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import MachineReport
-from ioprism.servers.validate import Validation
+from ioprism.servers.validation import BenchmarkResult, Validation
 from ioprism.servers.wording import dominance
 
 PLAIN = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate",
@@ -30,7 +28,7 @@ def _document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str,
     return to_json.document_of(body, paths=paths, format_name="server counters", warnings=warnings)
 
 
-def ingested(paths: Iterable[Path], outcomes: Sequence[Outcome]) -> str:
+def ingest(paths: Iterable[Path], outcomes: Sequence[IngestedFile]) -> str:
     """Return what became of each raw file."""
     files = [
         {
@@ -95,7 +93,7 @@ def _direction(row: Mapping[str, Any], direction: str, thresholds: Sequence[int]
     return {
         **{name: _whole(row[f"{direction}_{name}"]) for name in PLAIN},
         "by_threshold": {
-            str(threshold): {name: row[column(direction, name, threshold)] for name in names}
+            str(threshold): {name: row[metric_column(direction, name, threshold)] for name in names}
             for threshold in thresholds
         },
     }
@@ -137,7 +135,7 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _totals(totals: Totals) -> dict[str, Any]:
+def _totals(totals: DirectionTotals) -> dict[str, Any]:
     return {
         "bytes": totals.bytes,
         **{part: getattr(totals, part) for part in PARTS},
@@ -145,7 +143,7 @@ def _totals(totals: Totals) -> dict[str, Any]:
         "outside_job_list": totals.outside,
         "operations": totals.operations,
         "small_requests": {
-            "limit": SMALL,
+            "limit": SMALL_REQUEST,
             "share": totals.small_share,
             "by_mean_size": [asdict(size) for size in totals.sizes],
         },
@@ -228,7 +226,7 @@ def validation(checked: Validation) -> str:
     return _document([], [], {"passed": checked.passed, "jobs": checked.jobs, "checks": checks})
 
 
-def benchmark(checked: Checked) -> str:
+def benchmark(checked: BenchmarkResult) -> str:
     """Return what a benchmark moved, and what the counters show of it."""
     body = {
         "passed": checked.passed,

@@ -13,11 +13,10 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.servers import wording
-from ioprism.servers.disturbance import Disturbance
-from ioprism.servers.fleet import Fleet, Mover
+from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
+from ioprism.servers.interference import Disturbance
 from ioprism.servers.load import PARTS, MachineLoad
-from ioprism.servers.profile import Profile, Trend
-from ioprism.servers.result import FLAGS, MEASURES, column
+from ioprism.servers.measures import FLAGS, MEASURES, metric_column
 from ioprism.servers.steps import MachineReport
 from ioprism.storage.atomic import atomic_write_text
 
@@ -29,27 +28,30 @@ NAMES = ("user", "account", "partition", "name")
 
 
 def write_page(
-    report: MachineReport, path: Path, *, peaks: Mapping[str, float | None], force: bool = False
+    machine: MachineReport,
+    path: str | Path,
+    *,
+    peak_read: float | None = None,
+    peak_write: float | None = None,
+    force: bool = False,
 ) -> None:
-    """Write the self-contained page; it takes its place only when it is whole."""
-    text = page(report, peaks=peaks)
-    atomic_write_text(path, text, replace=force)
-
-
-def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:
-    """Return the page.
+    """Write the self-contained page of a machine.
 
     Args:
-        report: every number.
-        peaks: the file system's peak bandwidth by direction, where it is known.
+        machine: every number.
+        path: where to write it.
+        peak_read: peak read bandwidth of the file system in bytes per second, where known.
+        peak_write: the same for writing.
+        force: replace an existing file.
     """
-    return frame(
+    text = frame(
         title="File-system load of a machine",
         body=asset("servers.html"),
         styles=("servers.css",),
         scripts=("charts.js", "servers-questions.js", "servers.js"),
-        data=_data(report, peaks),
+        data=_data(machine, {"read": peak_read, "write": peak_write}),
     )
+    atomic_write_text(Path(path), text, replace=force)
 
 
 def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str, Any]:
@@ -176,7 +178,8 @@ def _jobs(table: pl.DataFrame, thresholds: Sequence[int]) -> dict[str, Any]:
         columns[direction] = {name: _rounded(table[f"{direction}_{name}"]) for name in AMOUNTS}
         for measure in MEASURES:
             columns[direction][measure] = [
-                _rounded(table[column(direction, measure, threshold)]) for threshold in thresholds
+                _rounded(table[metric_column(direction, measure, threshold)])
+                for threshold in thresholds
             ]
     return columns
 

@@ -1,7 +1,7 @@
-"""Read the counters of GPFS nodes: `mmpmon -p`, one record a line.
+"""Read the counters of GPFS nodes: `mmpmon -p`, one record per line, and mmpmon's text for people.
 
-A line is a record type and pairs of key and value. Lines in the order that mmpmon writes are
-read by position, a block at a time; any other order is read pair by pair.
+A line of `mmpmon -p` is a record type and pairs of key and value. Lines in the order that mmpmon
+writes are read by position, a block at a time; any other order is read pair by pair.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from ioprism.model.counters import (
     ReadingOptions,
     Tally,
 )
-from ioprism.servers.counter_formats.counter_rows import Rows, checked
-from ioprism.servers.counter_formats.lines import DAMAGED, beginning, blocks
+from ioprism.servers.formats.records import (
+    DAMAGED,
+    CounterRows,
+    beginning,
+    blocks,
+    check_rows,
+    text_lines,
+)
 
 RECORDS = {"_io_s_": NODE_TOTAL, "_fs_io_s_": FILE_SYSTEM}
 OTHER_RECORDS = frozenset(
@@ -35,9 +41,16 @@ KEYS = {"_io_s_": (*HEAD, *TAIL), "_fs_io_s_": (*HEAD, *PLACE, *TAIL)}
 TOKENS = 1 + 2 * (len(HEAD) + len(PLACE) + len(TAIL) + 2)
 NEVER = 10**12  # a second beyond all times, so that the product below cannot overflow
 FAILED = "record of a request that failed"
-SNIFFED = re.compile(
+RECORD_LINE = re.compile(
     rb"^_(?:fs_)?io_s_ +_|^_response_ |^_(?:failed|ver|reset|nlist)_ +_n_", re.MULTILINE
 )
+HEADING = re.compile(r"mmpmon node (\S+) name (\S+) (\S+) (.*)")
+TEXT_RECORD = re.compile(rb"^mmpmon node \S+ name \S+ (?:fs_)?io_s ", re.MULTILINE)
+FIELDS = {
+    "bytes read": "br", "bytes written": "bw", "opens": "oc", "closes": "cc", "reads": "rdc",
+    "writes": "wc", "timestamp": "time_us", "cluster": "cluster", "filesystem": "filesystem",
+}  # fmt: skip
+TEXT_COUNTERS = ("time_us", "br", "bw", "oc", "cc", "rdc", "wc")
 
 
 class MmpmonReader:
@@ -48,12 +61,12 @@ class MmpmonReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether a line begins as mmpmon's do. Never raises."""
-        return SNIFFED.search(beginning(source)) is not None
+        return RECORD_LINE.search(beginning(source)) is not None
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples."""
         for block in blocks(source, tally):
-            yield checked(parse_block(block, tally), tally)
+            yield check_rows(parse_block(block, tally), tally)
 
 
 def parse_block(block: bytes, tally: Tally) -> pl.DataFrame:
@@ -71,7 +84,7 @@ def parse_block(block: bytes, tally: Tally) -> pl.DataFrame:
     )
     kinds = tokens["token0"]
     usual = {kind: _by_position(tokens, kinds == kind, kind) for kind in RECORDS}
-    answered = [_answered(table, tally) for table in usual.values()]
+    answered = [_successful_records(table, tally) for table in usual.values()]
     fits = pl.concat([table["line"] for table in usual.values()])
     if len(fits) == tokens.height:
         return pl.concat(answered)
@@ -96,7 +109,7 @@ def _by_position(tokens: pl.DataFrame, chosen: pl.Series, kind: str) -> pl.DataF
     )
 
 
-def _answered(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+def _successful_records(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     answered = table.filter(pl.col("rc") == 0)
     tally.leave_out(FAILED, count=table.height - answered.height)
     return COUNTERS.conform(
@@ -105,7 +118,7 @@ def _answered(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
 
 
 def _pair_by_pair(tokens: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    rows = Rows()
+    rows = CounterRows()
     for line in tokens.select(
         pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
     ).to_series():
@@ -119,12 +132,12 @@ def _pair_by_pair(tokens: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     return pl.DataFrame(rows.columns, schema=COUNTERS.schema)
 
 
-def _add_pairs(words: list[str], rows: Rows, tally: Tally) -> None:
+def _add_pairs(words: list[str], rows: CounterRows, tally: Tally) -> None:
     kind = words[0]
     fields = dict(zip(words[1::2], words[2::2], strict=False))
     try:
         given = {key: fields[f"_{key}_"] for key in KEYS[kind] if key != "d"}
-        numbers = {key: _number(given[key]) for key in ("rc", "t", "tu", *TAIL)}
+        numbers = {key: _counter_value(given[key]) for key in ("rc", "t", "tu", *TAIL)}
     except (KeyError, ValueError):
         tally.leave_out(DAMAGED)
         return
@@ -141,7 +154,75 @@ def _add_pairs(words: list[str], rows: Rows, tally: Tally) -> None:
     )
 
 
-def _number(text: str) -> int:
+def _counter_value(text: str) -> int:
     if not text.isdecimal() or len(text) > 19:
         raise ValueError(f"{text!r} is not a counter")
     return int(text)
+
+
+class MmpmonTextReader:
+    """Reads a heading and one `name: value` a line."""
+
+    name = "mmpmon-text"
+    title = "GPFS counters: mmpmon without -p, io_s and fs_io_s"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether a line is the heading of a record. Never raises."""
+        return TEXT_RECORD.search(beginning(source)) is not None
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """Yield tables of samples."""
+        rows = CounterRows()
+        record: dict[str, str] = {}
+        for line in text_lines(source, tally):
+            heading = HEADING.match(line)
+            if heading is None:
+                _take_field(line, record, tally)
+                continue
+            _finish_record(record, rows, tally)
+            record = _begin_record(*heading.groups(), tally=tally)
+            if rows.full():
+                yield rows.table(tally)
+        _finish_record(record, rows, tally)
+        yield from rows.rest(tally)
+
+
+def _begin_record(
+    address: str, name: str, request: str, status: str, *, tally: Tally
+) -> dict[str, str]:
+    if request not in ("io_s", "fs_io_s"):
+        return {}
+    if status.strip() != "OK":
+        tally.leave_out(FAILED)
+        return {}
+    return {"server": name or address, "request": request}
+
+
+def _take_field(line: str, record: dict[str, str], tally: Tally) -> None:
+    label, colon, value = line.partition(":")
+    if not record or not line.strip():
+        return
+    field = FIELDS.get(label.strip())
+    if field is not None:
+        if field in record:  # the next file system of the same answer has no heading of its own
+            tally.leave_out(DAMAGED)
+            return
+        record[field] = value.strip()
+    elif not colon:
+        tally.leave_out(DAMAGED)
+
+
+def _finish_record(record: dict[str, str], rows: CounterRows, tally: Tally) -> None:
+    if not record:
+        return
+    of_file_system = record["request"] == "fs_io_s"
+    try:
+        seconds, _, micro = record["time_us"].partition("/")
+        values = {name: int(record[name]) for name in TEXT_COUNTERS if name != "time_us"}
+        time_us = int(seconds) * SECOND + int(micro)
+        part = f"{record['cluster']}/{record['filesystem']}" if of_file_system else ""
+    except (KeyError, ValueError):
+        tally.leave_out("incomplete record")
+        return
+    source = FILE_SYSTEM if of_file_system else NODE_TOTAL
+    rows.add(tally, server=record["server"], part=part, source=source, time_us=time_us, **values)

@@ -11,22 +11,24 @@ from numpy.typing import NDArray
 
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
-from ioprism.servers.activity import Placed, WindowActivity
-from ioprism.servers.measures import measure
-from ioprism.servers.native import NativeActivity
-from ioprism.servers.own_counters import not_counted, of_runs, own_counters
-from ioprism.servers.result import JobMetrics, metric_columns
-from ioprism.servers.series import LONGEST_STEP, Series, server_series
-from ioprism.servers.settings import MetricSettings
-from ioprism.servers.sharing import Occupancy, occupancies, parts, split_series
-from ioprism.servers.totals import JobTotals
-from ioprism.servers.windows import lay_out
+from ioprism.servers.activity import NativeActivity, Placed, WindowActivity, lay_out
+from ioprism.servers.attribution import (
+    Occupancy,
+    job_bytes,
+    occupancies,
+    own_counters,
+    samples_of_runs,
+    split_series,
+    without_counted,
+)
+from ioprism.servers.measures import JobMetrics, JobTotals, measure, metric_columns
+from ioprism.servers.series import LONGEST_STEP, MetricSettings, Series, server_series
 from ioprism.units import format_counted
 
 # About 250 MB of windows; a job with more than the second number is not believed.
 WINDOWS_AT_ONCE = 1_500_000
 STEPS_AT_ONCE = 2_500_000  # of the native grid: one for each sample of each of a job's servers
-MOST_WINDOWS = 5_000_000
+MAX_WINDOWS = 5_000_000
 
 Progress = Callable[[int], None]
 
@@ -51,12 +53,12 @@ def job_metrics(
     """
     own_servers = source.per_job_servers()
     numbered = jobs.sort("start_us", "job").with_row_index("number")
-    chosen, warnings = _choose(numbered, settings, has_own=bool(own_servers))
+    chosen, warnings = _choose_jobs(numbered, settings, has_own=bool(own_servers))
     occupied = dict(occupancies(without_own(source, numbered, settings)))
     tables = []
     done = 0
     for batch in _batches(chosen, settings):
-        tables.append(_of_batch(source, batch, settings, own_servers, occupied))
+        tables.append(_batch_metrics(source, batch, settings, own_servers, occupied))
         done += batch.height
         progress(done)
     table = pl.concat(tables)
@@ -76,7 +78,7 @@ def split_of(jobs: pl.DataFrame, settings: MetricSettings) -> str:
     return "by nodes" if jobs["nodes"].null_count() == 0 else "evenly"
 
 
-def _choose(
+def _choose_jobs(
     jobs: pl.DataFrame, settings: MetricSettings, *, has_own: bool
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the jobs to look at, ordered by start, and why others are not."""
@@ -85,7 +87,7 @@ def _choose(
     ordered = jobs.with_columns(windows)
     reasons = {
         "shorter than --min-runtime": runtime >= settings.min_runtime * SECOND,
-        "implausibly long run time": pl.col("windows") <= MOST_WINDOWS,
+        "implausibly long run time": pl.col("windows") <= MAX_WINDOWS,
         "no server named": (pl.col("servers").list.len() > 0) | has_own,
     }
     chosen, warnings = ordered, []
@@ -128,7 +130,7 @@ class _Collector:
         self.totals.add(series, placed)
 
 
-def _of_batch(
+def _batch_metrics(
     source: CounterSource,
     batch: pl.DataFrame,
     settings: MetricSettings,
@@ -207,7 +209,7 @@ def _add_servers(
             continue
         numbers = jobs["number"].to_numpy().astype(np.intp)
         there = np.isin(numbers, occupancy.jobs)
-        series = _of_server(source, str(server), batch, settings, own_servers)
+        series = _server_counters(source, str(server), batch, settings, own_servers)
         uses = np.searchsorted(occupancy.jobs, numbers[there])
         places = jobs["row"].to_numpy().astype(np.intp)[there]
         mixed = occupancy.is_shared(uses)
@@ -218,12 +220,12 @@ def _add_servers(
             part, shifts = split_series(series, occupancy, uses[mixed], settings)
             collector.add(part, Placed(places[mixed], shifts))
             if settings.shared == "split":
-                together = parts(series, occupancy, uses[mixed]).shared
+                together = job_bytes(series, occupancy, uses[mixed]).shared
                 collector.totals.shared_bytes[:, places[mixed]] += together
         collector.totals.shared[places[mixed]] = True
 
 
-def _of_server(
+def _server_counters(
     source: CounterSource,
     server: str,
     batch: pl.DataFrame,
@@ -234,7 +236,7 @@ def _of_server(
     series = server_series(_counters(source, server, batch), settings)
     if server not in own_servers:
         return series
-    return not_counted(series, _counters(source, server, batch, per_job=True))
+    return without_counted(series, _counters(source, server, batch, per_job=True))
 
 
 def without_own(
@@ -247,7 +249,7 @@ def without_own(
         return jobs
     numbered = jobs.with_columns(row=pl.col("number"))
     apart = [
-        of_runs(
+        samples_of_runs(
             source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True),
             numbered,
             settings,

@@ -27,7 +27,7 @@ from ioprism.servers.measures import FLAGS, MEASURES
 from ioprism.servers.validation import BenchmarkPhase, BiasCheck
 from ioprism.site.columns import SITE_JOBS
 from ioprism.site.steps import Added
-from ioprism.write_time.estimate import Part
+from ioprism.write_time.estimate import FeaturePart
 
 SHARE = said(maybe(NUMBER), "from 0 to 1")
 
@@ -124,7 +124,7 @@ ESTIMATE = keys({
     "dominant_stages": each(keys({
         "stage": TEXT, "feature": TEXT, "seconds": NUMBER, "same_as": each(TEXT),
     })),
-    "features": each(of(Part)),
+    "features": each(of(FeaturePart)),
 })  # fmt: skip
 FIT = keys(
     {

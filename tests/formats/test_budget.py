@@ -26,7 +26,7 @@ from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.model.samples import parse_node_list
 from ioprism.servers.formats.records import HostlistError, expand_hosts, read_server_map
 from ioprism.servers.raw_files import read_jobs
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.write_time.run_files import read_runs
 from tests.conftest import TEST_DATA
 from tests.fuzz_hostile import darshan_bomb
 

@@ -19,7 +19,7 @@ from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.lustre import LustreReader
 from ioprism.servers.formats.records import read_server_map
 from ioprism.servers.formats.schedulers import LoadLevelerReader
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.write_time.run_files import read_runs
 
 MANY = 100_000
 SOON = 20.0  # seconds; looking at every blank again for each of the others takes minutes

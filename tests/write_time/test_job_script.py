@@ -1,4 +1,4 @@
-"""Job scripts are shell, ask for what was asked, and go on until everything is measured."""
+"""SamplingJob scripts are shell, ask for what was asked, and go on until everything is measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.write_time.campaign.job_script import SCHEDULERS, Job, job_script
+from ioprism.write_time.machine import SCHEDULERS, SamplingJob, job_script
 
 HEADERS = {
     "slurm": ("#SBATCH --nodes=16", "#SBATCH --time=01:30:00", "#SBATCH --account=abc"),
@@ -21,7 +21,9 @@ HEADERS = {
 def test_a_script_asks_for_nodes_and_time_and_is_valid_shell(
     scheduler: str, tmp_path: Path
 ) -> None:
-    job = Job(tmp_path / "my runs.db", tmp_path, tmp_path / "job.sh", 16, 90, "abc", "debug")
+    job = SamplingJob(
+        tmp_path / "my runs.db", tmp_path, tmp_path / "job.sh", 16, 90, "abc", "debug"
+    )
 
     text = job_script(scheduler, job)
 
@@ -34,7 +36,7 @@ def test_a_script_asks_for_nodes_and_time_and_is_valid_shell(
 def test_a_script_submits_itself_again_only_while_something_is_left(
     code: int, submitted: bool, tmp_path: Path
 ) -> None:
-    job = Job(tmp_path / "s.db", tmp_path, tmp_path / "job.sh", 1, 60)
+    job = SamplingJob(tmp_path / "s.db", tmp_path, tmp_path / "job.sh", 1, 60)
     for name, body in (("ioprism", f"exit {code}"), ("sbatch", f"echo $1 > {tmp_path}/sent")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)

@@ -10,7 +10,7 @@ import pytest
 
 from ioprism import OutputError, UsageError
 from ioprism.write_time import WritePattern
-from ioprism.write_time.campaign.launchers import (
+from ioprism.write_time.launchers import (
     STARTS,
     BuiltIn,
     Ior,
@@ -20,7 +20,7 @@ from ioprism.write_time.campaign.launchers import (
     ior_command,
     stripe_command,
 )
-from ioprism.write_time.campaign.machine import MachineFacts, allocated_hosts, draft, look_around
+from ioprism.write_time.machine import MachineFacts, allocated_hosts, draft, look_around
 
 SUMMARY = {
     "tests": [

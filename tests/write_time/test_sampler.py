@@ -16,9 +16,10 @@ import pytest
 
 from ioprism import RunFailedError
 from ioprism.write_time import WritePattern
-from ioprism.write_time.campaign.launchers import Measured
-from ioprism.write_time.campaign.sampler import Limits, StopRule, sample
+from ioprism.write_time.launchers import Measured
 from ioprism.write_time.run_store import open_store
+from ioprism.write_time.sampling import SessionLimits, run_session
+from ioprism.write_time.system import SamplingRule
 
 SYSTEM = """
 name = "cluster"
@@ -123,7 +124,7 @@ class Shaky:
         return Measured(2.0, {})
 
 
-RULE = StopRule(lambda times: len(times) >= 3, lambda times: len(times) >= 3)
+RULE = SamplingRule(relative_error=5.0, minimum_runs=3, maximum_runs=3)
 
 
 def test_failures_are_noted_with_their_reason_and_success_forgives_them(tmp_path: Path) -> None:
@@ -131,7 +132,9 @@ def test_failures_are_noted_with_their_reason_and_success_forgives_them(tmp_path
         store.add_plan([WritePattern(1, 1, 8)])
         launcher = Shaky(1, 2, 4, 5)
 
-        done = sample(store, rule=RULE, launcher=launcher, folder=tmp_path, limits=Limits(pause=0))
+        done = run_session(
+            store, rule=RULE, launcher=launcher, folder=tmp_path, limits=SessionLimits(pause=0)
+        )
 
     with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
         query = "SELECT details FROM run WHERE state = 'discarded'"
@@ -145,9 +148,11 @@ def test_a_time_limit_leaves_the_rest_to_another_session(tmp_path: Path) -> None
     with open_store(tmp_path / "s.db", create_for=("x", "y")) as store:
         store.add_plan([WritePattern(1, 1, 8), WritePattern(1, 2, 8)])
 
-        some = sample(store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=Limits(runs=1))
-        none = sample(
-            store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=Limits(seconds=0.0)
+        some = run_session(
+            store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=SessionLimits(runs=1)
+        )
+        none = run_session(
+            store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=SessionLimits(seconds=0.0)
         )
 
     assert some.worth_another
@@ -158,7 +163,9 @@ def test_a_pattern_that_does_not_fit_the_disk_is_left_aside(tmp_path: Path) -> N
     with open_store(tmp_path / "s.db", create_for=("x", "y")) as store:
         store.add_plan([WritePattern(1, 1, 8), WritePattern(1, 1, 10**15)])
 
-        done = sample(store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=Limits(pause=0))
+        done = run_session(
+            store, rule=RULE, launcher=Shaky(), folder=tmp_path, limits=SessionLimits(pause=0)
+        )
 
     (reason,) = done.given_up
     assert "needs twice its size" in reason
@@ -179,7 +186,7 @@ def test_an_interrupted_run_leaves_nothing_behind(
     with open_store(tmp_path / "s.db", create_for=("x", "y")) as store:
         store.add_plan([WritePattern(1, 1, 8)])
         with pytest.raises(interrupt):
-            sample(store, rule=RULE, launcher=launcher, folder=data)
+            run_session(store, rule=RULE, launcher=launcher, folder=data)
 
     assert states(tmp_path / "s.db") == ["discarded"]
     assert list(data.iterdir()) == []

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ioprism.write_time import Sample, WritePattern
+from ioprism.write_time.evaluation import underestimation, variability
 from ioprism.write_time.tuning import hints
-from ioprism.write_time.underestimation import underestimation
-from ioprism.write_time.variability import variability
 from tests.write_time.machines import plain_system
 
 

@@ -199,7 +199,7 @@ class JobMetrics:
 
 
 def metric_column(direction: str, measure: str, threshold: int) -> str:
-    """Name the metric_column of a measure that depends on a threshold: `read_intensity_131072`."""
+    """Name the column of a measure that depends on a threshold: `read_intensity_131072`."""
     return f"{direction}_{measure}_{threshold}"
 
 

@@ -42,7 +42,7 @@ OPERATION_ROWS = [VALUES.index(OPERATIONS[direction]) for direction in DIRECTION
 # A longer step is not interpolated: its bytes cannot be attributed to any job.
 LONGEST_STEP = 86_400 * SECOND
 SPACING = LONGEST_STEP  # between the stretches of two jobs on one line
-# A sample that falls back by less than half and recovers with the next is out of order, not a reset.
+# A sample that falls by less than half and recovers with the next is out of order, not a reset.
 SMALLEST_RESET = 0.5
 SAME_STEP = 0.05  # steps that differ by this share are of one length
 SAMPLING_JITTER = 0.01  # sampling jitters: 119.8 s is meant to be 120 s
@@ -75,7 +75,7 @@ class Series:
 
     @property
     def empty(self) -> bool:
-        """Whether there is empty_series to interpolate."""
+        """Whether there is nothing to interpolate."""
         return len(self.times) < 2
 
 
@@ -127,7 +127,7 @@ def combine(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) 
     Args:
         rows: samples with `stretch`: the line's stretch they lie on.
         settings: how to treat resets and gaps.
-        gaps_matter: whether a long step means lost samples, or just that empty_series happened.
+        gaps_matter: whether a long step means lost samples, or just that nothing happened.
     """
     if rows["part"].n_unique() <= 1:
         return _part_series(_sort_rows(rows), settings, gaps_matter=gaps_matter)

@@ -359,13 +359,11 @@ def _run_ior(plan: BenchmarkPlan, direction: str, path: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, timeout=MAX_IOR_SECONDS, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise OutputError(
-            f"{command[0]} cannot be run ({error}).\nHint: run_benchmark --ior."
-        ) from error
+        raise OutputError(f"{command[0]} cannot be run ({error}).\nHint: check --ior.") from error
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()[-200:]
         why = said or f"exit code {done.returncode}"
-        raise OutputError(f"{command[0]} failed: {why}.\nHint: run_benchmark --ior.")
+        raise OutputError(f"{command[0]} failed: {why}.\nHint: check --ior.")
 
 
 def _compare_with_counters(checked: BenchmarkResult, source: CounterStore) -> BenchmarkResult:

@@ -46,7 +46,8 @@ def small_requests(totals: DirectionTotals) -> str:
     """Say how many requests are small."""
     if totals.small_share is None:
         return "operations are not counted"
-    return f"{totals.small_share:.0%} of operations (mean below {format_bytes(SMALL_REQUEST)} in a step)"
+    limit = format_bytes(SMALL_REQUEST)
+    return f"{totals.small_share:.0%} of operations (mean below {limit} in a step)"
 
 
 def attribution(counts: Mapping[str, int], split: str) -> list[str]:

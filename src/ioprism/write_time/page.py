@@ -11,10 +11,9 @@ from html import escape
 from ioprism.text import printable
 from ioprism.units import format_seconds
 from ioprism.version import __version__
-from ioprism.write_time.evaluation import Evaluation, SampleSet
-from ioprism.write_time.preparation import LEAKING
-from ioprism.write_time.terminal import LEAK_NOTE, title, underestimated
-from ioprism.write_time.variability import Variability
+from ioprism.write_time.evaluation import Evaluation, SampleSet, Variability
+from ioprism.write_time.terminal import LEAK_NOTE, title, underestimation_text
+from ioprism.write_time.training_data import LEAKING
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 860, 260, 56, 30
 LIMIT = 0.5  # errors beyond are drawn at the edge
@@ -89,7 +88,7 @@ def _figure(sample_set: SampleSet) -> Iterator[str]:
         return
     caption = f"Relative errors of the set {sample_set.name}, shortest writes left"
     yield f"<h2>{escape(caption)}</h2>"
-    if text := underestimated(sample_set.underestimated):
+    if text := underestimation_text(sample_set.underestimated):
         yield f"<p>{escape(text)}.</p>"
     yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
     top, bottom = _height(0.3), _height(-0.3)

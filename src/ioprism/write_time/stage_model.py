@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.write_time.lasso import FloatArray
+from ioprism.write_time.system import FloatArray
 
 STEPS = 80
 UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before

@@ -21,7 +21,7 @@ from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
 from ioprism.recording.process import QUICK, ask, call, last_words
 from ioprism.units import format_counted
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.write_time.run_files import read_runs
 
 STARTERS = ("srun", "flux", "jsrun", "mpirun")  # in the order `auto` looks for them
 LAUNCHERS = ("auto", *STARTERS, "builtin")
@@ -118,7 +118,7 @@ def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
         sys.executable,
         "-P",  # nothing is imported from where the user is
         "-m",
-        "ioprism.write_time.campaign.burst_writer",
+        "ioprism.write_time.burst_writer",
         str(path),
         str(size),
         str(core),
@@ -132,7 +132,7 @@ def _run_together(
 ) -> list[tuple[float, float]]:
     for writer in writers:
         if writer.stdout is None or writer.stdout.readline() != "ready\n":
-            raise _failed("the built-in writer did not start", writer.communicate()[1])
+            raise _failure("the built-in writer did not start", writer.communicate()[1])
     for writer in writers:
         if writer.stdin is not None:
             writer.stdin.write("go\n")
@@ -147,7 +147,7 @@ def _span(writer: subprocess.Popen[str], timeout: float) -> tuple[float, float]:
     except subprocess.TimeoutExpired:
         raise RunFailedError("a burst was not written in time") from None
     if writer.returncode or not output.strip():
-        raise _failed("a burst could not be written", complaint)
+        raise _failure("a burst could not be written", complaint)
     start, end = output.split()
     return float(start), float(end)
 
@@ -237,7 +237,7 @@ def _check_name(folder: Path) -> None:
         )
 
 
-def _failed(what: str, complaint: str) -> RunFailedError:
+def _failure(what: str, complaint: str) -> RunFailedError:
     return RunFailedError(f"{what}: {last_words(complaint)}")
 
 

@@ -1,17 +1,23 @@
-"""The machine we are on: a draft of its description, and the hosts that this job may use."""
+"""The machine we are on: a draft of its description, the hosts of this job, and job scripts."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from os import environ
 from pathlib import Path
 
+from ioprism.errors import UsageError
 from ioprism.recording.process import ask
+
+RESERVE = 300  # seconds before the job's end in which no run is started
+WORD = re.compile(r"[\w.:@+-]+", re.ASCII)
+MORE_TO_DO = 3  # exit code of `sample run --fail-on waiting`
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +37,11 @@ class MachineFacts:
 def look_around(folder: Path) -> MachineFacts:
     """Ask Slurm, Lustre and GPFS tools, where present, about the machine and a folder."""
     kind = _filesystem(folder)
-    nodes, cores = _slurm()
+    nodes, cores = _slurm_nodes()
     name = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname()).strip("-") or "machine"
     cores = cores or len(os.sched_getaffinity(0))
     if kind == "lustre":
-        return _lustre(folder, MachineFacts(name, kind, cores, nodes))
+        return _lustre_facts(folder, MachineFacts(name, kind, cores, nodes))
     if kind == "gpfs":
         block = _number(_ask("mmlsfs", "all", "-B"), r"-B\s+(\d+)")
         targets = len(re.findall(r"^\s*\S+\s+\S+\s+\S+", _ask("mmlsnsd"), re.MULTILINE))
@@ -99,13 +105,13 @@ def _filesystem(folder: Path) -> str:
     return kind if kind in ("lustre", "gpfs") else "plain"
 
 
-def _slurm() -> tuple[int | None, int | None]:
+def _slurm_nodes() -> tuple[int | None, int | None]:
     answer = _ask("sinfo", "-h", "-o", "%D %c")
     rows = [(int(n), int(c)) for n, c in re.findall(r"^(\d+) (\d+)\+?$", answer, re.MULTILINE)]
     return (sum(n for n, _ in rows), max(c for _, c in rows)) if rows else (None, None)
 
 
-def _lustre(folder: Path, facts: MachineFacts) -> MachineFacts:
+def _lustre_facts(folder: Path, facts: MachineFacts) -> MachineFacts:
     targets = len(set(re.findall(r"OST[0-9a-f]{4}", _ask("lfs", "df", str(folder)))))
     servers = set(_ask("lctl", "get_param", "-n", "osc.*.ost_conn_uuid").split())
     layout = _ask("lfs", "getstripe", "-d", str(folder))
@@ -159,3 +165,128 @@ def _hosts() -> Iterator[str]:
             return
     if "FLUX_URI" in environ and shutil.which("flux"):
         yield from ask(["flux", "hostlist", "--expand", "local"]).split()
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingJob:
+    """What a job asks for."""
+
+    store: Path
+    directory: Path
+    script: Path  # where the script is kept, to submit it again
+    nodes: int
+    minutes: int
+    account: str | None = None
+    queue: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would become other lines or options of the script.
+
+        Raises:
+            UsageError: the account or queue is not one plain word.
+        """
+        for word in (self.account, self.queue):
+            if word is not None and not WORD.fullmatch(word):
+                raise UsageError(
+                    f"{word!r} is no name of an account or queue.\n"
+                    "Hint: letters, digits and _ . : @ + - are fine."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """How a scheduler is asked."""
+
+    launcher: str
+    header: Callable[[SamplingJob], list[str]]
+    submit: str
+
+
+def job_script(scheduler: str, job: SamplingJob) -> str:
+    """Write the script; it submits itself again while patterns are left."""
+    asked = SCHEDULERS[scheduler]
+    seconds = max(60 * job.minutes - RESERVE, 60)
+    sample = (
+        f"ioprism write-time sample run --store {_quote(job.store)} "
+        f"--directory {_quote(job.directory)} \\\n    --launcher {asked.launcher} "
+        f"--time-limit {seconds} --fail-on waiting"
+    )
+    lines = [
+        "#!/bin/bash",
+        *asked.header(job),
+        "",
+        "# Resumes where the last job ended; interrupted runs are repeated.",
+        sample,
+        f"if [ $? -eq {MORE_TO_DO} ]; then",
+        f"    {asked.submit} {_quote(job.script)}",
+        "fi",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quote(path: Path) -> str:
+    return shlex.quote(str(path.resolve()))
+
+
+def _clock(minutes: int, *, seconds: bool = True) -> str:
+    return f"{minutes // 60:02d}:{minutes % 60:02d}" + (":00" if seconds else "")
+
+
+def _header_lines(mark: str, *wanted: tuple[str, object | None]) -> list[str]:
+    return [f"{mark} {option}{value}" for option, value in wanted if value is not None]
+
+
+def _slurm_header(job: SamplingJob) -> list[str]:
+    return _header_lines(
+        "#SBATCH",
+        ("--job-name=", "ioprism-sampling"),
+        ("--nodes=", job.nodes),
+        ("--exclusive", ""),
+        ("--time=", _clock(job.minutes)),
+        ("--account=", job.account),
+        ("--partition=", job.queue),
+    )
+
+
+def _lsf_header(job: SamplingJob) -> list[str]:
+    return _header_lines(
+        "#BSUB",
+        ("-J ", "ioprism-sampling"),
+        ("-nnodes ", job.nodes),
+        ("-W ", _clock(job.minutes, seconds=False)),
+        ("-P ", job.account),
+        ("-q ", job.queue),
+    )
+
+
+def _pbs_header(job: SamplingJob) -> list[str]:
+    return _header_lines(
+        "#PBS",
+        ("-N ", "ioprism-sampling"),
+        ("-l ", f"select={job.nodes}"),
+        ("-l ", "place=scatter:excl"),
+        ("-l ", f"walltime={_clock(job.minutes)}"),
+        ("-A ", job.account),
+        ("-q ", job.queue),
+    )
+
+
+def _flux_header(job: SamplingJob) -> list[str]:
+    return _header_lines(
+        "# flux:",
+        ("--job-name=", "ioprism-sampling"),
+        ("--nodes=", job.nodes),
+        ("--exclusive", ""),
+        ("--time-limit=", f"{job.minutes}m"),
+        ("--bank=", job.account),
+        ("--queue=", job.queue),
+    )
+
+
+SCHEDULERS: Mapping[str, Scheduler] = {
+    "slurm": Scheduler("srun", _slurm_header, "sbatch"),
+    "lsf": Scheduler("jsrun", _lsf_header, "bsub <"),
+    "pbs": Scheduler("mpirun", _pbs_header, "qsub"),
+    # Inside a Flux job the parent instance takes the next one.
+    "flux": Scheduler("flux", _flux_header, "flux --parent batch"),
+}

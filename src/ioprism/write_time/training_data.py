@@ -1,27 +1,101 @@
-"""Which samples a model may learn from, and which are held out to judge it."""
+"""Which samples a model may learn from, which are held out to judge it, and their features."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.write_time.columns import Columns, informative
-from ioprism.write_time.convergence import converged
-from ioprism.write_time.features import Feature, feature_table, features
-from ioprism.write_time.gram import TrainingData
-from ioprism.write_time.model import TrainingFacts
-from ioprism.write_time.stage_loads import stage_loads
-from ioprism.write_time.system import System
+from ioprism.write_time.features import (
+    Columns,
+    Feature,
+    feature_table,
+    features,
+    informative_columns,
+)
+from ioprism.write_time.loads import stage_loads
+from ioprism.write_time.system import BoolArray, FloatArray, System
 
 HELD_OUT = 0.2  # of every training scale, as in the paper of 2021
-FEWEST_SAMPLES = 5
+MIN_SAMPLES = 5
 HONEST = "training-scales"
 LEAKING = "test-scales"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingData:
+    """Converged samples of the training scales; some are held out to choose the model."""
+
+    table: FloatArray  # sample x feature
+    seconds: FloatArray
+    nodes: npt.NDArray[np.int64]
+    held_out: BoolArray
+    loads: FloatArray = field(default_factory=lambda: np.empty((0, 0)))  # sample x stage load
+    short: TrainingData | None = None  # too short to count; they show what every write costs
+
+    @property
+    def scales(self) -> tuple[int, ...]:
+        """The node counts, ascending."""
+        return tuple(int(n) for n in np.unique(self.nodes))
+
+    def part(self, wanted: BoolArray) -> TrainingData:
+        """Return some of the samples."""
+        return TrainingData(
+            self.table[wanted],
+            self.seconds[wanted],
+            self.nodes[wanted],
+            self.held_out[wanted],
+            self.loads[wanted] if len(self.loads) else self.loads,
+            self.short,
+        )
+
+    def up_to(self, nodes: int) -> TrainingData:
+        """Return the samples of at most so many nodes."""
+        short = self.short.up_to(nodes) if self.short else None
+        return replace(self.part(self.nodes <= nodes), short=short)
+
+    def with_short(self) -> TrainingData:
+        """Return these samples and the short ones."""
+        if self.short is None:
+            return self
+        mine, short = self, self.short
+        return TrainingData(
+            np.concatenate([mine.table, short.table]),
+            np.concatenate([mine.seconds, short.seconds]),
+            np.concatenate([mine.nodes, short.nodes]),
+            np.concatenate([mine.held_out, short.held_out]),
+            np.concatenate([mine.loads, short.loads]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingFacts:
+    """What a model was trained on."""
+
+    samples: int
+    runs: int
+    scales: tuple[tuple[int, int], ...]  # nodes, samples
+    held_out: int
+    validation: str
+    validation_samples: tuple[str, ...]  # fingerprints, where they are no training samples
+    max_nodes: int
+    unconverged: int  # left out
+    too_short: int  # left out, except by the stage model
+    shortest: float  # seconds
+    seed: int
+    variant: str
+    constant_features: tuple[str, ...]
+    copied_features: tuple[tuple[str, str], ...]
+    unknown_placement: int  # samples without a node list
+    short_used: int = 0  # of those too short: converged ones that the stage model learned from
+    notes: tuple[str, ...] = ()  # what a person should know about the choice
+
+
 NO_DATA = TrainingData(
     np.empty((0, 0)), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
 )
@@ -50,7 +124,7 @@ class SortedSamples:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedSamples:
     """Everything a fit needs."""
 
     features: tuple[Feature, ...]
@@ -66,8 +140,8 @@ def sort_samples(samples: Sequence[Sample], system: System) -> SortedSamples:
     rule = system.sampling
     long = [s for s in samples if s.seconds > rule.minimum_seconds]
     return SortedSamples(
-        tuple(s for s in long if converged(s.times, rule)),
-        tuple(s for s in long if not converged(s.times, rule)),
+        tuple(s for s in long if rule.is_converged(s.times)),
+        tuple(s for s in long if not rule.is_converged(s.times)),
         tuple(s for s in samples if s.seconds <= rule.minimum_seconds),
     )
 
@@ -77,7 +151,9 @@ def fingerprint(pattern: WritePattern) -> str:
     return hashlib.sha256(repr(pattern.key).encode()).hexdigest()[:16]
 
 
-def prepare(samples: Sequence[Sample], system: System, settings: TrainingSettings) -> Prepared:
+def prepare(
+    samples: Sequence[Sample], system: System, settings: TrainingSettings
+) -> PreparedSamples:
     """Choose training and validation samples, and the features that differ among them.
 
     Raises:
@@ -88,19 +164,19 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
     _check(inside, samples_by_use, settings)
     offered = features(system, variant=settings.variant)
     table = feature_table([s.pattern for s in inside], system=system, chosen=offered)
-    columns = informative(table, offered)
+    columns = informative_columns(table, offered)
     if not columns.kept:
         raise AnalysisError(
             f"every feature is constant over the {len(inside)} samples; nothing can be learned.\n"
             "Hint: sample different node counts, cores and burst sizes."
         )
     kept = tuple(offered[number] for number in columns.kept)
-    leaked = _leaked(samples_by_use.converged, settings)
+    leaked = _leaking_validation(samples_by_use.converged, settings)
     data = _data(inside, system, kept, settings, hold_out=not leaked)
     short = [
         s
         for s in samples_by_use.too_short
-        if s.pattern.nodes <= settings.max_nodes and converged(s.times, system.sampling)
+        if s.pattern.nodes <= settings.max_nodes and system.sampling.is_converged(s.times)
     ]
     if short:
         data = replace(data, short=_data(short, system, kept, settings, hold_out=False))
@@ -113,16 +189,16 @@ def prepare(samples: Sequence[Sample], system: System, settings: TrainingSetting
         inside, leaked, samples_by_use, columns, settings, held_out=len(validation.seconds)
     )
     patterns = tuple(s.pattern for s in inside)
-    return Prepared(kept, data, validation, unconverged, patterns, facts)
+    return PreparedSamples(kept, data, validation, unconverged, patterns, facts)
 
 
 def _check(
     inside: Sequence[Sample], sorted_samples: SortedSamples, settings: TrainingSettings
 ) -> None:
-    if len(inside) < FEWEST_SAMPLES:
+    if len(inside) < MIN_SAMPLES:
         raise AnalysisError(
             f"only {len(inside)} converged samples of at most {settings.max_nodes} nodes, at least "
-            f"{FEWEST_SAMPLES} are needed ({len(sorted_samples.unconverged)} did not converge, "
+            f"{MIN_SAMPLES} are needed ({len(sorted_samples.unconverged)} did not converge, "
             f"{len(sorted_samples.too_short)} are too short, "
             f"{len(sorted_samples.converged) - len(inside)} have more nodes).\n"
             "Hint: take more samples with `ioprism write-time sample`, or raise --max-nodes; the "
@@ -163,7 +239,7 @@ def _data(
     )
 
 
-def _leaked(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]:
+def _leaking_validation(known: Sequence[Sample], settings: TrainingSettings) -> list[Sample]:
     """Choose a fifth of the test samples, where that rule is asked for."""
     if settings.validation != LEAKING:
         return []

@@ -1,21 +1,52 @@
-"""How many components of every stage a write uses, and how unevenly it loads them."""
+"""How many components of every stage a write uses, and what the busiest of each has to carry.
+
+Sizes are in MB, counts are files. A storage server's load leaves out that of its busiest target: a
+server is at least as fast as one of its targets, so it only matters through the others.
+
+Equal components differ, and the more of them carry the same load, the slower the slowest is. Writes
+of few nodes hardly show it, so the spread is not fitted: it is what equal components of real
+machines differ by.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import MEGABYTE, WritePattern
-from ioprism.write_time.system import IntArray, Stage, Storage, System
-
-FloatArray = npt.NDArray[np.float64]
+from ioprism.write_time.system import FloatArray, IntArray, SharedStage, Storage, System
 
 LARGEST_BURST = 10**13  # bytes; more would overflow when all files of a machine are added up
 # The paper's letters for the stages whose components nodes share.
-LETTERS = {"bridge": "b", "link": "l", "io_node": "io", "router": "r"}
+SYMBOLS = {
+    "n": "nodes",
+    "m": "cores per node",
+    "K": "burst size in MB",
+    "s_b": "nodes behind the busiest bridge node",
+    "n_b": "bridge nodes in use",
+    "s_l": "nodes behind the busiest link",
+    "n_l": "links in use",
+    "s_io": "nodes behind the busiest I/O node",
+    "n_io": "I/O nodes in use",
+    "s_r": "nodes behind the busiest I/O router",
+    "n_r": "I/O routers in use",
+    "p_sub": "subblocks in the last block of a file",
+    "n_d": "NSDs of a file",
+    "n_s": "NSD servers of a file",
+    "n_nsd": "NSDs of all files",
+    "n_nsds": "NSD servers of all files",
+    "n_ost": "OSTs in use",
+    "n_oss": "OSSes in use",
+    "s_ost": "MB on the busiest OST",
+    "s_oss": "MB on the busiest OSS",
+}
+STAGE_LETTERS = {"bridge": "b", "link": "l", "io_node": "io", "router": "r"}
+Values = dict[str, FloatArray]
+
+SPEED_DEVIATION = 0.03  # standard deviation of equal components' speeds, as a share
 
 
 def parameters(patterns: Sequence[WritePattern], *, system: System) -> dict[str, FloatArray]:
@@ -33,11 +64,11 @@ def parameters(patterns: Sequence[WritePattern], *, system: System) -> dict[str,
     }
     node_lists = [nodes_of(pattern, system) for pattern in patterns]
     for name, stage in system.stages.items():
-        values |= _sharing(stage, node_lists, LETTERS[name])
+        values |= _sharing(stage, node_lists, STAGE_LETTERS[name])
     if system.filesystem == "gpfs":
-        values |= _gpfs(patterns, system.storage)
+        values |= _gpfs_parameters(patterns, system.storage)
     if system.filesystem == "lustre":
-        values |= _lustre(patterns, system.storage)
+        values |= _lustre_parameters(patterns, system.storage)
     return values
 
 
@@ -95,7 +126,9 @@ def nodes_of(pattern: WritePattern, system: System) -> IntArray:
     return nodes
 
 
-def _sharing(stage: Stage, node_lists: Sequence[IntArray], letter: str) -> dict[str, FloatArray]:
+def _sharing(
+    stage: SharedStage, node_lists: Sequence[IntArray], letter: str
+) -> dict[str, FloatArray]:
     """Count the components in use, and the nodes that share the busiest one."""
     largest, used = [], []
     for nodes in node_lists:
@@ -111,7 +144,7 @@ def _sharing(stage: Stage, node_lists: Sequence[IntArray], letter: str) -> dict[
     return {f"s_{letter}": _array(largest), f"n_{letter}": _array(used)}
 
 
-def _gpfs(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
+def _gpfs_parameters(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
     bursts = np.array([p.burst_bytes for p in patterns], dtype=np.int64)
     files = _array([p.files for p in patterns])
     subblock = storage.block_bytes // storage.subblocks
@@ -133,7 +166,7 @@ def _in_use(per_file: FloatArray, files: FloatArray, total: int, distinct: bool)
     return expected if distinct else files * per_file
 
 
-def _lustre(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
+def _lustre_parameters(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
     rows = np.array([_striping(pattern, storage) for pattern in patterns], dtype=np.float64)
     n_ost, n_oss, s_ost, s_oss = rows.reshape(-1, 4).T
     return {
@@ -189,3 +222,117 @@ def _window(starts: IntArray, width: int) -> IntArray:
     end = np.arange(len(starts)) + len(starts) + 1
     window: IntArray = sums[end] - sums[end - width]
     return window
+
+
+@dataclass(frozen=True, slots=True)
+class StageLoad:
+    """One load, and the stage that carries it."""
+
+    stage: str
+    name: str
+
+
+COMMON = (
+    StageLoad("metadata", "m*n"),  # the number of files comes first: stragglers grow with it
+    StageLoad("compute node", "m*K"),
+    StageLoad("network", "m*n*K"),
+    StageLoad("compute node", "K"),  # what one process can write alone
+)
+NOT_SHARED = ("metadata", "compute node", "subblock")  # grow with the job, or count files
+GIGABYTE = 10**9
+LOADS = {
+    "plain": COMMON,
+    "gpfs": (
+        *COMMON,
+        StageLoad("metadata", "s_io*m"),
+        StageLoad("subblock", "m*n*p_sub"),
+        StageLoad("bridge node", "s_b*m*K"),
+        StageLoad("link", "s_l*m*K"),
+        StageLoad("I/O node", "s_io*m*K"),
+        StageLoad("NSD server", "busiest server"),
+        StageLoad("NSD", "busiest NSD"),
+    ),
+    "lustre": (
+        *COMMON,
+        StageLoad("I/O router", "s_r*m*K"),
+        StageLoad("OSS", "s_oss - s_ost"),
+        StageLoad("OST", "s_ost"),
+    ),
+}
+
+
+def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArray:
+    """Return one row for each pattern and one column for each of the system's `LOADS`."""
+    values = parameters(patterns, system=system)
+    slower = _slowest_components(patterns, system)
+    files, node = values["m"] * values["n"], values["m"] * values["K"]
+    columns = [files, node, files * values["K"], values["K"]]
+    if system.filesystem == "gpfs":
+        columns += _gpfs_loads(values, slower, files, node, system.storage)
+    if system.filesystem == "lustre":
+        target = values["s_ost"] * slower["target"]
+        server = values["s_oss"] * slower["server"] - target
+        columns += [values["s_r"] * node * slower["router"], np.maximum(server, 0.0), target]
+    return np.column_stack(columns)
+
+
+def whole_machine(system: System) -> FloatArray:
+    """Return what the stages carry when every node writes."""
+    pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE)
+    loads: FloatArray = stage_loads([pattern], system=system)[0]
+    return loads
+
+
+def _slowest_components(patterns: Sequence[WritePattern], system: System) -> Values:
+    """How much longer every stage takes than its busiest component would if all were equal."""
+    nodes = [nodes_of(pattern, system) for pattern in patterns]
+    factors = {
+        name: [_slowest(np.bincount(stage.component_of[these])) for these in nodes]
+        for name, stage in system.stages.items()
+    }
+    if system.filesystem == "lustre":
+        on = [storage_bytes(pattern, system.storage) for pattern in patterns]
+        factors["target"] = [_slowest(targets) for targets, _ in on]
+        factors["server"] = [_slowest(servers) for _, servers in on]
+    return {name: np.array(values) for name, values in factors.items()}
+
+
+def _slowest(load: IntArray) -> float:
+    """Expect the time of the slowest component, relative to that of the busiest.
+
+    Of so many components that carry at least a load, the slowest is about this many deviations
+    below their mean; the load for which that takes longest counts.
+    """
+    falling = np.sort(load[load > 0])[::-1].astype(np.float64)
+    deviations = np.sqrt(2.0 * np.log(np.arange(1, len(falling) + 1)))
+    return float((falling * (1.0 + SPEED_DEVIATION * deviations)).max() / falling[0])
+
+
+def _gpfs_loads(
+    values: Values, slower: Values, files: FloatArray, node: FloatArray, storage: Storage
+) -> list[FloatArray]:
+    target = _busiest(values["K"], files, values["n_d"], storage.targets)
+    server = _busiest(values["K"], files, values["n_s"], storage.servers)
+    return [
+        values["s_io"] * values["m"],
+        files * values["p_sub"],
+        values["s_b"] * node * slower["bridge"],
+        values["s_l"] * node * slower["link"],
+        values["s_io"] * node * slower["io_node"],
+        np.maximum(server - target, 0.0),
+        target,
+    ]
+
+
+def _busiest(size: FloatArray, files: FloatArray, used: FloatArray, count: int) -> FloatArray:
+    """Expect the load of the busiest of `count` components, each file using `used` of them.
+
+    Files start anywhere, so components are hit as bins by balls: beside the mean number of
+    hits, the busiest has about the largest of `count` deviations.
+    """
+    share = used / count
+    mean = files * share
+    deviation = np.sqrt(2.0 * mean * (1.0 - share) * np.log(max(count, 2)))
+    hits = np.minimum(np.maximum(mean + deviation, 1.0), files)
+    busiest: FloatArray = hits * size / used
+    return busiest

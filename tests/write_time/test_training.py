@@ -11,12 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprism import AnalysisError, MissingPackageError, UsageError
-from ioprism.write_time import Sample, TrainingSettings, WritePattern, WriteTimeModel, load_system
+from ioprism import AnalysisError, MissingPackageError, TraceError
+from ioprism.write_time import (
+    Sample,
+    TrainingSettings,
+    WritePattern,
+    WriteTimeModel,
+    load_model,
+    load_system,
+)
 from ioprism.write_time.estimate import estimate_write
 from ioprism.write_time.evaluation import evaluate_samples
 from ioprism.write_time.fitting import LinearFit
-from ioprism.write_time.model import model_from_dict, model_to_dict, published_model
+from ioprism.write_time.model import model_from_dict, model_to_dict
 from ioprism.write_time.run_files import read_table
 from ioprism.write_time.system import parse_system
 from ioprism.write_time.training import train_model

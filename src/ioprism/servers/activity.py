@@ -238,12 +238,7 @@ class NativeActivity:
             np.maximum.at(self._peak[direction], jobs[owner], rates[direction])
 
     def _collect(
-        self,
-        jobs: Places,
-        owner: Places,
-        moments: Ints,
-        rates: Floats,
-        counts: NDArray[np.int32],
+        self, jobs: Places, owner: Places, moments: Ints, rates: Floats, counts: NDArray[np.int32]
     ) -> None:
         """Keep what changes at each moment, and at the job's end back to nothing."""
         begins = np.concatenate([[True], owner[1:] != owner[:-1]])

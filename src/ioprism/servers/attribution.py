@@ -62,8 +62,7 @@ def own_counters(
     number = {row: place for place, row in enumerate(placed.tolist())}
     place = pl.col("stretch").replace_strict(number, return_dtype=pl.Int64)
     laid = rows.with_columns(
-        time_us=(pl.col("time_us") - origin).clip(0, width - 1) + place * width,
-        part=pl.col("raw"),
+        time_us=(pl.col("time_us") - origin).clip(0, width - 1) + place * width, part=pl.col("raw")
     )
     series = combine(laid.sort("stretch", "part", "time_us"), settings, gaps_matter=False)
     shifts = np.arange(len(placed), dtype=np.int64) * width - origin

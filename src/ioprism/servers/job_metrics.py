@@ -163,10 +163,7 @@ def _counters(
     """Return a server's samples during a batch, and those around it."""
     first, last = batch["start_us"].to_numpy().min(), batch["end_us"].to_numpy().max()
     return source.counters(
-        server,
-        start_us=int(first) - LONGEST_STEP,
-        end_us=int(last) + LONGEST_STEP,
-        per_job=per_job,
+        server, start_us=int(first) - LONGEST_STEP, end_us=int(last) + LONGEST_STEP, per_job=per_job
     )
 
 

@@ -186,12 +186,7 @@ def _draw(rng: np.random.Generator, limits: tuple[float, float]) -> float:
 
 
 def _bursts_of(
-    rng: np.random.Generator,
-    kind: Behaviour,
-    job: str,
-    lane: list[str],
-    start: float,
-    end: float,
+    rng: np.random.Generator, kind: Behaviour, job: str, lane: list[str], start: float, end: float
 ) -> pl.DataFrame:
     pause, duration = _draw(rng, kind.pause), _draw(rng, kind.duration)
     rate = _draw(rng, kind.rate) if kind.rate[0] else 0.0

@@ -169,12 +169,7 @@ def _in_use(per_file: FloatArray, files: FloatArray, total: int, distinct: bool)
 def _lustre_parameters(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
     rows = np.array([_striping(pattern, storage) for pattern in patterns], dtype=np.float64)
     n_ost, n_oss, s_ost, s_oss = rows.reshape(-1, 4).T
-    return {
-        "n_ost": n_ost,
-        "n_oss": n_oss,
-        "s_ost": s_ost / MEGABYTE,
-        "s_oss": s_oss / MEGABYTE,
-    }
+    return {"n_ost": n_ost, "n_oss": n_oss, "s_ost": s_ost / MEGABYTE, "s_oss": s_oss / MEGABYTE}
 
 
 def _striping(pattern: WritePattern, storage: Storage) -> tuple[int, int, int, int]:

@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import TraceError
-from ioprism.model.samples import (
-    Run,
-    Sample,
-    WritePattern,
-    format_node_list,
-    parse_node_list,
-)
+from ioprism.model.samples import Run, Sample, WritePattern, format_node_list, parse_node_list
 
 APPLICATION = 0x494F5057  # marks the file as ours
 VERSION = 2

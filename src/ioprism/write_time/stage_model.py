@@ -171,11 +171,7 @@ def fit_stages(
     kept, tied = _distinct(loads)
     largest = _largest_costs(loads[:, kept], seconds)
     problem = _Problem(
-        loads[:, kept] * largest,
-        np.log(seconds),
-        np.log(loads[:, 0]),
-        np.array(kept),
-        shape,
+        loads[:, kept] * largest, np.log(seconds), np.log(loads[:, 0]), np.array(kept), shape
     )
     logarithms = _minimise(problem, float(seconds.min()))
     costs, bounds, floors = np.zeros((3, loads.shape[1]))

@@ -136,11 +136,7 @@ def save_model(model: WriteTimeModel, path: str | Path, *, replace: bool = False
 
 
 def import_runs(
-    path: str | Path,
-    store: str | Path,
-    *,
-    system: str | Path | None = None,
-    skip_bad: bool = False,
+    path: str | Path, store: str | Path, *, system: str | Path | None = None, skip_bad: bool = False
 ) -> Imported:
     """Add all runs of a file to a store, or none; a new store needs a system.
 
@@ -309,11 +305,7 @@ def _system_of(runs: RunStore) -> System:
 
 
 def _pattern(
-    nodes: int,
-    cores: int,
-    burst: int,
-    stripe_count: int | None,
-    node_list: Sequence[int] | None,
+    nodes: int, cores: int, burst: int, stripe_count: int | None, node_list: Sequence[int] | None
 ) -> WritePattern:
     placed = tuple(node_list) if node_list else None
     return WritePattern(nodes, cores, burst, None, stripe_count, placed)

@@ -26,11 +26,7 @@ TITLES = {name: kind.title for name, kind in KINDS.items()} | {
     BOOSTING: "gradient boosting",
     STAGES: "stages of the write path",
 }
-RATE_IS = {
-    "given": "as given",
-    "measured": "as measured so far",
-    "assumed": "a guess: set --rate",
-}
+RATE_IS = {"given": "as given", "measured": "as measured so far", "assumed": "a guess: set --rate"}
 WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "

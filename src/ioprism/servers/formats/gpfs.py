@@ -12,14 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.model.counters import (
-    COUNTERS,
-    FILE_SYSTEM,
-    NODE_TOTAL,
-    SECOND,
-    ReadingOptions,
-    Tally,
-)
+from ioprism.model.counters import COUNTERS, FILE_SYSTEM, NODE_TOTAL, SECOND, ReadingOptions, Tally
 from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,

@@ -74,8 +74,7 @@ class LmtReader:
                     yield from _counter_tables(_metadata_samples(tables, source), times, tally)
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise BrokenTraceError(
-                f"the database cannot be read ({error}).\nHint: make the copy again.",
-                source=source,
+                f"the database cannot be read ({error}).\nHint: make the copy again.", source=source
             ) from error
 
 

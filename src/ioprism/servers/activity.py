@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ioprism.model.counters import DIRECTIONS
+from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.series import (
     BYTE_ROWS,
     OPERATION_ROWS,
@@ -60,7 +60,7 @@ def lay_out(starts: Ints, ends: Ints, settings: MetricSettings) -> WindowLayout:
     owner, place = _number_items(counts)
     first_edge = _firsts(counts + 1)
     left = first_edge[owner] + place
-    lengths = (edges[left + 1] - edges[left]) / 1e6
+    lengths = (edges[left + 1] - edges[left]) / SECOND
     share = (edges[left + 1] - edges[left]) / step
     ones = np.ones(len(owner))
     return WindowLayout(
@@ -137,7 +137,7 @@ class WindowActivity:
         left = ranges(np.cumsum(counts + 1) - (counts + 1), counts)
         place = locate(series, layout.edges[edges] + shifts)
         self._add_amounts(series, place, left, windows)
-        # A window without length, as the literal mode makes, lies in no gap.
+        # A window without length, as the literal mode makes, is never in a gap.
         known = (place.between(series.known, left, left + 1) > 0) | (layout.lengths[windows] == 0)
         self._known[windows] += 1 if always_known else known
 
@@ -217,7 +217,7 @@ class NativeActivity:
         self, series: Series, step: Places, *, always_known: bool
     ) -> tuple[Floats, NDArray[np.int32]]:
         lengths = np.diff(series.times)
-        seconds = np.maximum(lengths, 1) / 1e6
+        seconds = np.maximum(lengths, 1) / SECOND
         growth = np.diff(series.totals[BYTE_ROWS + OPERATION_ROWS], axis=1)
         share = lengths / self._settings.interval_us
         active = [

@@ -45,10 +45,10 @@ def identifier(column: str = "job") -> pl.Expr:
 def own_counters(
     samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings
 ) -> OwnCounters | None:
-    """Lay the samples of each job on a stretch of its own; None if no job has any.
+    """Lay the samples of each job on a separate stretch; None if no job has any.
 
     Args:
-        samples: a server's samples; those without a job are passed over.
+        samples: a server's samples; those without a job are ignored.
         jobs: the jobs, with `row` (their number), `job`, `start_us` and `end_us`.
         settings: how to treat resets.
     """
@@ -136,7 +136,7 @@ def growth_per_sample(samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_counted(series: Series, samples: pl.DataFrame) -> Series:
-    """Return what a server moved beyond what it counted for jobs: all that others can have."""
+    """Return what a server moved beyond what it counted for jobs: the part of all other jobs."""
     if series.empty or not samples.height:
         return series
     growth = growth_per_sample(samples).sort("time_us")
@@ -147,7 +147,7 @@ def without_counted(series: Series, samples: pl.DataFrame) -> Series:
 
 
 def derive_jobs(samples: pl.DataFrame, interval_us: int) -> pl.DataFrame:
-    """Return jobs as the counters themselves tell them: from the first I/O to the last."""
+    """Return the jobs that the counters show: from the first I/O to the last."""
     own = samples.filter(pl.col("job").is_not_null() & (pl.col("job") != ""))
     began = pl.coalesce("since_us", pl.col("time_us") - interval_us)
     return (
@@ -243,9 +243,9 @@ def _sum_between(values: Floats, first: Places, last: Places) -> Floats:
 def split_series(
     series: Series, occupancy: Occupancy, uses: Places, settings: MetricSettings
 ) -> tuple[Series, NDArray[np.int64]]:
-    """Return each use's part of a server's counters, on a stretch of its own.
+    """Return each use's part of a server's counters, on a separate stretch.
 
-    With `mark`, a server that others use as well says nothing of a job: that time is unknown.
+    With `mark`, a server that others use as well says nothing about a job: that time is unknown.
 
     Returns:
         One series, and how far each use's time is shifted in it.
@@ -291,6 +291,6 @@ def _divide_series(series: Series, grid: Ints, steps: Places, whose: Floats, tim
         totals=running_sums(growth[:, :-1]),
         known=running_sums(known[:-1]),
         resets=series.resets[inside][:-1],
-        told=series.told,
+        counted=series.counted,
         unplaced=np.zeros(len(series.unplaced)),
     )

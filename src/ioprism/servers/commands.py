@@ -25,12 +25,11 @@ from ioprism.formats.tables.export import write_table
 from ioprism.servers import documents, steps, terminal
 from ioprism.servers import raw_files as raw
 from ioprism.servers.page import write_page
-from ioprism.servers.series import GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.units import format_counted, parse_bytes
 
-DAY = 86_400.0  # seconds
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(
     "--timezone",

@@ -19,26 +19,25 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.interference import Disturbance
 from ioprism.servers.load import PARTS, SIZE_LIMITS, MachineLoad
 from ioprism.servers.measures import FLAGS, MEASURES, JobMetrics, metric_column
-from ioprism.servers.series import Floats
+from ioprism.servers.series import DAY, Floats
 from ioprism.settings import Thresholds
 
 SHARE_OF_JOBS = 0.8  # the paper's Table II: 80 % of jobs stay at or below
 TOP_JOBS = 0.2  # the paper's share of jobs that move nearly everything
 AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")
-# A mean of requests is small below half the size that makes one small: a few short ones among
-# many that are just long enough must not count.
+# A mean is small below half of the size below which one request is small: a few small requests
+# among many that are just large enough must not count.
 SMALL_REQUEST = int(Thresholds().small_bytes) // 2
 DOMINANT = 2 / 3  # of the bytes: twice as much in one direction as in the other
 MIN_DAYS = 7.0  # a month with fewer is not compared with its neighbour
-DAY = 86_400.0
-MIN_INTENSITY = 0.1  # a job that does I/O for less of its time would not gain much
+MIN_INTENSITY = 0.1  # a job with less I/O cannot become more than 10 % faster
 ONE_AT_A_TIME = 0.1  # parallel intensity below which servers are used one at a time
 MIN_SERVERS = 4  # servers: with fewer there is little to spread
 
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """Requests in sampling steps whose mean request lies in a range of sizes."""
+    """Requests in sampling steps whose mean request is in a range of sizes."""
 
     low: int
     high: int | None
@@ -195,7 +194,7 @@ def _highest(values: pl.Series) -> float | None:
 
 def _movers(jobs: pl.DataFrame, name: str, top: int) -> tuple[Mover, ...]:
     names = [f"{d}_{part}" for d in DIRECTIONS for part in PARTS[:2]]
-    seconds = ((pl.col("end_us") - pl.col("start_us")) / 1e6).sum()
+    seconds = ((pl.col("end_us") - pl.col("start_us")) / SECOND).sum()
     sums = (
         jobs.group_by(name)
         .agg(pl.len(), *(pl.col(metric_column).sum() for metric_column in names), seconds=seconds)
@@ -348,7 +347,7 @@ def contacts(
     """Return users and reasons, most hours at stake first."""
     lowest = metrics.settings.thresholds[0]
     table = metrics.table.with_columns(
-        hours=(pl.col("end_us") - pl.col("start_us")) / 3.6e9,
+        hours=(pl.col("end_us") - pl.col("start_us")) / (3600 * SECOND),
         busy=pl.max_horizontal(pl.col(metric_column(d, "intensity", lowest)) for d in DIRECTIONS),
         moved=pl.sum_horizontal(f"{d}_bytes" for d in DIRECTIONS),
     )

@@ -25,10 +25,10 @@ from ioprism.servers.measures import JobMetrics, JobTotals, measure, metric_colu
 from ioprism.servers.series import LONGEST_STEP, MetricSettings, Series, server_series
 from ioprism.units import format_counted
 
-# About 250 MB of windows; a job with more than the second number is not believed.
+# About 250 MB of windows.
 WINDOWS_AT_ONCE = 1_500_000
 STEPS_AT_ONCE = 2_500_000  # of the native grid: one for each sample of each of a job's servers
-MAX_WINDOWS = 5_000_000
+MAX_WINDOWS = 5_000_000  # of one job; a job with more has a damaged end
 
 Progress = Callable[[int], None]
 
@@ -46,7 +46,7 @@ def job_metrics(
         source: the servers' counters.
         jobs: a table with the columns of JOBS.
         settings: the choices of the method.
-        progress: hears how many jobs are done.
+        progress: is called with the number of jobs done.
 
     Raises:
         NotEnoughDetailError: no job is long enough, or none has a server.
@@ -180,11 +180,11 @@ def _add_own(
     for server in servers:
         samples = _counters(source, server, batch, per_job=True)
         data_servers += samples["br"].null_count() < samples.height
-        found = own_counters(samples, batch, settings)
-        if found is not None:
-            collector.activity.add(found.series, found.placed, always_known=True)
-            collector.totals.add(found.series, found.placed)
-            own[found.placed.jobs] = True
+        counted = own_counters(samples, batch, settings)
+        if counted is not None:
+            collector.activity.add(counted.series, counted.placed, always_known=True)
+            collector.totals.add(counted.series, counted.placed)
+            own[counted.placed.jobs] = True
     return own, max(data_servers, 1)
 
 
@@ -229,7 +229,7 @@ def _server_counters(
     settings: MetricSettings,
     own_servers: Sequence[str],
 ) -> Series:
-    """Return a server's counters, without what it counts for jobs apart."""
+    """Return a server's counters, without what it counts per job."""
     series = server_series(_counters(source, server, batch), settings)
     if server not in own_servers:
         return series
@@ -239,7 +239,7 @@ def _server_counters(
 def without_own(
     source: CounterSource, jobs: pl.DataFrame, settings: MetricSettings
 ) -> pl.DataFrame:
-    """Leave out runs that servers count apart: they take no part of the servers' own counters."""
+    """Leave out runs that servers count per job: they have no part of the servers' own counters."""
     named = jobs.select(pl.col("servers").explode().unique()).to_series()
     own_servers = source.per_job_servers()
     if not own_servers or set(named).isdisjoint(source.servers()):

@@ -54,8 +54,8 @@ HALF_HOUR = 1800 * SECOND  # time zones differ by multiples of it
 SIZE_LIMITS = (4 * 2**10, 64 * 2**10, 512 * 2**10, 4 * 2**20)
 PARTS = ("attributed", "shared", "unattributed")
 # The highest load is searched for in a week before and a week after the job, in spans as long as
-# the job but not shorter than two samples, and in at most so many spans on either side.
-SEARCH_AROUND, MIN_STEPS, MAX_SPANS = 7 * 86_400 * SECOND, 2, 5_000
+# the job but not shorter than two samples, and in at most 5,000 spans on either side.
+SEARCH_AROUND, MIN_STEPS, MAX_SPANS = 7 * LONGEST_STEP, 2, 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def machine_load(
         settings: how to treat resets and gaps.
 
     Raises:
-        NotEnoughDetailError: there are no counters.
+        NotEnoughDetailError: the source has no counters.
     """
     span = source.span()
     if span is None or span[1] <= span[0]:
@@ -156,13 +156,12 @@ class _Account:
         self._bytes[:, number] = _bytes_between(series, self._edges)
         self._by_half_hour += _bytes_between(series, self._half_hours)
         self._moved[:, number] = series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS]
-        told = series.told[OPERATION_ROWS]
-        operations = series.totals[OPERATION_ROWS, -1]
-        counted = np.nan_to_num(self._operations) + operations
-        self._operations = np.where(told, counted, self._operations)
+        counted = series.counted[OPERATION_ROWS]
+        operations = np.nan_to_num(self._operations) + series.totals[OPERATION_ROWS, -1]
+        self._operations = np.where(counted, operations, self._operations)
         self._add_sizes(
             np.diff(series.totals[BYTE_ROWS]),
-            np.diff(series.totals[OPERATION_ROWS]) * told[:, None],
+            np.diff(series.totals[OPERATION_ROWS]) * counted[:, None],
         )
 
     def _add_growth(self, number: int, growth: pl.DataFrame) -> None:

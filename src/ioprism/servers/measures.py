@@ -9,17 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, VALUES
+from ioprism.model.counters import BYTES, DIRECTIONS, OPERATIONS, SECOND, VALUES
 from ioprism.servers.activity import Activity, Placed
 from ioprism.servers.series import BYTE_ROWS, Floats, Ints, MetricSettings, Moments, Series, locate
 
-MIN_WINDOWS = 2  # with fewer there are no runs to compare
+MIN_WINDOWS = 2  # fewer have no runs to compare
 FACTS = ("job", "start_us", "end_us", "user", "account", "partition", "name", "state")
 FLAGS = ("shared", "gap", "reset", "missing")
-# How a job's bytes are known: its servers served nobody else, or counted it apart, or what they
-# moved while others used them as well was split by nodes, or left to nobody; or there are none.
+# How a job's bytes are known: its servers served no other job, or counted them per job, or what
+# they moved for several jobs was split by nodes, or not attributed; or counters are missing.
 ATTRIBUTIONS = ("exclusive", "measured", "split", "marked", "unknown")
-MIN_COVERAGE = 0.95  # less than a twentieth of the time unknown changes no metric visibly
+MIN_COVERAGE = 0.95  # metrics of jobs with less coverage are flagged
 MEASURES = ("intensity", "burstiness", "parallel_intensity")
 
 
@@ -54,7 +54,7 @@ def measure(
     total = _sums(job, weights, jobs)
     every = _sums(activity.job, activity.weights, jobs)
     if settings.grid == "job" and settings.window == "literal":
-        total = np.where(total > 0, runtimes * 1e6 / settings.interval_us, 0.0)
+        total = np.where(total > 0, runtimes * SECOND / settings.interval_us, 0.0)
     joins = _joins(activity.job, known)
     shape = (2, len(settings.thresholds), jobs)
     values = np.full((4, *shape), np.nan)
@@ -63,7 +63,7 @@ def measure(
         values[:, direction, threshold] = _measures_of_threshold(
             active, job, weights, joins, total, servers
         )
-    few = np.ceil(runtimes * 1e6 / settings.interval_us) < MIN_WINDOWS
+    few = np.ceil(runtimes * SECOND / settings.interval_us) < MIN_WINDOWS
     return Measures(
         intensity=values[0],
         burstiness=np.where(few, np.nan, values[1]),
@@ -135,7 +135,7 @@ class JobTotals:
         jobs = len(starts)
         self._starts, self._ends = starts, ends
         self.counters = np.zeros((len(VALUES), jobs))
-        self.told = np.zeros((len(VALUES), jobs), dtype=bool)
+        self.counted = np.zeros((len(VALUES), jobs), dtype=bool)
         self.known_us = np.zeros(jobs)  # summed over servers
         self.boundary_bytes = np.zeros((2, jobs))
         self.servers_seen = np.zeros(jobs, dtype=np.int64)
@@ -154,7 +154,7 @@ class JobTotals:
         place = locate(series, np.concatenate([begin, end]))
         first, last = np.arange(count), np.arange(count, 2 * count)
         self.counters[:, jobs] += place.between(series.totals, first, last)
-        self.told[:, jobs] |= series.told[:, None]
+        self.counted[:, jobs] |= series.counted[:, None]
         self.known_us[jobs] += place.between(series.known, first, last)
         self.servers_seen[jobs] += 1
         self.boundary_bytes[:, jobs] += _boundary(series, place, count)
@@ -212,14 +212,14 @@ def metric_columns(
     own: NDArray[np.bool_],
     settings: MetricSettings,
 ) -> pl.DataFrame:
-    """Return one row a job: facts, flags, totals, then each direction's metrics.
+    """Return one row per job: facts, flags, totals, then each direction's metrics.
 
     Args:
         jobs: the jobs' facts.
         measures: what depends on windows.
         totals: what does not.
         servers: how many servers each job could use.
-        own: whether a job has counters of its own, which no other job can disturb.
+        own: whether servers count the job separately, so that no other job disturbs it.
         settings: the thresholds.
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
@@ -237,7 +237,7 @@ def metric_columns(
         "missing": (totals.servers_seen < servers) & ~own,
         "opens": _growth(totals, "oc"),
         "closes": _growth(totals, "cc"),
-        "unknown": measures.unknown * settings.interval_us / 1e6,
+        "unknown": measures.unknown * settings.interval_us / SECOND,
     }
     for number, direction in enumerate(DIRECTIONS):
         columns |= _of_direction(direction, number, measures, totals, settings)
@@ -268,4 +268,4 @@ def _of_direction(
 def _growth(totals: JobTotals, counter: str) -> NDArray[np.float64]:
     """Return a counter's growth, NaN for jobs none of whose servers counts it."""
     row = VALUES.index(counter)
-    return np.where(totals.told[row], totals.counters[row], np.nan)
+    return np.where(totals.counted[row], totals.counters[row], np.nan)

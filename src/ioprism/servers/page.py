@@ -1,4 +1,4 @@
-"""The page of `ioprism servers report`: data as JSON, drawn by one small script beside it."""
+"""The page of `ioprism servers report`: data as JSON, drawn by one small script."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def write_page(
 
 def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str, Any]:
     metrics = report.metrics
-    table, notes = _limited(metrics.table, list(report.warnings))
+    table, notes = _limit_jobs(metrics.table, list(report.warnings))
     settings = metrics.settings
     return {
         "interval": settings.interval_us / SECOND,
@@ -147,7 +147,7 @@ def _digits(value: float) -> float | None:
     return None if math.isnan(value) else _short(float(f"{value:.{DIGITS}g}"))
 
 
-def _limited(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
+def _limit_jobs(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
     if table.height <= MOST_JOBS:
         return table, notes
     moved = pl.sum_horizontal(pl.col(f"{d}_bytes").fill_null(0) for d in DIRECTIONS)
@@ -162,23 +162,23 @@ def _jobs(table: pl.DataFrame, thresholds: Sequence[int]) -> dict[str, Any]:
         "start": (table["start_us"] // SECOND).to_list(),
         "end": (table["end_us"] // SECOND).to_list(),
         "servers": table["servers"].to_list(),
-        "coverage": _rounded(table["coverage"]),
+        "coverage": _round_all(table["coverage"]),
         "flags": [
             sum(bit << place for place, bit in enumerate(bits))
             for bits in table.select(pl.col(FLAGS).cast(pl.Int64)).iter_rows()
         ],
         "flag_names": list(FLAGS),
         "attribution": _words(table["attribution"]),
-        "opens": _rounded(table["opens"]),
-        "closes": _rounded(table["closes"]),
+        "opens": _round_all(table["opens"]),
+        "closes": _round_all(table["closes"]),
     }
     for name in NAMES:
         columns[name] = _words(table[name])
     for direction in DIRECTIONS:
-        columns[direction] = {name: _rounded(table[f"{direction}_{name}"]) for name in AMOUNTS}
+        columns[direction] = {name: _round_all(table[f"{direction}_{name}"]) for name in AMOUNTS}
         for measure in MEASURES:
             columns[direction][measure] = [
-                _rounded(table[metric_column(direction, measure, threshold)])
+                _round_all(table[metric_column(direction, measure, threshold)])
                 for threshold in thresholds
             ]
     return columns
@@ -191,8 +191,8 @@ def _words(names: pl.Series) -> dict[str, Any]:
     return {"words": words.to_list(), "of": [ranks[word] for word in filled]}
 
 
-def _rounded(values: pl.Series) -> list[float | None]:
-    """Four digits are more than the eye or the sampling can tell apart."""
+def _round_all(values: pl.Series) -> list[float | None]:
+    """Four digits are more than a chart or the sampling resolves."""
     return [_short(value) for value in values.cast(pl.Float64).round_sig_figs(DIGITS).to_list()]
 
 

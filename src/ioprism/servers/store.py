@@ -185,7 +185,7 @@ def _is_partition(name: object) -> bool:
 
 @contextmanager
 def store_for_writing(folder: Path) -> Iterator[CounterStore]:
-    """Open a store for writing, made if need be; nobody else writes to it meanwhile.
+    """Open a store for writing, created if needed; other writers are locked out.
 
     Raises:
         OutputError: the folder holds something else, or another run is writing.
@@ -258,7 +258,7 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
 
 
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
-    """Sort records; of two that contradict each other the larger counts, whichever came first."""
+    """Sort records; of two that contradict each other the larger one is kept."""
     ordered = samples.sort(*RECORD_KEY, *VALUES, nulls_last=False)
     return ordered.unique(RECORD_KEY, keep="last", maintain_order=True)
 
@@ -366,7 +366,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         document, sound = read_document(path)
     except ChangedContentError as error:
         raise _broken(path, str(error)) from error
-    old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
+    old = document.get("ioprism_server_store", VERSION) != VERSION  # reported by open_store
     if not sound and not old:
         raise _broken(path, "its content was changed")
     return document

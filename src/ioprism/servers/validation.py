@@ -29,7 +29,14 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.model.trace import Progress
 from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.measures import JobMetrics, metric_column
-from ioprism.servers.series import BYTE_ROWS, LONGEST_STEP, MetricSettings, locate, server_series
+from ioprism.servers.series import (
+    BYTE_ROWS,
+    DAY,
+    LONGEST_STEP,
+    MetricSettings,
+    locate,
+    server_series,
+)
 from ioprism.servers.simulation import Simulation
 from ioprism.servers.store import CounterStore, open_store, sampling_interval
 from ioprism.storage.atomic import atomic_write_text, refuse_unless_file, scratch_file
@@ -91,7 +98,7 @@ class PerfectCounters:
         return self._simulation.servers
 
     def per_job_servers(self) -> Sequence[str]:
-        """There is no need for counters by job."""
+        """Name no server: counters by job are not needed."""
         return ()
 
     def span(self) -> tuple[int, int]:
@@ -102,7 +109,7 @@ class PerfectCounters:
     def _of_server(self, server: str) -> pl.DataFrame:
         simulation = self._simulation
         bursts = simulation.bursts.filter(server=server)
-        ends = np.array([-86_400.0, (simulation.settings.days + 1) * 86_400.0])
+        ends = DAY * np.array([-1.0, simulation.settings.days + 1])
         changes = [bursts["start"].to_numpy(), bursts["end"].to_numpy(), ends]
         times = np.unique(np.round(np.concatenate(changes), 6))
         return simulation.counters_at(server, times)
@@ -222,7 +229,7 @@ class PhaseComparison:
     """A phase, and what the counters show of it."""
 
     phase: BenchmarkPhase
-    found: float  # bytes above the load before and after it
+    found: float  # bytes above the load before and after the phase
 
     @property
     def ratio(self) -> float:

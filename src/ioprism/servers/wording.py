@@ -1,4 +1,4 @@
-"""Sentences about a whole machine, for terminal, JSON and page alike."""
+"""Sentences about a whole machine, shared by terminal, JSON and page."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def who(application: Application) -> str:
 
 
 def disturbance(pair: Disturbance) -> str:
-    """Say how one application fares beside another."""
+    """Say how fast one application is beside another."""
     what = "takes" if pair.measure == "run_time" else "moves data"
     how = (
         f"{pair.slowdown:.2f} times as long"

@@ -20,7 +20,7 @@ from ioprism.write_time.model import WriteTimeModel
 START = "start-up"
 STRAGGLERS = "slowest process"
 LEADING_TIE = 0.2  # stages within this share of the largest lead together
-MIN_STAGE_SHARE = 1e-6  # of the time; less is nothing
+MIN_STAGE_SHARE = 1e-6  # of the time; smaller parts are rounding
 RATIO_MARGIN = 1.05  # how far a ratio may leave its range in training before it matters
 MIN_FEATURE_SHARE = 0.01  # of the predicted time, for a feature to count as deciding
 
@@ -32,7 +32,9 @@ class StagePart:
     stage: str
     loads: tuple[str, ...]  # what the stage has to carry; empty for fixed costs
     seconds: float
-    same_as: tuple[str, ...] = ()  # stages with the same load in all samples: it may be theirs
+    same_as: tuple[
+        str, ...
+    ] = ()  # stages with the same load in all samples: the time may be theirs
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; `feature` is what the stage carries."""
@@ -89,7 +91,7 @@ def stages_that_may_lead(
     """
     most = max((part.seconds for part in parts if part.loads), default=0.0)
     loads = LOADS[model.system.filesystem]
-    carried = model.stages.shape.carried(stage_loads([pattern], system=model.system))[0]
+    carried = model.stages.shape.carried_loads(stage_loads([pattern], system=model.system))[0]
     slowest = carried * model.stages.bounds
     known = leading_stages(parts)
     return tuple(
@@ -285,7 +287,7 @@ def compare_phases(
     """Predict every interval of busy writing (start, end, ranks, hosts, bytes).
 
     Raises:
-        NotEnoughDetailError: there are no intervals.
+        NotEnoughDetailError: no interval was given.
         AnalysisError: the model's system cannot run such a write.
     """
     if not intervals:
@@ -315,7 +317,7 @@ def compare_phases(
 def _pattern_of(
     interval: Mapping[str, Any], model: WriteTimeModel, nodes: int | None
 ) -> WritePattern:
-    """Nodes are the hosts that wrote, or else as many as the ranks need with all cores in use."""
+    """Nodes are the hosts that wrote, or else the fewest whose cores hold all ranks."""
     ranks = int(interval["ranks"])
     used = nodes or int(interval["hosts"] or 0) or -(-ranks // model.system.cores_per_node)
     used = min(used, ranks)

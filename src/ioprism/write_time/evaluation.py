@@ -160,7 +160,7 @@ class SampleSet:
 
     @property
     def coverage(self) -> float | None:
-        """Share of samples whose measured time lies in the predicted interval."""
+        """Share of samples whose measured time is within the predicted interval."""
         return _mean_share((self.measured >= self.low) & (self.measured <= self.high))
 
     def to_dict(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def evaluate_samples(
     """Compare measured with predicted times.
 
     Raises:
-        AnalysisError: there are no samples, or they are of another system than the model.
+        AnalysisError: no samples were given, or they are of another system than the model.
     """
     if system.text != model.system.text:
         raise AnalysisError(
@@ -239,7 +239,7 @@ def evaluate_samples(
         )
     if not samples:
         raise AnalysisError(
-            "there are no runs to evaluate.\nHint: add some with `ioprism write-time import`."
+            "the store has no runs to evaluate.\nHint: add some with `ioprism write-time import`."
         )
     leaked = set(model.facts.validation_samples)
     kept = [s for s in samples if fingerprint(s.pattern) not in leaked]

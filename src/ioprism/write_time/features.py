@@ -197,7 +197,7 @@ def informative_columns(table: FloatArray, features: Sequence[Feature]) -> Colum
 def collinear_pairs(
     table: FloatArray, names: Sequence[str], *, active: Sequence[int]
 ) -> tuple[CollinearPair, ...]:
-    """Find the loads of the fit that training hardly told apart from another feature."""
+    """Find the loads of the fit that training hardly distinguishes from another feature."""
     positive = [number for number in range(len(names)) if (table[:, number] > 0).all()]
     logarithms = np.log(table[:, positive])
     correlations = np.corrcoef(logarithms, rowvar=False) if len(positive) > 1 else np.eye(1)

@@ -21,7 +21,7 @@ from ioprism.write_time.system import FloatArray
 from ioprism.write_time.training_data import TrainingData
 
 SCORE_TIE = 0.05  # of the score: differences below come from which samples were held out
-TREES = 100
+TREES = 100  # defaults of scikit-learn 1.x (Friedman 2001), with subsample as below
 LEARNING_RATE = 0.1
 DEPTH = 3
 LEAF = -1.0  # as a node's left child
@@ -155,7 +155,7 @@ def choose_fit(data: TrainingData, kind: FitKind, *, validation: TrainingData) -
     """Search training sets and penalties for the least error on the validation samples.
 
     Kinds that look ahead add how well each penalty, trained on small scales, predicts larger
-    training scales: interpolating well is no proof of extrapolating well. Among fits that are
+    training scales: interpolating well does not prove extrapolating well. Among fits that are
     about as good, they take one of the training sets with most scales.
     """
     subsets = None if kind.every_subset else [tuple(range(len(data.scales)))]

@@ -1,4 +1,4 @@
-"""Solve many small Lasso problems at once, exactly, from their Gram matrices.
+"""Solve many small Lasso problems together, exactly, from their Gram matrices.
 
 Each problem keeps a set of coefficients with known signs. It goes to the minimum for these
 signs, drops a coefficient that becomes zero on the way, and lets in the feature that is pulled
@@ -66,7 +66,7 @@ def _solve(problems: Problems, penalty: FloatArray, start: FloatArray) -> FloatA
     for _ in range(MAX_STEPS):
         here = coefficients[rows], signs[rows]
         moved, kept, settled = _towards_minimum(part, penalty[rows], *here)
-        # A feature that is pushed out in the step it came in cannot be told from those inside.
+        # A feature pushed out in the step it came in cannot be distinguished from those inside.
         pushed_out = (here[1] != 0) & (kept == 0) & (here[0] == 0)
         barred[rows] |= pushed_out
         entering = _entering(part, penalty[rows], moved, kept, barred[rows]) * settled[:, None]

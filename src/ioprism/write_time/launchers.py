@@ -1,4 +1,4 @@
-"""Run one write pattern for real: through IOR and a launcher, or with a writer of our own.
+"""Run one write pattern for real: through IOR and a launcher, or with the built-in writer.
 
 IOR's own checks decide the sizes: a block must be a multiple of a transfer, and both of 8 bytes.
 Transfers are 1 MiB: IOR keeps one transfer in memory, not the whole burst.
@@ -85,7 +85,7 @@ def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """One process per core of this node, each writing and syncing a file of its own."""
+    """One process per core of this node, each writing and syncing a separate file."""
 
     name: str = "builtin"
     chooses_hosts: bool = False
@@ -253,7 +253,7 @@ def _circumstances(launcher: str, folder: Path) -> dict[str, object]:
     }
 
 
-TRANSFER = 2**20  # bytes of a single write
+TRANSFER = 2**20  # bytes of one write request
 WORD = 8  # bytes; IOR's smallest unit
 # IOR splits its directives at these, and its file names at @.
 FORBIDDEN = frozenset(" \t\r\n#,=@")

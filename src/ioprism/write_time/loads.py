@@ -295,8 +295,8 @@ def _slowest_components(patterns: Sequence[WritePattern], system: System) -> Val
 def _slowest(load: IntArray) -> float:
     """Expect the time of the slowest component, relative to that of the busiest.
 
-    Of so many components that carry at least a load, the slowest is about this many deviations
-    below their mean; the load for which that takes longest counts.
+    Of k components that carry at least a load, the slowest is about sqrt(2 ln k) deviations below
+    their mean; the load for which that takes longest counts.
     """
     falling = np.sort(load[load > 0])[::-1].astype(np.float64)
     deviations = np.sqrt(2.0 * np.log(np.arange(1, len(falling) + 1)))

@@ -136,8 +136,8 @@ def _ask(program: str, *arguments: str) -> str:
     return ask([program, *arguments]) if shutil.which(program) else ""
 
 
-# One line for each slot or host. LSF's first line is the host that starts the job, which on
-# machines with jsrun is no compute node.
+# One line for each slot or host. LSF's first line is the host that starts the job, which is not a
+# compute node on machines with jsrun.
 HOST_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
 
 
@@ -188,7 +188,7 @@ class SamplingJob:
         for word in (self.account, self.queue):
             if word is not None and not WORD.fullmatch(word):
                 raise UsageError(
-                    f"{word!r} is no name of an account or queue.\n"
+                    f"{word!r} is not the name of an account or queue.\n"
                     "Hint: letters, digits and _ . : @ + - are fine."
                 )
 

@@ -43,7 +43,7 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
 
     Raises:
         BrokenTraceError: rows are bad, and not to be skipped.
-        TraceError: there is no such file, its format is not known, or it holds no usable run.
+        TraceError: the file does not exist, its format is not known, or it has no usable run.
     """
     if not source.exists():
         raise TraceError(

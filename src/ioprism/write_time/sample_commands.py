@@ -143,7 +143,7 @@ def run(
     """Run the planned writes until every mean has converged; resumes where it stopped.
 
     Every run writes its files into a separate folder, and removes them. A run that is refused,
-    hangs or gives no result is noted, and its pattern is tried again later.
+    hangs or ends without a result is noted, and its pattern is tried again later.
 
     Example: ioprism write-time sample run --store runs.db --directory /scratch/me
     """

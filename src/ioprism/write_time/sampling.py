@@ -58,7 +58,7 @@ class PlanSettings:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """What a plan takes, from all patterns converging at once to none converging."""
+    """What a plan costs: at least if every pattern converges early, at most if none does."""
 
     patterns: int
     largest_run_bytes: int

@@ -244,7 +244,7 @@ def show_phases(phases: Sequence[PhaseEstimate], console: Console) -> None:
 def show_tuning(tuning: Tuning, console: Console, *, most: int) -> None:
     """Print better configurations first, then how often to write.
 
-    Configurations with the same prediction share one row; at most so many rows are shown.
+    Configurations with the same prediction share one row; at most `most` rows are shown.
     """
     show_estimate(tuning.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")

@@ -55,7 +55,7 @@ class TrainingData:
         )
 
     def up_to(self, nodes: int) -> TrainingData:
-        """Return the samples of at most so many nodes."""
+        """Return the samples of at most this many nodes."""
         short = self.short.up_to(nodes) if self.short else None
         return replace(self.part(self.nodes <= nodes), short=short)
 
@@ -82,7 +82,7 @@ class TrainingFacts:
     scales: tuple[tuple[int, int], ...]  # nodes, samples
     held_out: int
     validation: str
-    validation_samples: tuple[str, ...]  # fingerprints, where they are no training samples
+    validation_samples: tuple[str, ...]  # fingerprints of samples beyond the training scales
     max_nodes: int
     unconverged: int  # left out
     too_short: int  # left out, except by the stage model
@@ -246,7 +246,7 @@ def _leaking_validation(known: Sequence[Sample], settings: TrainingSettings) -> 
     beyond = [s for s in known if s.pattern.nodes > settings.max_nodes]
     if not beyond:
         raise AnalysisError(
-            f"there are no samples of more than {settings.max_nodes} nodes to validate on.\n"
+            f"no samples of more than {settings.max_nodes} nodes are there to validate on.\n"
             f"Hint: use --validation {HONEST}, which also gives honest scores."
         )
     order = np.random.default_rng(settings.seed).permutation(len(beyond))

@@ -28,13 +28,13 @@ class TuningLimits:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A configuration that writes the same bytes, and what the model says of it."""
+    """A configuration that writes the same bytes, and its predicted time."""
 
     estimate: Estimate
     speedup: float  # over the configuration asked about
     clear: bool  # whether the two intervals do not overlap
     data_moves: bool  # whether other processes must first send their data to the writers
-    hints: tuple[MiddlewareHint, ...]  # how to have middleware write so
+    hints: tuple[MiddlewareHint, ...]  # middleware settings for it
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -197,7 +197,7 @@ def _take_field(line: str, record: dict[str, str], tally: Tally) -> None:
         return
     field = FIELDS.get(label.strip())
     if field is not None:
-        if field in record:  # the next file system of the same answer has no heading of its own
+        if field in record:  # the next file system of the same answer has no heading
             tally.leave_out(DAMAGED)
             return
         record[field] = value.strip()

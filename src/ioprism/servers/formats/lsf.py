@@ -46,7 +46,7 @@ MAX_PARAGRAPH = 400_000  # characters of a paragraph
 
 
 class LsfReader:
-    """Reads `lsb.acct`; other records are passed over."""
+    """Reads `lsb.acct`; other records are ignored."""
 
     name = "lsf"
     title = "LSF accounting records (lsb.acct)"

@@ -105,7 +105,7 @@ class LustreReader:
 
 @dataclass(slots=True)
 class LastCounters:
-    """A job's counters as they were last, and from which to which scrape they stood still."""
+    """A job's last counters, and from which to which scrape they did not change."""
 
     time_us: int
     values: dict[str, int]
@@ -116,12 +116,12 @@ class LastCounters:
 
 @dataclass(slots=True)
 class Scrapes:
-    """When the answers in a file were taken, as far as they say.
+    """When the answers in a file were taken, as far as it is known.
 
-    `job_stats` tell the time of each job's last I/O, not when they were read. What was read in
-    between did not change, and that is information: nothing moved until the last unchanged
-    answer. Its time is known from counters that tell theirs (`stats`, other jobs), else answers
-    are taken to have been read at equal distances.
+    `job_stats` give the time of each job's last I/O, not the time of the scrape. Counters that
+    are unchanged in a scrape are information: nothing moved until the last unchanged answer. Its
+    time is known from counters with a time (`stats`, other jobs); otherwise scrapes are assumed
+    to be equally far apart.
     """
 
     number: int = 0
@@ -138,7 +138,7 @@ class Scrapes:
         self.blocks.add(block)
 
     def note(self, time_us: int) -> None:
-        """Hear of a time before the end of this scrape."""
+        """Note a time before the end of this scrape."""
         if time_us <= self.latest:
             return
         self.latest = time_us

@@ -48,7 +48,7 @@ SERVER_GROUPS = ("dataservers", "mdservers")
 
 
 class LmtReader:
-    """Reads bytes of storage targets, opens and closes of metadata servers: no more is kept."""
+    """Reads bytes of storage targets, and opens and closes of metadata servers."""
 
     name = "lmt"
     title = "Lustre Monitoring Tool: SQLite copy of its database"
@@ -93,7 +93,7 @@ def _storage_samples(tables: Tables) -> Samples:
 
 
 def _metadata_samples(tables: Tables, source: Path) -> Samples:
-    """Bring opens and closes of a server together; each is a row of its own."""
+    """Join the opens and closes of a server, which are separate rows."""
     names = dict(tables.rows("MDS_INFO", "MDS_ID", "MDS_NAME"))
     operations = tables.rows("OPERATION_INFO", "OPERATION_ID", "OPERATION_NAME")
     counters = {
@@ -188,7 +188,7 @@ def _member(group: Any, name: str, h5py: Any) -> Any:  # noqa: ANN401
 
 
 def _check_group(group: Any, source: Path, budget: Budget, h5py: Any) -> None:  # noqa: ANN401
-    """Refuse data that lie in other files, or are larger than the file can hold.
+    """Refuse data that are stored in other files, or larger than the file.
 
     Raises:
         BrokenTraceError: a data set is not plain numbers of this file.

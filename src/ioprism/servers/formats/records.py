@@ -73,7 +73,7 @@ def beginning(source: Path, *, size: int = 64 * 1024) -> bytes:
 
 
 def blocks(source: Path, tally: Tally, *, size: int = BLOCK) -> Iterator[bytes]:
-    """Yield blocks of whole lines; an endless line is left out and counted.
+    """Yield blocks of whole lines; a line that is too long is left out and counted.
 
     Raises:
         BrokenTraceError: the file is damaged gzip from its first byte on.
@@ -193,7 +193,7 @@ def microseconds(text: str) -> int:
     """Return decimal seconds such as `1510782606.789180921` as whole microseconds.
 
     Raises:
-        ValueError: the text is no such number.
+        ValueError: the text is not such a number.
     """
     whole, _, fraction = text.strip().partition(".")
     sign = -1 if whole.startswith("-") else 1
@@ -243,7 +243,7 @@ class JobRows:
 
 
 class HostlistError(ValueError):
-    """The text is no list of hosts, or names more than any machine has."""
+    """The text is not a list of hosts, or names more than any machine has."""
 
 
 @lru_cache(maxsize=CACHED_LISTS)
@@ -315,8 +315,8 @@ def read_server_map(source: Path) -> pl.DataFrame:
     """Return pairs of node and server; a node may have several servers.
 
     Raises:
-        NoSuchTraceError: there is no such file.
-        BrokenTraceError: it is no such table.
+        NoSuchTraceError: the file does not exist.
+        BrokenTraceError: it is not such a table.
     """
     check_file(source)
     try:
@@ -333,7 +333,7 @@ def read_server_map(source: Path) -> pl.DataFrame:
     budget = Budget(source)
     try:
         for row in rows[1:]:
-            nodes = expand_hosts(_joined(row[0])) if len(row) >= 2 else ()
+            nodes = expand_hosts(",".join(row[0].split())) if len(row) >= 2 else ()
             budget.take(BYTES_OF_PAIR * len(nodes), "the lists of nodes")
             pairs += [(node, row[1].strip()) for node in nodes]
     except HostlistError as error:
@@ -341,14 +341,10 @@ def read_server_map(source: Path) -> pl.DataFrame:
     return pl.DataFrame(pairs, schema={"node": pl.String, "server": pl.String}, orient="row")
 
 
-def _joined(text: str) -> str:
-    return ",".join(text.split())
-
-
 def map_servers(jobs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Return the jobs with the servers behind their nodes; unmapped nodes are left out.
 
-    A server stands once for each of the job's nodes behind it: that is its weight there.
+    A server is listed once for each of the job's nodes that use it: that is its weight.
     """
     numbered = jobs.with_row_index("row")
     servers = (

@@ -5,7 +5,7 @@ Start,End,State,JobName. JobName comes last because it may contain the separator
 
 LoadLeveler prints a job as a block of `key: value` lines; its steps follow, each with its hosts
 and times. On a Blue Gene a step names its partition instead of hosts: --server-map gives the
-I/O nodes behind it.
+I/O nodes of the partition.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _sacct_time(text: str, zone: ZoneInfo, tally: Tally) -> int | None:
 
 
 class PbsReader:
-    """Reads `date time;E;job;key=value …`; other records are passed over."""
+    """Reads `date time;E;job;key=value …`; other records are ignored."""
 
     name = "pbs"
     title = "PBS accounting records (PBS Professional, OpenPBS, Torque)"
@@ -255,7 +255,7 @@ class _LoadLevelerBlocks:
         self._step, self._in_step = {}, False
 
     def _moment(self, facts: dict[str, str], name: str) -> int | None:
-        """Return microseconds since 1970; the abbreviation of a zone is no zone."""
+        """Return microseconds since 1970; abbreviations of time zones are ignored."""
         words = facts.get(name, "").split()
         zone = self._zone
         if UNIVERSAL.intersection(words):

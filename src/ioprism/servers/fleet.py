@@ -30,7 +30,7 @@ AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")
 SMALL_REQUEST = int(Thresholds().small_bytes) // 2
 DOMINANT = 2 / 3  # of the bytes: twice as much in one direction as in the other
 MIN_DAYS = 7.0  # a month with fewer is not compared with its neighbour
-MIN_INTENSITY = 0.1  # a job with less I/O cannot become more than 10 % faster
+MIN_INTENSITY = 0.1  # a job with less I/O can save at most 10 % of its time
 ONE_AT_A_TIME = 0.1  # parallel intensity below which servers are used one at a time
 MIN_SERVERS = 4  # servers: with fewer there is little to spread
 

@@ -25,7 +25,7 @@ from ioprism.servers.attribution import Occupancy, occupancies, own_counters
 from ioprism.servers.load import MachineLoad
 from ioprism.servers.series import BYTE_ROWS, Floats, Ints, MetricSettings, locate, running_sums
 
-MIN_OBSERVATIONS = 4  # in each state: with 4 and 4, Mann-Whitney reaches p = 0.014 at best
+MIN_OBSERVATIONS = 4  # in each state: with 4 and 4, Mann-Whitney reaches p = 1/70 at best
 SIGNIFICANCE = 0.05  # the usual level of a test, for all pairs together (Holm 1979)
 MIN_SLOWDOWN = 1.05  # smaller effects are not worth a talk with the user
 MAX_BINS = 20_000

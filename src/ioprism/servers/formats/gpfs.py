@@ -16,7 +16,7 @@ from ioprism.model.counters import COUNTERS, FILE_SYSTEM, NODE_TOTAL, SECOND, Re
 from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,
-    beginning,
+    MarkedReader,
     blocks,
     check_rows,
     text_lines,
@@ -34,11 +34,7 @@ KEYS = {"_io_s_": (*HEAD, *TAIL), "_fs_io_s_": (*HEAD, *PLACE, *TAIL)}
 TOKENS = 1 + 2 * (len(HEAD) + len(PLACE) + len(TAIL) + 2)
 NEVER = 10**12  # a second beyond all times, so that the product below cannot overflow
 FAILED = "record of a request that failed"
-RECORD_LINE = re.compile(
-    rb"^_(?:fs_)?io_s_ +_|^_response_ |^_(?:failed|ver|reset|nlist)_ +_n_", re.MULTILINE
-)
 HEADING = re.compile(r"mmpmon node (\S+) name (\S+) (\S+) (.*)")
-TEXT_RECORD = re.compile(rb"^mmpmon node \S+ name \S+ (?:fs_)?io_s ", re.MULTILINE)
 FIELDS = {
     "bytes read": "br", "bytes written": "bw", "opens": "oc", "closes": "cc", "reads": "rdc",
     "writes": "wc", "timestamp": "time_us", "cluster": "cluster", "filesystem": "filesystem",
@@ -46,15 +42,14 @@ FIELDS = {
 TEXT_COUNTERS = ("time_us", "br", "bw", "oc", "cc", "rdc", "wc")
 
 
-class MmpmonReader:
+class MmpmonReader(MarkedReader):
     """Reads `mmpmon -p` output, alone or appended over months."""
 
     name = "mmpmon"
     title = "GPFS counters: mmpmon -p, io_s and fs_io_s"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line begins as mmpmon's do. Never raises."""
-        return RECORD_LINE.search(beginning(source)) is not None
+    marker = re.compile(
+        rb"^_(?:fs_)?io_s_ +_|^_response_ |^_(?:failed|ver|reset|nlist)_ +_n_", re.MULTILINE
+    )
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples."""
@@ -153,15 +148,12 @@ def _counter_value(text: str) -> int:
     return int(text)
 
 
-class MmpmonTextReader:
+class MmpmonTextReader(MarkedReader):
     """Reads a heading and one `name: value` a line."""
 
     name = "mmpmon-text"
     title = "GPFS counters: mmpmon without -p, io_s and fs_io_s"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line is the heading of a record. Never raises."""
-        return TEXT_RECORD.search(beginning(source)) is not None
+    marker = re.compile(rb"^mmpmon node \S+ name \S+ (?:fs_)?io_s ", re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples."""

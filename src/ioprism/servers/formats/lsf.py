@@ -21,16 +21,14 @@ import polars as pl
 from ioprism.formats.budget import Budget
 from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, ReadingOptions, Tally
-from ioprism.servers.formats.records import DAMAGED, JobRows, beginning, text_lines
+from ioprism.servers.formats.records import DAMAGED, JobRows, MarkedReader, text_lines
 
-FINISH_RECORD = re.compile(rb'^"JOB_FINISH" "[\d.]+" \d+ ', re.MULTILINE)
 FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
 REPEATED = re.compile(r"(\d+)\*(.+)")
 # Places of fields, counted from the record's type.
 END, JOB, START, USER, QUEUE, ASKED = 2, 3, 10, 11, 12, 22
 USAGE_VALUES = 19  # resource usage between the command and the mail user
 DONE = 64
-JOB_LINE = re.compile(rb"^Job <\d+(?:\[\d+\])?>, ", re.MULTILINE)
 FACT = re.compile(r"\b(Job|Job Name|User|Project|Status|Queue)\s*<([^<>]*)>")
 EVENT = re.compile(
     r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2})\s+(\d{1,2}) (\d\d):(\d\d):(\d\d)(?: (\d{4}))?: "
@@ -45,15 +43,12 @@ MAX_YEARS_BACK = 40  # to look back for the weekday
 MAX_PARAGRAPH = 400_000  # characters of a paragraph
 
 
-class LsfReader:
+class LsfReader(MarkedReader):
     """Reads `lsb.acct`; other records are ignored."""
 
     name = "lsf"
     title = "LSF accounting records (lsb.acct)"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line begins as a record of a finished job does. Never raises."""
-        return FINISH_RECORD.search(beginning(source)) is not None
+    marker = re.compile(rb'^"JOB_FINISH" "[\d.]+" \d+ ', re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that ran; times in these records need no zone."""
@@ -117,15 +112,12 @@ def _record_time(text: str) -> int | None:
     return time_us if time_us and EARLIEST <= time_us <= LATEST else None
 
 
-class LsfTextReader:
+class LsfTextReader(MarkedReader):
     """Reads the long form of `bacct` and `bhist`."""
 
     name = "lsf-text"
     title = "LSF listings (bacct -l, bhist -l)"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line names a job as these commands do. Never raises."""
-        return JOB_LINE.search(beginning(source)) is not None
+    marker = re.compile(rb"^Job <\d+(?:\[\d+\])?>, ", re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that have ended."""

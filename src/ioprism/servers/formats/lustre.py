@@ -20,7 +20,7 @@ from ioprism.model.counters import LATEST, TARGET, ReadingOptions, Tally
 from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,
-    beginning,
+    MarkedReader,
     microseconds,
     text_lines,
 )
@@ -35,9 +35,6 @@ TIME_LINE = re.compile(
 JOB_LINE = re.compile(r"- job_id:(.*)")
 JOB_VALUE = re.compile(r"\s+(\w+):\s*\{\s*samples:\s*(\d{1,20})(?:,\s*unit:\s*\w+)?(.*)\}\s*")
 SUM = re.compile(r"sum:\s*(\d{1,20})\b")
-STATS_START = re.compile(
-    rb"^(?:\S+\.)?(?:md_stats|stats|job_stats)=|^snapshot_time\s+\d|^job_stats:", re.MULTILINE
-)
 # Which counters a Lustre operation adds to: (from its sum of bytes, from its number of samples).
 BYTES_OF = {"read_bytes": ("br", "rdc"), "write_bytes": ("bw", "wc")}
 SAMPLES_OF = {"open": "oc", "close": "cc"}
@@ -45,7 +42,6 @@ NO_TIME = "record without a time"
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?\s*")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 ESCAPE = re.compile(r"\\(.)")
-METRIC_START = re.compile(rb"^(?:# (?:TYPE|HELP) )?lustre_\w+[ {]", re.MULTILINE)
 # Metric -> counter, for the target as a whole (lustre_) and for one job (lustre_job_).
 METRICS = {
     "read_bytes_total": "br",
@@ -81,15 +77,14 @@ class CounterEntry:
         self.values[name] = self.values.get(name, 0) + amount
 
 
-class LustreReader:
+class LustreReader(MarkedReader):
     """Reads `lctl get_param` output or the files themselves."""
 
     name = "lustre"
     title = "Lustre counters: stats, md_stats and job_stats"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line is a Lustre parameter or a time stamp of one. Never raises."""
-        return STATS_START.search(beginning(source)) is not None
+    marker = re.compile(
+        rb"^(?:\S+\.)?(?:md_stats|stats|job_stats)=|^snapshot_time\s+\d|^job_stats:", re.MULTILINE
+    )
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
         """Yield tables of samples; a file without a parameter's name is named by itself."""
@@ -288,15 +283,12 @@ def _target_of(source: Path) -> str:
     return source.stem
 
 
-class PrometheusReader:
+class PrometheusReader(MarkedReader):
     """Reads one scrape, or several with time stamps."""
 
     name = "prometheus"
     title = "Lustre counters: text of the Prometheus exporters"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line is a Lustre metric. Never raises."""
-        return METRIC_START.search(beginning(source)) is not None
+    marker = re.compile(rb"^(?:# (?:TYPE|HELP) )?lustre_\w+[ {]", re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
         """Yield one table: a scrape gives a target's counters in any order.

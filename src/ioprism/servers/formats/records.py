@@ -72,6 +72,16 @@ def beginning(source: Path, *, size: int = 64 * 1024) -> bytes:
         return b""
 
 
+class MarkedReader:
+    """A reader of text whose lines show its format."""
+
+    marker: re.Pattern[bytes]  # matches a line of this format and of no other
+
+    def recognises(self, source: Path) -> bool:
+        """Whether a line at the beginning is of this format. Never raises."""
+        return self.marker.search(beginning(source)) is not None
+
+
 def blocks(source: Path, tally: Tally, *, size: int = BLOCK) -> Iterator[bytes]:
     """Yield blocks of whole lines; a line that is too long is left out and counted.
 

@@ -27,6 +27,7 @@ from ioprism.servers.formats.records import (
     MOST_HOSTS,
     HostlistError,
     JobRows,
+    MarkedReader,
     beginning,
     expand_hosts,
     text_lines,
@@ -36,9 +37,7 @@ SACCT_COLUMNS = {"Start", "End"}
 IDENTIFIERS = ("JobIDRaw", "JobID")
 SACCT_FACTS = {"User": "user", "Account": "account", "Partition": "partition", "JobName": "name"}
 SACCT_ABSENT = frozenset({"", "Unknown", "None", "N/A", "INVALID"})
-PBS_RECORD = re.compile(rb"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];", re.MULTILINE)
 PBS_PAIR = re.compile(r"""([\w.-]+)=("(?:[^"\\]|\\.)*"|'[^']*'|\S*)""")
-JOB_HEADING = re.compile(rb"^=+ Job (?:Step )?\S+ =+\s*$", re.MULTILINE)
 HEADING = re.compile(r"([=-])\1+ (Job|Step|Job Step) (\S+) [=-]+\s*")
 KEY_VALUE = re.compile(r"\s*([A-Z][\w ./-]{0,40}?)\s*:(?:\s(.*))?")
 HOST = re.compile(r"([A-Za-z0-9][\w.-]*)(?::\S*)?")  # `node1::MPI,us`, or a name alone
@@ -135,15 +134,12 @@ def _sacct_time(text: str, zone: ZoneInfo, tally: Tally) -> int | None:
     return epoch_us(text, zone)
 
 
-class PbsReader:
+class PbsReader(MarkedReader):
     """Reads `date time;E;job;key=value …`; other records are ignored."""
 
     name = "pbs"
     title = "PBS accounting records (PBS Professional, OpenPBS, Torque)"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line begins as an accounting record does. Never raises."""
-        return PBS_RECORD.search(beginning(source)) is not None
+    marker = re.compile(rb"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];", re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the jobs that ended."""
@@ -184,15 +180,12 @@ def _pbs_state(status: str | None) -> str | None:
     return "COMPLETED" if status == "0" else f"FAILED ({status[:20]})"
 
 
-class LoadLevelerReader:
+class LoadLevelerReader(MarkedReader):
     """Reads the long form of `llsummary` and `llq`."""
 
     name = "loadleveler"
     title = "LoadLeveler listings (llsummary -l, llq -l)"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether a line is the heading of a job. Never raises."""
-        return JOB_HEADING.search(beginning(source)) is not None
+    marker = re.compile(rb"^=+ Job (?:Step )?\S+ =+\s*$", re.MULTILINE)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
         """Return the steps that have ended."""

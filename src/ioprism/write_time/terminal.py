@@ -205,7 +205,8 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         for p in estimate.stages
     ]
     table(console, ("stage", "load", "time", "share"), rows)
-    console.print(f"\n  {_symbols(load for part in estimate.stages for load in part.loads)}")
+    console.print()
+    facts(console, _symbols(load for part in estimate.stages for load in part.loads))
     if len(estimate.leading) > 1:
         console.print(f"\n  A tie: {' and '.join(estimate.leading)} cannot be distinguished here.")
     if estimate.may_lead:
@@ -214,12 +215,10 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         )
 
 
-def _symbols(formulas: Iterable[str]) -> str:
-    """Explain the symbols of formulas such as `s_r*m*K`."""
+def _symbols(formulas: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the symbols of formulas such as `s_r*m*K`, and what they mean."""
     used = set(re.findall(r"[A-Za-z_]+", " ".join(formulas)))
-    return "; ".join(
-        f"{symbol}: {meaning}" for symbol, meaning in SYMBOLS.items() if symbol in used
-    )
+    return [(symbol, meaning) for symbol, meaning in SYMBOLS.items() if symbol in used]
 
 
 def show_phases(phases: Sequence[PhaseEstimate], console: Console) -> None:
@@ -242,38 +241,47 @@ def show_phases(phases: Sequence[PhaseEstimate], console: Console) -> None:
 
 
 def show_tuning(tuning: Tuning, console: Console, *, most: int) -> None:
-    """Print better configurations first, then how often to write.
-
-    Configurations with the same prediction share one row; at most `most` rows are shown.
-    """
+    """Print better configurations first, at most `most` of them, then how often to write."""
     show_estimate(tuning.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
-    rows: dict[tuple[str, ...], list[Alternative]] = {}
-    for choice in tuning.choices:
-        shown = (
-            format_seconds(choice.estimate.seconds),
-            _interval(choice.estimate),
-            f"{choice.speedup:.2f}",
-            "yes" if choice.clear else "within error",
-        )
-        rows.setdefault(shown, []).append(choice)
-    table(
-        console,
-        ("configuration", "predicted", "interval", "speedup", "clear difference", "as fast"),
-        [
-            (
-                _configuration(same[0].estimate.pattern),
-                *shown,
-                f"{len(same) - 1} others" if len(same) > 1 else "",
-            )
-            for shown, same in list(rows.items())[:most]
-        ],
-    )
+    columns = ("nodes", "cores", "burst", "predicted", "interval", "speedup", "clear", "stripes")
+    rows = _alternative_rows(tuning.choices)[:most]
+    width = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
+    table(console, columns[:width], [row[:width] for row in rows])
     if any(choice.data_moves for choice in tuning.choices):
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
     if tuning.choices and tuning.choices[0].speedup >= WORTH_IT:
         _show_hints(tuning.choices[0], console)
     _show_advice(tuning.advice, console)
+
+
+def _alternative_rows(choices: Sequence[Alternative]) -> list[tuple[str, ...]]:
+    """Return a row per configuration; stripe counts that make no visible difference share one."""
+    groups: dict[tuple[object, ...], list[Alternative]] = {}
+    for choice in choices:
+        pattern, speedup = choice.estimate.pattern, f"{choice.speedup:.2f}"
+        key = (pattern.nodes, pattern.cores_per_node, speedup, choice.clear)
+        groups.setdefault(key, []).append(choice)
+    return [
+        (
+            f"{nodes}",
+            f"{cores}",
+            format_bytes(same[0].estimate.pattern.burst_bytes),
+            format_seconds(same[0].estimate.seconds),
+            _interval(same[0].estimate),
+            f"{speedup}",
+            "yes" if clear else "within error",
+            _stripe_counts(same),
+        )
+        for (nodes, cores, speedup, clear), same in groups.items()
+    ]
+
+
+def _stripe_counts(choices: Sequence[Alternative]) -> str:
+    counts = sorted(choice.estimate.pattern.stripe_count or 0 for choice in choices)
+    if not counts[-1]:
+        return ""
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
 
 
 def _show_hints(choice: Alternative, console: Console) -> None:

@@ -20,6 +20,8 @@ from ioprism.servers.steps import MachineReport
 from ioprism.servers.validation import BenchmarkResult, Validation
 from ioprism.servers.wording import dominance
 
+CHOICES = ("grid", "window", "reset", "shared", "min_runtime")
+FACTS = ("user", "account", "partition", "name", "servers", "coverage", "attribution")
 PLAIN = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate",
          "max_server_bandwidth", "boundary_bytes")  # fmt: skip
 
@@ -60,11 +62,7 @@ def settings(used: MetricSettings) -> dict[str, Any]:
     return {
         "interval": used.interval_us / SECOND,
         "thresholds": list(used.thresholds),
-        "grid": used.grid,
-        "window": used.window,
-        "reset": used.reset,
-        "shared": used.shared,
-        "min_runtime": used.min_runtime,
+        **{name: getattr(used, name) for name in CHOICES},
     }
 
 
@@ -73,13 +71,7 @@ def _job(row: Mapping[str, Any], thresholds: Sequence[int]) -> dict[str, Any]:
         "job": row["job"],
         "start": _whole(row["start_us"] / SECOND),
         "end": _whole(row["end_us"] / SECOND),
-        "user": row["user"],
-        "account": row["account"],
-        "partition": row["partition"],
-        "name": row["name"],
-        "servers": row["servers"],
-        "coverage": row["coverage"],
-        "attribution": row["attribution"],
+        **{name: row[name] for name in FACTS},
         "unknown_seconds": row["unknown"],
         "flags": [flag for flag in FLAGS if row[flag]],
         **{direction: _direction(row, direction, thresholds) for direction in DIRECTIONS},
@@ -236,7 +228,7 @@ def benchmark(checked: BenchmarkResult) -> str:
         "servers": list(checked.servers),
         "phases": [asdict(phase) for phase in checked.phases],
         "findings": [
-            {"found": one.found, "ratio": one.ratio, "passed": one.passed}
+            {"found": one.shown, "ratio": one.ratio, "passed": one.passed}
             for one in checked.findings
         ],
     }

@@ -13,6 +13,7 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.servers import wording
+from ioprism.servers.documents import CHOICES
 from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
 from ioprism.servers.interference import Disturbance
 from ioprism.servers.load import PARTS, MachineLoad
@@ -61,8 +62,7 @@ def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str,
     return {
         "interval": settings.interval_us / SECOND,
         "thresholds": list(settings.thresholds),
-        "settings": {"grid": settings.grid, "window": settings.window, "reset": settings.reset,
-                     "shared": settings.shared, "min_runtime": settings.min_runtime},
+        "settings": {name: getattr(settings, name) for name in CHOICES},
         "peaks": dict(peaks),
         "warnings": notes,
         "jobs": _jobs(table, settings.thresholds),

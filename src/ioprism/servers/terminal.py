@@ -219,7 +219,7 @@ def show_benchmark(checked: BenchmarkResult, console: Console) -> None:
             _moment(round(phase.start * SECOND)),
             format_seconds(phase.end - phase.start),
             format_bytes(phase.bytes),
-            *((format_bytes(shown[phase].found), f"{shown[phase].ratio:.3f}",
+            *((format_bytes(shown[phase].shown), f"{shown[phase].ratio:.3f}",
                "within" if shown[phase].passed else "OUTSIDE") if shown else ()),
         )
         for phase in checked.phases

@@ -138,7 +138,7 @@ def compare_with_truth(
     table = measured.table.join(perfect, on="job", suffix="_true").join(
         native.table, on="job", suffix="_native"
     )
-    table = table.join(duty_cycles(simulation), on="job", how="left")
+    table = table.join(true_bytes(simulation), on="job", how="left")
     checks = [check for direction in DIRECTIONS for check in _checks(table, direction)]
     return Validation(table.height, tuple(check for check in checks if check is not None))
 
@@ -176,29 +176,14 @@ def _check(name: str, values: Floats, limits: tuple[float, float]) -> BiasCheck 
     return BiasCheck(name, *limits, p1, median, p99)
 
 
-def duty_cycles(simulation: Simulation) -> pl.DataFrame:
-    """Return what each job truly moved, and the seconds in which it did."""
+def true_bytes(simulation: Simulation) -> pl.DataFrame:
+    """Return what each job truly moved."""
     truth = simulation.jobs.select("job")
     for direction in DIRECTIONS:
         bursts = simulation.bursts.filter(direction=direction)
         moved = bursts.group_by("job").agg(pl.col("bytes").sum().alias(f"{direction}_moved"))
-        busy = _busy_seconds(bursts).rename({"busy": f"{direction}_busy"})
-        truth = truth.join(moved, on="job", how="left").join(busy, on="job", how="left")
-    return truth.with_columns(
-        pl.col(f"{direction}_busy").fill_null(0.0) for direction in DIRECTIONS
-    )
-
-
-def _busy_seconds(bursts: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of the union of each job's bursts."""
-    reached = pl.col("end").cum_max().shift(1).over("job")
-    fresh = pl.col("end") - pl.max_horizontal("start", reached)
-    return (
-        bursts.sort("job", "start", "end")
-        .with_columns(fresh=fresh.clip(0.0))
-        .group_by("job")
-        .agg(busy=pl.col("fresh").sum())
-    )
+        truth = truth.join(moved, on="job", how="left")
+    return truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +214,12 @@ class PhaseComparison:
     """A phase, and what the counters show of it."""
 
     phase: BenchmarkPhase
-    found: float  # bytes above the load before and after the phase
+    shown: float  # in the counters: bytes above the load before and after the phase
 
     @property
     def ratio(self) -> float:
-        """Found / true."""
-        return self.found / self.phase.bytes
+        """Shown by the counters / true."""
+        return self.shown / self.phase.bytes
 
     @property
     def passed(self) -> bool:

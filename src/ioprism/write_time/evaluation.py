@@ -14,7 +14,7 @@ from ioprism.model.result import Result
 from ioprism.model.samples import Sample
 from ioprism.write_time.fitting import Predictor
 from ioprism.write_time.loads import parameters
-from ioprism.write_time.model import WriteTimeModel
+from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel, shares_within
 from ioprism.write_time.system import BoolArray, FloatArray, System
 from ioprism.write_time.training_data import fingerprint, sort_samples
 
@@ -168,8 +168,8 @@ class SampleSet:
         return {
             "name": self.name,
             "samples": len(self.measured),
-            "within_20": self.within(0.2),
-            "within_30": self.within(0.3),
+            "within_20": self.within(CLOSE),
+            "within_30": self.within(FAIR),
             "coverage": self.coverage,
             "beside": {
                 kind: {"within_20": shares[0], "within_30": shares[1]}
@@ -216,7 +216,7 @@ class Evaluation(Result):
     def summary(self) -> str:
         """Return the answer in one line."""
         scores = (
-            f"{sample_set.name} {sample_set.within(0.2) or 0.0:.0%}"
+            f"{sample_set.name} {sample_set.within(CLOSE) or 0.0:.0%}"
             for sample_set in self.sets
             if len(sample_set.measured)
         )
@@ -284,7 +284,9 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
     if ordered:
         low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
-    beside = {fit.kind: _shares_within(_predict(ordered, model, fit), measured) for fit in others}
+    beside = {
+        fit.kind: shares_within(_predict(ordered, model, fit) / measured - 1.0) for fit in others
+    }
     missed = underestimation(ordered, predicted, system=model.system)
     return SampleSet(name, measured, predicted, low, high, beside, missed)
 
@@ -293,11 +295,6 @@ def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -
     if not samples:
         return np.empty(0)
     return model.predict_samples([s.pattern for s in samples], fit=fit)
-
-
-def _shares_within(predicted: FloatArray, measured: FloatArray) -> tuple[float, float]:
-    errors = np.abs(predicted / measured - 1.0)
-    return float(np.mean(errors <= 0.2)), float(np.mean(errors <= 0.3))
 
 
 def _mean_share(hits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:

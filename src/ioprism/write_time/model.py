@@ -24,6 +24,7 @@ from ioprism.write_time.training_data import TrainingFacts
 
 FILE_FORMAT = "ioprism write-time model"
 FILE_VERSION = 4
+CLOSE, FAIR = 0.2, 0.3  # relative errors that the paper counts as accurate
 PUBLISHED = ("cetus", "titan")  # files of the folder `published`
 
 
@@ -36,6 +37,11 @@ class Score:
     within_30: float
     mean_error: float  # mean of |predicted - measured| / measured
     forward_error: float | None = None  # mean of |log(measured / predicted)| of larger scales
+
+
+def shares_within(errors: FloatArray) -> tuple[float, float]:
+    """Return the shares of relative errors that are close, and fair."""
+    return float(np.mean(np.abs(errors) <= CLOSE)), float(np.mean(np.abs(errors) <= FAIR))
 
 
 @dataclass(frozen=True, slots=True)

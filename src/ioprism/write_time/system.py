@@ -28,7 +28,6 @@ SHARED_STAGES: Mapping[str, tuple[str, ...]] = {
     "plain": (),
 }
 MAPS = ("block", "list", "closest")
-UNCONVERGED_AFTER = 9  # repetitions; the paper's limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class SamplingRule:
     confidence: float = 0.9
     relative_error: float = 0.1
     minimum_runs: int = 3
-    maximum_runs: int = UNCONVERGED_AFTER
+    maximum_runs: int = 9  # the paper's limit
     minimum_seconds: float = 0.0  # samples with a smaller mean are left out
 
     def relative_half_width(self, times: Sequence[float]) -> float:
@@ -223,23 +222,19 @@ def _storage(raw: Mapping[str, Any]) -> Storage:
     resources_counted = raw.get("resources", "uncapped")
     if resources_counted not in ("uncapped", "expected"):
         raise ValueError("storage.resources is neither 'uncapped' nor 'expected'")
-    return Storage(
-        targets=_count(raw, "targets", 1),
-        servers=_count(raw, "servers", 1),
-        block_bytes=_count(raw, "block_bytes", 1_000_000),
-        subblocks=_count(raw, "subblocks", 1),
-        stripe_count=_count(raw, "stripe_count", 1),
-        distinct_targets=resources_counted == "expected",
-    )
+    names = ("targets", "servers", "block_bytes", "subblocks", "stripe_count")
+    counts = {name: _count(raw, name, getattr(Storage(), name)) for name in names}
+    return Storage(**counts, distinct_targets=resources_counted == "expected")
 
 
 def _sampling(raw: Mapping[str, Any]) -> SamplingRule:
+    usual = SamplingRule()
     rule = SamplingRule(
-        confidence=float(raw.get("confidence", 0.9)),
-        relative_error=float(raw.get("relative_error", 0.1)),
-        minimum_runs=_count(raw, "minimum_runs", 3),
-        maximum_runs=_count(raw, "maximum_runs", UNCONVERGED_AFTER),
-        minimum_seconds=float(raw.get("minimum_seconds", 0.0)),
+        confidence=float(raw.get("confidence", usual.confidence)),
+        relative_error=float(raw.get("relative_error", usual.relative_error)),
+        minimum_runs=_count(raw, "minimum_runs", usual.minimum_runs),
+        maximum_runs=_count(raw, "maximum_runs", usual.maximum_runs),
+        minimum_seconds=float(raw.get("minimum_seconds", usual.minimum_seconds)),
     )
     if not (0 < rule.confidence < 1 and rule.relative_error > 0 and rule.minimum_runs >= 2):
         raise ValueError("sampling: confidence must be between 0 and 1, with at least 2 runs")

@@ -15,7 +15,7 @@ from ioprism.write_time.estimate import Estimate, PhaseEstimate
 from ioprism.write_time.evaluation import Evaluation, Underestimation
 from ioprism.write_time.fitting import BLEND, BOOSTING, KINDS, STAGES, LinearFit
 from ioprism.write_time.loads import LOADS, SYMBOLS
-from ioprism.write_time.model import WriteTimeModel
+from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
 from ioprism.write_time.sampling import SamplingProgress
 from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.steps import SamplingPlan
@@ -127,8 +127,8 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             (
                 s.name,
                 format_count(len(s.measured)),
-                _percent(s.within(0.2)),
-                _percent(s.within(0.3)),
+                _percent(s.within(CLOSE)),
+                _percent(s.within(FAIR)),
                 _percent(s.coverage),
             )
             for s in evaluation.sets

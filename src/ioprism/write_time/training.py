@@ -43,7 +43,7 @@ from ioprism.write_time.fitting import (
     refit,
 )
 from ioprism.write_time.loads import LOADS, NOT_SHARED, parameters, whole_machine
-from ioprism.write_time.model import Score, WriteTimeModel
+from ioprism.write_time.model import Score, WriteTimeModel, shares_within
 from ioprism.write_time.stage_model import TOGETHER, UNDECIDED, Shape, StageFit, fit_stages
 from ioprism.write_time.system import FloatArray, System
 from ioprism.write_time.training_data import (
@@ -272,10 +272,11 @@ def _notes(settings: TrainingSettings) -> tuple[str, ...]:
 def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks]) -> Score:
     errors = np.abs(np.exp(-_residuals(fit, validation)) - 1.0)
     ahead = checks.get(fit.kind)
+    close, fair = shares_within(errors)
     return Score(
         samples=len(errors),
-        within_20=float(np.mean(errors <= 0.2)),
-        within_30=float(np.mean(errors <= 0.3)),
+        within_20=close,
+        within_30=fair,
         mean_error=float(np.mean(errors)),
         forward_error=forward_error(ahead) if ahead else None,
     )

@@ -14,7 +14,7 @@ from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
 from ioprism.servers.measures import JobMetrics
 from ioprism.servers.page import write_page
 from ioprism.servers.raw_files import IngestedFile, ingest
-from ioprism.servers.steps import MachineReport, Question, jobs, report, validate
+from ioprism.servers.steps import MachineReport, Question, figure, jobs, report, validate
 from ioprism.servers.validation import Validation
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "ReadingOptions",
     "Tally",
     "Validation",
+    "figure",
     "ingest",
     "jobs",
     "report",

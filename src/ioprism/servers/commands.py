@@ -10,15 +10,15 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
+from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import (
-    PAGE,
     PATH,
     TABLE,
     Decorator,
     Number,
     NumberRange,
     option,
-    stacked,
+    stack_decorators,
 )
 from ioprism.formats.local_time import zone_of
 from ioprism.formats.tables.export import write_table
@@ -37,9 +37,8 @@ timezone_option: Decorator = option(
     callback=lambda _context, _option, name: zone_of(name).key,
     help="Time zone of local times and of the hours of the day.",
 )
-export_options: Decorator = stacked(
-    option("--export", type=TABLE, help="Also write the table to a .csv or .parquet file."),
-    option("--force", is_flag=True, help="Replace existing files."),
+export_option: Decorator = option(
+    "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
 )
 QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
@@ -71,7 +70,7 @@ def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
         question["thresholds"] = _sizes(question["thresholds"])
         return command(question=question, **given)
 
-    return stacked(*QUESTION)(with_question)
+    return stack_decorators(*QUESTION)(with_question)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -125,7 +124,8 @@ def ingest(
 @servers.command()
 @store_option
 @question_options
-@export_options
+@export_option
+@option("--force", is_flag=True, help="Replace the table if it exists.")
 @options.as_json
 @options.quiet
 def jobs(
@@ -155,17 +155,18 @@ def jobs(
 @servers.command()
 @store_option
 @question_options
-@option("-o", "--output", "page", type=PAGE, help="HTML page to write.")
+@page_or_figure("servers report")
 @option("--peak-read", metavar="SIZE",
         help="Peak read rate of the file system per second, such as 66GB.")  # fmt: skip
 @option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
-@export_options
+@export_option
 @options.as_json
 @options.quiet
 def report(
     store: Path,
     question: dict[str, Any],
     page: Path | None,
+    figure: FigureRequest | None,
     peak_read: str | None,
     peak_write: str | None,
     export: Path | None,
@@ -173,7 +174,7 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Report on the whole machine: a summary, and with -o one self-contained page.
+    """Report on the whole machine: a summary, and with -o one self-contained page or a figure.
 
     Example: ioprism servers report --store machine.store -o machine.html
     """
@@ -184,12 +185,16 @@ def report(
         write_table(machine.metrics.table, export, replace=force)
     if page is not None:
         write_page(machine, page, peak_read=read, peak_write=write, force=force)
+    if figure is not None:
+        from ioprism.servers.figures import DrawnMachine  # needs matplotlib
+
+        figure.write(DrawnMachine(machine, {"read": read, "write": write}))
     if as_json:
         click.echo(documents.machine(store, machine))
     else:
         terminal.show_machine(machine, output.console())
         output.show_warnings(machine.warnings)
-    output.say_written(export, page, quiet=quiet)
+    output.say_written(export, page, figure.path if figure else None, quiet=quiet)
 
 
 server_count: Decorator = option("--servers", default=16, type=click.IntRange(1, 2000),

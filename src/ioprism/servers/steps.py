@@ -17,6 +17,12 @@ from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.formats.local_time import zone_of
 from ioprism.model.counters import EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.model.trace import Progress
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.servers.attribution import derive_jobs
 from ioprism.servers.fleet import (
     Contact,
@@ -130,6 +136,36 @@ def report(
         contacts=contacts(metrics, disturbances),
         warnings=(*notes, *metrics.warnings),
     )
+
+
+def figure(
+    machine: MachineReport,
+    name: str,
+    *,
+    width: float = COLUMN_WIDTH,
+    peak_read: float | None = None,
+    peak_write: float | None = None,
+) -> StaticFigure:
+    """Draw a figure of a machine for a paper; the names are those of `--figure`.
+
+    Args:
+        machine: what `report` returns.
+        name: one of load, servers, bandwidth-cdf, volume-cdf, intensity-cdf, burstiness-cdf,
+            parallel-intensity-cdf, jobs.
+        width: in inches; by default one column.
+        peak_read: of the file system, in bytes per second.
+        peak_write: likewise.
+
+    Raises:
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the report lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.servers.figures import DrawnMachine
+
+    drawn = DrawnMachine(machine, {"read": peak_read, "write": peak_write})
+    return draw_figure("servers report", name, drawn, width=width)
 
 
 def validate(

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stacked
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.samples import parse_node_list
@@ -24,7 +25,7 @@ from ioprism.write_time.features import features
 from ioprism.write_time.fitting import BOOSTING, KINDS, STAGES
 from ioprism.write_time.machine import draft, look_around
 from ioprism.write_time.model import training_document
-from ioprism.write_time.page import page
+from ioprism.write_time.page import page as evaluation_page
 from ioprism.write_time.sample_commands import SIZE, import_runs, sample, store_option
 from ioprism.write_time.system import bundled_systems, parse_system
 from ioprism.write_time.training_data import HONEST, LEAKING, TrainingSettings
@@ -42,7 +43,7 @@ model_option: Decorator = option(
 
 def pattern_options(*, required: bool) -> Decorator:
     """Add the options that describe a write."""
-    return stacked(
+    return stack_decorators(
         option("--nodes", required=required, type=click.IntRange(1),
                help="Number of nodes that write."),
         option("--cores", required=required, type=click.IntRange(1),
@@ -186,26 +187,37 @@ def train(
 @write_time.command()
 @store_option
 @model_option
-@option("-o", "--output", "target", metavar="OUT.html", type=PAGE,
-        help="Also write a page with the error plots.")  # fmt: skip
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@page_or_figure("write-time evaluate")
+@option("--kinds", metavar="KIND,...",
+        help="Kinds of model in --figure errors and ratio-cdf; by default all in the model's "
+        "file.")  # fmt: skip
 @options.as_json
 def evaluate(
-    store: Path, model_path: Path, target: Path | None, force: bool, as_json: bool
+    store: Path,
+    model_path: Path,
+    page: Path | None,
+    figure: FigureRequest | None,
+    kinds: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Compare predicted with measured times: small (200-256 nodes), medium (400-512), unconverged.
 
     Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
     """
     evaluation = steps.evaluate(store, steps.load_model(model_path))
-    if target is not None:
-        atomic_write_text(target, page(evaluation), replace=force)
+    if page is not None:
+        atomic_write_text(page, evaluation_page(evaluation), replace=force)
+    if figure is not None:
+        from ioprism.write_time.figures import DrawnEvaluation  # needs matplotlib
+
+        figure.write(DrawnEvaluation(evaluation, tuple(kinds.split(",")) if kinds else ()))
     if as_json:
         paths = [store, model_path]
         click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
     else:
         terminal.show_evaluation(evaluation, output.console())
-    output.say_written(target)
+    output.say_written(page, figure.path if figure else None)
 
 
 @write_time.command()

@@ -146,7 +146,7 @@ class SampleSet:
     predicted: FloatArray
     low: FloatArray
     high: FloatArray
-    beside: Mapping[str, tuple[float, float]]  # kind -> shares within 20 % and 30 %
+    beside: Mapping[str, FloatArray]  # seconds that the other kinds of model predict
     underestimated: Underestimation
 
     @property
@@ -157,6 +157,12 @@ class SampleSet:
     def within(self, limit: float) -> float | None:
         """Share of samples whose prediction is off by at most `limit`; None without samples."""
         return _mean_share(np.abs(self.errors) <= limit)
+
+    def within_beside(self, kind: str) -> tuple[float | None, float | None]:
+        """The same shares, close and fair, of another kind of model."""
+        if kind not in self.beside:
+            return None, None
+        return shares_within(self.beside[kind] / self.measured - 1.0)
 
     @property
     def coverage(self) -> float | None:
@@ -172,8 +178,8 @@ class SampleSet:
             "within_30": self.within(FAIR),
             "coverage": self.coverage,
             "beside": {
-                kind: {"within_20": shares[0], "within_30": shares[1]}
-                for kind, shares in self.beside.items()
+                kind: dict(zip(("within_20", "within_30"), self.within_beside(kind), strict=True))
+                for kind in self.beside
             },
             "underestimated": self.underestimated.to_dict(),
         }
@@ -284,9 +290,7 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
     if ordered:
         low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
-    beside = {
-        fit.kind: shares_within(_predict(ordered, model, fit) / measured - 1.0) for fit in others
-    }
+    beside = {fit.kind: _predict(ordered, model, fit) for fit in others}
     missed = underestimation(ordered, predicted, system=model.system)
     return SampleSet(name, measured, predicted, low, high, beside, missed)
 

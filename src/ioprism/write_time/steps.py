@@ -18,6 +18,12 @@ from typing import Any
 from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, UsageError
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
 from ioprism.views.time.write_intervals import write_intervals
@@ -165,6 +171,29 @@ def evaluate(store: str | Path, model: WriteTimeModel) -> Evaluation:
     """Compare a store's samples with what a model predicts."""
     system, samples = load_samples(store)
     return evaluate_samples(samples, model=model, system=system)
+
+
+def figure(
+    evaluation: Evaluation, name: str, *, width: float = COLUMN_WIDTH, kinds: Sequence[str] = ()
+) -> StaticFigure:
+    """Draw a figure of an evaluation for a paper; the names are those of `--figure`.
+
+    Args:
+        evaluation: what `evaluate` returns.
+        name: one of predicted, errors, ratio-cdf, variability-cdf.
+        width: in inches; by default one column.
+        kinds: of model to draw; by default all in the model's file.
+
+    Raises:
+        UsageError: there is no such figure, or no such kind.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the evaluation lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.write_time.figures import DrawnEvaluation
+
+    drawn = DrawnEvaluation(evaluation, tuple(kinds))
+    return draw_figure("write-time evaluate", name, drawn, width=width)
 
 
 def estimate(

@@ -11,7 +11,7 @@ from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace, read_traces
+from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings, Thresholds
 
@@ -28,9 +28,23 @@ if TYPE_CHECKING:
     from ioprism.scheduling.result import Schedule
 
 
-def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
-    """Read files and folders of any known format as one trace: a job, or a workflow."""
-    return read_trace(*map(Path, paths), format_name=format)
+def read(
+    *paths: str | Path,
+    format: str | None = None,  # noqa: A002 - as --format
+    one_job: bool = False,
+) -> Trace:
+    """Read files and folders of any known format as one trace.
+
+    Args:
+        paths: of one job, such as a log or the files that a tracer wrote for its processes.
+        format: of the files; recognised from their content if None.
+        one_job: whether several jobs are read as one workflow.
+
+    Raises:
+        SeveralJobsError: they are several jobs. `read_jobs` returns a trace of each.
+    """
+    grouping: Grouping = "one" if one_job else "auto"
+    return read_trace(*map(Path, paths), format_name=format, grouping=grouping)
 
 
 def sample_log() -> Path:

@@ -70,8 +70,8 @@ class SeveralJobsError(UsageError):
         shown = ", ".join(printable(name) for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
-            f"{len(names)} jobs were given ({shown}{more}), but this command takes one.\n"
-            "Hint: give one of them, or use --one-job if they are one workflow."
+            f"{len(names)} jobs were given ({shown}{more}), but the question is about one.\n"
+            "Hint: give one of them, or use --one-job (in Python one_job=True) for one workflow."
         )
         self.names = tuple(names)
 

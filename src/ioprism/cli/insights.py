@@ -15,7 +15,7 @@ from ioprism.command.options import option
 from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.job_groups import groups
+from ioprism.formats.registry import job_groups
 from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
 from ioprism.settings import Thresholds, read_thresholds
@@ -58,7 +58,7 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     loads = server_loads(servers)
-    jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = job_groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
         with _progress("reading events", quiet=quiet) as progress:

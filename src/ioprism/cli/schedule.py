@@ -124,7 +124,7 @@ def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
         return schedule_workload(read_workload(paths[0]), settings, source=source)
     if len(paths) == 1 and (paths[0] / "ioprism-site.json").is_file():
         return schedule_jobs(jobs_of_store(paths[0]), settings, source=source)
-    from ioprism.formats.job_groups import job_groups
+    from ioprism.formats.registry import job_groups
 
     jobs = jobs_of_traces(job_groups(paths))
     return schedule_jobs(jobs, settings, source=source)

@@ -144,6 +144,7 @@ class Trace:
     load_files: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     load_processes: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     completeness: Completeness = field(default_factory=Completeness, repr=False)
+    children: frozenset[int] = frozenset()  # process ids that its processes started elsewhere
 
     @cached_property
     def files(self) -> pl.DataFrame:

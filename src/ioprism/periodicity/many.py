@@ -140,7 +140,7 @@ def _attempt(
     from ioprism.formats.registry import read_trace
 
     try:
-        trace = read_trace(*group, format_name=format_name)
+        trace = read_trace(*group, format_name=format_name, grouping="one")
         return describe_job(trace, LocalEngine(), settings)
     except AnalysisError as error:
         return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")

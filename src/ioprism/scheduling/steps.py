@@ -108,7 +108,7 @@ def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
 
     jobs = []
     for number, group in enumerate(groups, start=1):
-        trace = read_trace(*group)
+        trace = read_trace(*group, grouping="one")
         try:
             phases = _phases_of(trace, LocalEngine())
         except AnalysisError:

@@ -48,8 +48,8 @@ class ProcessFile:
     span: tuple[float, float] | None = None  # first and last call, seconds since 1970
     hosts: frozenset[str] = frozenset()  # names, to recognise them in names of files
     processes: frozenset[Process] = frozenset()
-    relatives: frozenset[Process] = frozenset()  # parents and children
     parents: frozenset[Process] = frozenset()
+    children: frozenset[Process] = frozenset()
     program: str | None = None  # its command line, where the file tells
 
     @property
@@ -72,7 +72,6 @@ def describe_trace(trace: Trace) -> ProcessFile:
     """Return what a trace of one file says about its processes."""
     path, job = trace.paths[0], trace.job
     rows = trace.processes.select("host", "pid").drop_nulls("pid").unique().rows()
-    host = next((host for host, _ in rows if host is not None), "")
     start = job.start_time
     if start is None and (dated := _DATE.search(path.name)):
         start = datetime.fromisoformat("T".join(dated.groups())).replace(tzinfo=UTC).timestamp()
@@ -82,9 +81,21 @@ def describe_trace(trace: Trace) -> ProcessFile:
         span=None if start is None else (start, start + (job.runtime or 0.0)),
         hosts=frozenset(host for host, _ in rows if host),
         processes=frozenset((host or "", pid) for host, pid in rows if pid > 0),
-        relatives=frozenset((host, pid) for pid in trace.children),
+        parents=_tracer_of(path, trace.format),
+        children=frozenset(("", pid) for pid in trace.children),
         program=job.executable,
     )
+
+
+def describe_damaged(path: Path, format_name: str) -> ProcessFile:
+    """Return what the name of a file says that cannot be read."""
+    return ProcessFile(path, format_name, parents=_tracer_of(path, format_name))
+
+
+def _tracer_of(path: Path, format_name: str) -> frozenset[Process]:
+    """`strace -ff -o NAME` writes NAME.PID for all processes below it: it is their ancestor."""
+    below = format_name == "strace" and path.suffix.removeprefix(".").isdecimal()
+    return frozenset({(str(path.with_suffix("")), 0)} if below else ())
 
 
 def group_files(files: Sequence[ProcessFile]) -> list[list[int]]:
@@ -138,7 +149,7 @@ def _related(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
         for process in file.processes:
             homes[file.format, process].append(number)
     for number, file in enumerate(files):
-        for process in file.processes | file.relatives | file.parents:
+        for process in file.processes | file.parents | file.children:
             for other in homes.get((file.format, process), ()):
                 if other != number and _gap(file, files[other]) <= SAME_PROCESS_SECONDS:
                     yield number, other
@@ -164,16 +175,19 @@ def _alike(files: Sequence[ProcessFile]) -> dict[Hashable, list[int]]:
 
 
 def _overlapping(files: Sequence[ProcessFile], numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Part files of processes that never ran at the same time; those without a date stay."""
+    """Part files of processes that never ran at the same time.
+
+    Those without a date stay together, with the first that have one.
+    """
     group = [number for number in numbers if files[number].span is None]
-    until = -math.inf
+    until = math.inf
     dated = [(span, number) for number in numbers if (span := files[number].span) is not None]
     for (start, end), number in sorted(dated):
         if start > until:
             yield group
-            group = []
+            group, until = [], end
+        until = end if math.isinf(until) else max(until, end)
         group.append(number)
-        until = max(until, end)
     yield group
 
 

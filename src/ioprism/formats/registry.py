@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from ioprism.formats.job_groups import (
     PER_PROCESS,
     Group,
     ProcessFile,
+    describe_damaged,
     describe_trace,
     group_files,
     killed_job,
@@ -292,12 +292,17 @@ class JobFiles:
 
     def read(self) -> Trace:
         """Read them as one trace."""
-        joined = [file for file in self.files if isinstance(file.reader, JoinsFiles)]
-        traces = [file.read() for file in self.files if not isinstance(file.reader, JoinsFiles)]
+        sound = [file for file in self.files if file.error is None] or self.files
+        joined = [file for file in sound if isinstance(file.reader, JoinsFiles)]
+        traces = [file.read() for file in sound if not isinstance(file.reader, JoinsFiles)]
         if joined and isinstance(joiner := joined[0].reader, JoinsFiles):
             paths = self.paths if self.folder else [file.path for file in joined]
             traces.insert(0, _checked(joiner, joiner.join(paths, _surveys(joiner, joined))))
-        return _merged(traces)
+        trace = _merged(traces)
+        for file in self.files:
+            if file.error is not None:
+                trace.completeness.warn(str(file.error).partition("\n")[0])
+        return trace
 
 
 def find_jobs(
@@ -350,7 +355,7 @@ def _group(files: Sequence[TraceFile]) -> list[list[TraceFile]]:
 
 
 def _describe(files: Sequence[TraceFile]) -> list[tuple[TraceFile, ProcessFile]]:
-    """What per-process files say about their processes; a damaged file says nothing."""
+    """What per-process files say about their processes."""
     if len(files) < 2:
         return []
     described: list[tuple[TraceFile, ProcessFile]] = []
@@ -359,8 +364,11 @@ def _describe(files: Sequence[TraceFile]) -> list[tuple[TraceFile, ProcessFile]]
         described += zip(joined, joiner.describe(_surveys(joiner, joined)), strict=True)
     for file in files:
         if not isinstance(file.reader, JoinsFiles):
-            with suppress(BrokenTraceError):
+            try:
                 described.append((file, describe_trace(file.read())))
+            except BrokenTraceError as error:
+                file.error = error
+                described.append((file, describe_damaged(file.path, file.format)))
     return described
 
 
@@ -406,7 +414,9 @@ def _files_below(folder: Path) -> Iterator[TraceFile]:
         for path in sorted(waiting.pop().iterdir()):
             try:
                 reader = None if is_log(path) else find_reader(path)
-                inner = [TraceFile(path, None, folder)] if reader is None else _files_of(path, reader)
+                inner = (
+                    [TraceFile(path, None, folder)] if reader is None else _files_of(path, reader)
+                )
                 yield from (replace(file, given=folder) for file in inner)
             except UnknownFormatError:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []

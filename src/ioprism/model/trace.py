@@ -144,7 +144,7 @@ class Trace:
     load_files: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     load_processes: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     completeness: Completeness = field(default_factory=Completeness, repr=False)
-    children: frozenset[int] = frozenset()  # process ids that its processes started elsewhere
+    children: frozenset[int] = frozenset()  # ids of processes it started that are in other files
 
     @cached_property
     def files(self) -> pl.DataFrame:

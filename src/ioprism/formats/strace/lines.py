@@ -102,7 +102,7 @@ class Calls:
     def _finished(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
         """Take arguments and result apart: the result stands behind the last bracket."""
         cut = rest.rfind(") ")
-        while cut > 0:
+        while cut >= 0:  # 0: a call without arguments, such as vfork()
             result = _RESULT.match(rest, cut + 2)
             if result:
                 break

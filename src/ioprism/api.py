@@ -63,20 +63,26 @@ def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristi
 
 
 def convert(
-    trace: Trace, target: str | Path, *, replace: bool = False, engine: Engine | None = None
-) -> None:
-    """Keep a trace in another form.
+    trace: Trace,
+    target: str | Path,
+    *,
+    replace: bool = False,
+    engine: Engine | None = None,
+    counters: bool = False,
+) -> list[Path]:
+    """Keep a trace in another form; return the paths of what was written.
 
     Args:
         trace: what `read` returns.
-        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
-            Parquet store, which is read again in milliseconds.
+        target: a `.csv` or `.parquet` file, a `.json` or `.json.gz` file for Perfetto, or the
+            folder of a Parquet store, which is read again in milliseconds.
         replace: whether a target that exists is replaced.
         engine: whose workers write a store; by default it is written here.
+        counters: whether tables hold counters, in a file for each module, even if there are events.
     """
     from ioprism.conversion import convert as write
 
-    write(trace, Path(target), replace=replace, engine=engine)
+    return write(trace, Path(target), replace=replace, engine=engine, counters=counters)
 
 
 def diagnose(

@@ -162,7 +162,7 @@ class Trace:
         kinds = {"events"} if self.partitions else set()
         kinds |= {"heatmap"} if "HEATMAP" in self.counters else set()
         kinds |= {"series"} if self.series else set()
-        kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
+        kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE", "APMPI"} else set()
         return frozenset(kinds)
 
     @cached_property

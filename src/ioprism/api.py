@@ -57,6 +57,18 @@ def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # 
     return read_traces(*map(Path, paths), format_name=format)
 
 
+def anonymise(trace: Trace, key_file: str | Path) -> Trace:
+    """Return a trace with other names of files, hosts, programs and users.
+
+    Args:
+        trace: what `read` returns.
+        key_file: at least 16 secret bytes; the same key gives the same names.
+    """
+    from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
+
+    return anonymise_trace(trace, Pseudonyms(read_key(Path(key_file))))
+
+
 def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristics:
     """Return how much I/O a job did, by whom, through which interface."""
     return _characterise(trace, engine or LocalEngine())

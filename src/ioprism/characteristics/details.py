@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import polars as pl
 
@@ -87,6 +88,17 @@ class Details:
     performance: tuple[PerformanceEstimate, ...] = ()
     mpi: MpiTime | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+
+# Numbers behind a dot count ranks or steps; they are one type.
+_TYPE = pl.col("extension").fill_null("").str.replace(r"^\d+$", "#")
+
 
 def describe_details(trace: Trace, counted: pl.DataFrame, exact_sizes: pl.DataFrame) -> Details:
     """Return what is behind the totals.
@@ -100,7 +112,7 @@ def describe_details(trace: Trace, counted: pl.DataFrame, exact_sizes: pl.DataFr
     return Details(
         common_sizes=sizes or tuple(_common_in_events(exact_sizes)),
         strides=tuple(_most_common(trace, "STRIDE")),
-        file_types=_groups(trace, counted, pl.col("extension").fill_null("")),
+        file_types=_groups(trace, counted, _TYPE),
         mounts=_groups(trace, counted, pl.col("mount"), "filesystem"),
         performance=tuple(_estimates(trace)),
         mpi=_mpi_time(trace),
@@ -154,7 +166,9 @@ def _groups(trace: Trace, counted: pl.DataFrame, key: pl.Expr, *more: str) -> tu
             pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
             pl.col("seconds").sum().alias("time"),
         )
-        .sort(pl.col("bytes_read") + pl.col("bytes_written"), "files", "name", descending=True)
+        .sort(
+            pl.col("bytes_read") + pl.col("bytes_written"), "files", "time", "name", descending=True
+        )
     )
     listed, rest = sums.head(MOST_GROUPS), sums.slice(MOST_GROUPS)
     if rest.height:

@@ -110,7 +110,7 @@ class Characteristics(Result):
                 for direction, sizes in self.request_sizes.items()
             },
             "amplification": [asdict(one) for one in self.amplification],
-            **asdict(self.details),
+            **self.details.to_dict(),
         }
 
     def to_frame(self) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import job_groups
 from ioprism.model.finding import Severity
+from ioprism.model.pseudonyms import shown_message
 from ioprism.model.trace import Progress
 from ioprism.settings import Thresholds, read_thresholds
 
@@ -83,7 +84,7 @@ def insights(
                 )
             )
         jobs = [result for result in results if isinstance(result, Judged)]
-        failures = [result.message for result in results if isinstance(result, Failed)]
+        failures = [shown_message(one.message) for one in results if isinstance(one, Failed)]
         _show_many(jobs, failures, paths, level, as_json=as_json, everything=everything)
     if fail_on is not None and _meets(jobs, Severity(fail_on)):
         click.get_current_context().exit(FAILED)

@@ -65,6 +65,7 @@ spread = 0.2              # of the period, from job to job
 @option("--ftio-python", type=PATH, help="Python that has FTIO, for --phases ftio.")
 @option("--example", is_flag=True, help="Print an example of a workload and exit.")
 @options.page
+@options.anonymise
 @options.as_json
 @options.quiet
 def schedule(

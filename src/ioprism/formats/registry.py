@@ -32,6 +32,7 @@ from ioprism.formats.job_groups import (
     killed_job,
 )
 from ioprism.formats.plausibility import gated
+from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.storage.recordings import recorded_runs
@@ -302,7 +303,8 @@ class JobFiles:
         for file in self.files:
             if file.error is not None:
                 trace.completeness.warn(str(file.error).partition("\n")[0])
-        return trace
+        names = chosen_pseudonyms()
+        return trace if names is None else anonymise_trace(trace, names)
 
 
 def find_jobs(

@@ -34,7 +34,7 @@ from ioprism.characteristics.details import (
     PerformanceEstimate,
 )
 from ioprism.characteristics.totals import Amount, Amplification
-from ioprism.diagnosis.slowest_rank import SlowestRank
+from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
 from ioprism.model.finding import Finding, Severity
 from ioprism.periodicity import results

@@ -32,6 +32,7 @@ from ioprism.formats.job_groups import (
     killed_job,
 )
 from ioprism.formats.plausibility import gated
+from ioprism.formats.unrecognised import unrecognised
 from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
@@ -187,9 +188,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
             "Hint: copy the trace to this machine; `ioprism convert` makes a store of it.",
             source=source,
         )
-    empty = source.is_file() and source.stat().st_size == 0
-    what = "this file, which is empty" if empty else "this file"
-    raise UnknownFormatError(source, tried=tried, what=what)
+    raise unrecognised(source, tried)
 
 
 def read_traces(
@@ -399,9 +398,7 @@ def trace_files(source: Path, format_name: str | None = None) -> list[TraceFile]
             raise
         files = list(_files_below(source))
         if not files:
-            raise UnknownFormatError(
-                source, tried=unknown.tried, what="this folder or anything in it"
-            ) from None
+            raise unrecognised(source, unknown.tried) from None
         return files
 
 

@@ -37,7 +37,7 @@ _SYSTEM = frozenset(
 _PYTHON = re.compile(r"python[\d.]*")
 # Words that decide advice: languages, frameworks and MPI libraries.
 _TELLING = ("python", "openmpi", "open mpi", "ompio", "cray", "torch")
-# Options that say how many processes there are, and which one this is (`diagnosis/job_size.py`).
+# Options that say how many processes there are, and which one this is (`diagnosis/from_calls.py`).
 _OPTION = re.compile(r"--?[a-z_-]*(?:rank|proc|task|worker|size)[a-z_-]*")
 _ENDING = re.compile(
     r"(?:\.so(?:\.[0-9.]+)?|-journal|-wal|\.(?:py|pyc|pyo|pth|egg|whl|conf|cfg|ini|h5|hdf5|he5|nc|"

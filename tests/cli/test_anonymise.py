@@ -78,6 +78,19 @@ def test_no_name_is_in_the_json_of_a_command(command: str, log: Path, key: Path)
     assert not list(differences(json.loads(plain), json.loads(hidden)))
 
 
+def test_no_name_is_in_comparisons_schedules_and_records(key: Path) -> None:
+    one, other = LOGS[0], LOGS[-2]
+    asked = [
+        ("compare", one, "--", other),
+        ("schedule", one, LOGS[3], "--seeds", 1, "--horizon", 60),
+    ]
+    for command, *arguments in asked:
+        hidden = run(command, "--anonymise", key, "--json", *arguments)
+        assert_hidden(hidden, read(one), run("characterise", sample_log(), "--json"))
+    code = json.loads(run("insights", one, "--json"))["findings"][0]["code"]
+    assert_hidden(run("inspect", one, code, "--json", "--anonymise", key), read(one), "")
+
+
 def differences(one: Any, other: Any, at: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Where two documents differ in anything but texts."""
     if isinstance(one, dict) and isinstance(other, dict):

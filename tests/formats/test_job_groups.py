@@ -133,6 +133,16 @@ def one_process_id_on_two_days(place: Path) -> Sequence[set[str]]:
                       span=(86_400 * day, 86_400 * day + 60))} for day in range(2)]  # fmt: skip
 
 
+def left_to_init(place: Path) -> Sequence[set[str]]:
+    return [{dftracer(place / f"{name}-{number}.pfw", pid=10 + number, parent=1)}
+            for number, name in enumerate(("ocean", "climate"))]  # fmt: skip
+
+
+def a_date_that_is_none(place: Path) -> Sequence[set[str]]:
+    return [{gekko(place / f"write_2024-99-99_99:99:99_x001_{client}.json", "x001", client)
+             for client in range(5, 7)}]  # fmt: skip
+
+
 def gekko(path: Path, host: str, pid: int) -> str:
     report = {"hostname": host, "pid": pid, "start_t_micro": [1e6, 3e6], "end_t_micro": [2e6, 4e6],
               "req_size": [4096, 4096], "avg_thruput_mib": [1.0, 1.0]}  # fmt: skip

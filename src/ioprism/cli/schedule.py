@@ -118,7 +118,7 @@ def schedule(
 def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
     if not paths:
         return schedule_workload(None, settings)
-    source = ", ".join(path.name for path in paths)
+    source = ", ".join(path.name for path in options.shown_paths(paths))
     if len(paths) == 1 and paths[0].suffix == ".toml":
         from ioprism.formats.workloads import read_workload
 

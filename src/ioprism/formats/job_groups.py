@@ -31,7 +31,7 @@ SAME_PROCESS_SECONDS = 60.0
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # Hashes, process ids, and what DFTracer adds to say how it was loaded.
 _OF_ONE_FILE = re.compile(
-    r"(?<![0-9a-z])[0-9a-f]{8,}(?![0-9a-z])|\d+|(?<![a-z])(?:preload|app)(?![a-z])"
+    r"(?<![0-9a-z])[0-9a-f]{8,}(?![0-9a-z])|\d+|(?<![a-z])(?:preload|app|fork)(?![a-z])"
 )
 _ENDINGS = re.compile(r"(?:\.(?:gz|pfw|strace|txt|log|out|json|msgpack))+$")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)[_T ](\d\d:\d\d:\d\d)")
@@ -72,9 +72,7 @@ def describe_trace(trace: Trace) -> ProcessFile:
     """Return what a trace of one file says about its processes."""
     path, job = trace.paths[0], trace.job
     rows = trace.processes.select("host", "pid").drop_nulls("pid").unique().rows()
-    start = job.start_time
-    if start is None and (dated := _DATE.search(path.name)):
-        start = datetime.fromisoformat("T".join(dated.groups())).replace(tzinfo=UTC).timestamp()
+    start = _named_date(path) if job.start_time is None else job.start_time
     return ProcessFile(
         path,
         trace.format,
@@ -85,6 +83,16 @@ def describe_trace(trace: Trace) -> ProcessFile:
         children=frozenset(("", pid) for pid in trace.children),
         program=job.executable,
     )
+
+
+def _named_date(path: Path) -> float | None:
+    """When a file was begun, as its name says; no zone is needed to compare names."""
+    dated = _DATE.search(path.name)
+    try:
+        moment = datetime.fromisoformat("T".join(dated.groups())) if dated else None
+    except ValueError:
+        return None
+    return None if moment is None else moment.replace(tzinfo=UTC).timestamp()
 
 
 def describe_damaged(path: Path, format_name: str) -> ProcessFile:
@@ -149,9 +157,11 @@ def _related(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
         for process in file.processes:
             homes[file.format, process].append(number)
     for number, file in enumerate(files):
-        for process in file.processes | file.parents | file.children:
+        gaps = dict.fromkeys(file.processes, 0.0)
+        gaps |= dict.fromkeys(file.parents | file.children, SAME_PROCESS_SECONDS)
+        for process, longest in gaps.items():
             for other in homes.get((file.format, process), ()):
-                if other != number and _gap(file, files[other]) <= SAME_PROCESS_SECONDS:
+                if other != number and _gap(file, files[other]) <= longest:
                     yield number, other
 
 

@@ -114,7 +114,7 @@ def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
         except AnalysisError:
             continue
         if phases:
-            name = f"{number} {group[0].name}"
+            name = f"{number} {trace.paths[0].name}"
             jobs.append(repeating(name, phases, nodes=max(1, trace.population.hosts or 1)))
     if not jobs:
         raise NotEnoughDetailError(

@@ -35,6 +35,7 @@ from ioprism.units import format_counted
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
 MOST_NAMED = 4  # programs of a workflow
+INIT = 1  # takes in processes whose parent has ended, or is outside their container
 PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
@@ -258,7 +259,9 @@ class _Content:
             hosts=frozenset((*one.hosts.values(), *one.named_host_of.values())),
             processes=frozenset((self._host(one, pid) or "", pid) for pid, _ in one.processes),
             parents=frozenset(
-                (self._host(one, pid) or "", parent) for pid, parent in one.parent_of.items()
+                (self._host(one, pid) or "", parent)
+                for pid, parent in one.parent_of.items()
+                if parent > INIT
             ),
             program=self._command(one),
         )

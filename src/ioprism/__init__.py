@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.results import Period, Rhythm
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -114,6 +117,7 @@ _HOMES = {
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -139,6 +143,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -178,6 +183,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -196,6 +202,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",

@@ -207,10 +207,10 @@ NAMED_PERIOD = joined(
 )
 PERIODICITY = of(
     results.Periodicity,
-    without=("direction",),
+    without=("direction", "periods"),
     period=PERIOD,
     slotted=PERIOD,
-    rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),
+    rhythms=said(each(NAMED_PERIOD), "all periods, the dominant one first"),
     signal=keys({
         "samples": WHOLE, "frequency": NUMBER, "start": NUMBER, "end": NUMBER, "direction": TEXT,
     }),

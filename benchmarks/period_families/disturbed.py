@@ -154,7 +154,7 @@ def modulated_requests(chance: Chance) -> Stream:
     return rectangles(times[kept], 0.005 * period, period)
 
 
-def two_periodicitys(chance: Chance) -> Stream:
+def two_periods(chance: Chance) -> Stream:
     """A frequent small one and a rare large one; either is a right answer."""
     short, starts = train(chance, 24, 60)
     ratio = int(chance.integers(4, 8))
@@ -357,7 +357,7 @@ FAMILIES: Mapping[str, Family] = {
         drifting, clocked, off_by_a_fifth, drifting_by_a_tenth, slowing_down, varying_compute,
         missing_bursts, long_pause, long_start_up, period_after_other_work, reads_then_writes,
         large_final_output, bursts_over_background, over_steady_load, modulated_requests,
-        two_periodicitys, change, late_half, two_jobs, stray_requests, one_of_five_missing,
+        two_periods, change, late_half, two_jobs, stray_requests, one_of_five_missing,
         one_missing_of_few, over_equal_requests, over_random_steps, polled_counter,
         jittering_compute, modulated_rate, heat_map_of_modulated_rate, checkpoints_and_log,
         among_random_requests, period_in_the_second_half, jittering_requests, warm_up, wobbling,

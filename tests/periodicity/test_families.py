@@ -67,7 +67,7 @@ def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["by_turns", "two_jobs", "three_bins_a_period"])
-def test_periodicitys_that_only_a_spectrum_shows_are_followed_live(name: str) -> None:
+def test_periods_that_only_a_spectrum_shows_are_followed_live(name: str) -> None:
     streams = [draw(PERIODIC[name], number) for number in range(4)]
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]

@@ -16,7 +16,7 @@ def period_of_stream(stream: Stream) -> Periodicity:
     return signal_periodicity(sample(stream.steps()))
 
 
-def test_a_change_is_told_as_two_periodicitys_one_after_the_other() -> None:
+def test_a_change_is_reported_as_two_periods_one_after_the_other() -> None:
     stream = draw(PERIODIC["change"], 3)
 
     found = period_of_stream(stream)
@@ -25,7 +25,7 @@ def test_a_change_is_told_as_two_periodicitys_one_after_the_other() -> None:
     assert periods == pytest.approx(sorted(stream.periods), rel=0.05)
 
 
-def test_two_periodicitys_at_once_are_both_told() -> None:
+def test_two_simultaneous_periods_are_both_reported() -> None:
     short, long = np.arange(0.0, 400.0, 10.0), np.arange(3.0, 400.0, 67.0)
     one, other = rectangles(short, 1.0), rectangles(long, 3.0)
     stream = Stream(

@@ -133,7 +133,7 @@ MARKED = """([marks, width]) => {
 def test_the_names_of_marks_overlap_neither_each_other_nor_a_line(
     screen: Page, tmp_path: Path, bursts: Periodicity, places: list[float], width: int
 ) -> None:
-    marks = [{"x": x, "name": f"the periodicity changes at {x} s"} for x in places]
+    marks = [{"x": x, "name": f"the period changes at {x} s"} for x in places]
     boxes, lines = opened(screen, tmp_path, bursts).evaluate(MARKED, [marks, width])
 
     assert len(boxes) >= 4

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioprism import servers, write_time
     from ioprism.api import (
         analyse,
+        anonymise,
         bottlenecks,
         characterise,
         compare,
@@ -195,6 +196,7 @@ __all__ = [
     "View",
     "__version__",
     "analyse",
+    "anonymise",
     "bottlenecks",
     "characterise",
     "compare",

@@ -171,7 +171,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
     """The paths of each job; a single file is one without asking."""
     if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    from ioprism.formats.job_groups import job_groups
+    from ioprism.formats.registry import job_groups
 
     return job_groups(paths, format_name=format_name, grouping=options.grouping())
 

@@ -234,7 +234,7 @@ def _unpack_values(data: bytes, *, largest: int) -> tuple[list[tuple[Any, int]],
         max_array_len=MOST_ITEMS,
         max_map_len=MOST_ITEMS,
     )
-    unpacker.decode(data)
+    unpacker.feed(data)
     values: list[tuple[Any, int]] = []
     used = 0
     try:

@@ -60,6 +60,7 @@ MIN_SHARE = 0.15  # of the variance; pairs of bursts at random times give less (
 MIN_COVERED = 0.4  # of the periods; bursts at few multiples of a time have less (measured: 1/203)
 PARTS_OF_PERIOD = 16  # to average over, for a share without short requests (measured: 1/203)
 AGREEMENT = 0.05  # relative difference of equal periods (measured: 0/203)
+CLEAR_LINE_FACTOR = 20.0  # by which a clear line lowers the chance of phases (measured: 0/203)
 MAX_STEADY_SPREAD = 0.15  # of the distances; steadier phases say where it holds (measured: 1/203)
 MIN_HELD_RATIO = 0.7  # of the time by phases to that by the spectrum (measured: 4/203)
 MAX_SUGGESTIVE_CHANCE = 0.2  # of phases that set the sampling of the spectrum (measured: 0/203)
@@ -85,14 +86,15 @@ def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
 def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
     """One answer where phases and spectrum agree.
 
-    A serial stream, one request after the other, has a peak in its spectrum, too, so that only its
-    phases count. Otherwise steady phases, which have edges, show best where the period begins and
-    ends, and the stronger evidence decides how certain it is.
+    A serial stream, one request after the other, has a peak in its spectrum, too: its phases
+    count, and a clear line confirms them. Otherwise steady phases, which have edges, show best
+    where the period begins and ends, and the stronger evidence decides how certain it is.
     """
     chance = by_spectrum.false_alarm_probability
     busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
     if busy > (1.0 - MAX_SERIAL_PAUSE) * by_phases.seconds and by_phases.alike:
-        return by_phases
+        clear = chance <= NEGLIGIBLE_CHANCE
+        return _divide_chance(by_phases, CLEAR_LINE_FACTOR) if clear else by_phases
     steady = by_phases.spread <= MAX_STEADY_SPREAD * by_phases.seconds
     if not steady or by_phases.seconds_held < MIN_HELD_RATIO * by_spectrum.seconds_held:
         return min(by_phases, by_spectrum, key=_least_chance)

@@ -182,7 +182,7 @@ def job_periodicity(trace: Trace, engine: Engine, settings: PeriodSettings) -> J
 
 def _asynchronous(trace: Trace) -> Iterator[RequiredBandwidth]:
     """Required and measured bandwidth of asynchronous I/O, which only TMIO records."""
-    if trace.format == "tmio" and len(trace.paths) == 1:
+    if trace.format == "tmio" and len(trace.paths) == 1 and trace.paths[0].is_file():
         for direction, one in read_asynchronous(trace.paths[0]).items():
             yield required_bandwidth(
                 direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes

@@ -10,9 +10,10 @@ from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.options import option
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
-from ioprism.diagnosis.steps import with_layout
+from ioprism.diagnosis.steps import DiagnosisOptions, with_layout
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
+from ioprism.report_content.steps import ReportSettings
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form
@@ -47,6 +48,7 @@ class TwoSides(click.Command):
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="How files lie on storage targets, as `diagnose` takes it; may be given for each run.",
 )
+@options.site
 @options.one_job
 @options.format_name
 @options.as_json
@@ -58,6 +60,7 @@ def compare(
     force: bool,
     fail_on: float | None,
     layout_files: tuple[Path, ...],
+    site: Path | None,
     format_name: str | None,
     as_json: bool,
     quiet: bool,
@@ -75,14 +78,16 @@ def compare(
     if fail_on is not None:
         refuse_unrepeated(before, after)
     layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
+    settings = ReportSettings(diagnosis=DiagnosisOptions(site=options.site_history(site)))
     with output.progress("reading events", quiet=quiet) as progress:
+        engine = LocalEngine(progress)
         old, new = (
             read_side(
                 side,
                 format_name=format_name,
                 grouping=options.grouping(),
                 prepare=lambda trace: with_layout(trace, layout),
-                analyse=lambda trace: analyse(trace, engine=LocalEngine(progress)).document,
+                analyse=lambda trace: analyse(trace, settings=settings, engine=engine).document,
             )
             for side in (before, after)
         )

@@ -9,6 +9,7 @@ import click
 from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.options import Written, option
+from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
 from ioprism.report_content.steps import ReportSettings
@@ -27,6 +28,7 @@ LEVELS = tuple(Severity)
 )
 @option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.thresholds
+@options.site
 @option(
     "--fail-on",
     type=click.Choice([level.value for level in LEVELS]),
@@ -41,6 +43,7 @@ def report(
     page: Path | None,
     force: bool,
     thresholds_file: Path | None,
+    site: Path | None,
     fail_on: str | None,
     format_name: str | None,
     as_json: bool,
@@ -55,9 +58,9 @@ def report(
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        analysis = analyse(
-            trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
-        )
+        known = DiagnosisOptions(site=options.site_history(site))
+        settings = ReportSettings(thresholds=thresholds, diagnosis=known)
+        analysis = analyse(trace, settings=settings, engine=LocalEngine(progress))
     if page is not None:
         analysis.write(page, replace=force)
     if as_json:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ioprism.errors import EndingError, UsageError
+from ioprism.settings import default_site
 from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Cluster, Session
     from ioprism.formats.registry import Grouping
@@ -158,6 +160,15 @@ def grouping() -> Grouping:
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
 
 
+def site_history(store: Path | None) -> JobHistory | None:
+    """Open a site store once, rather than for every job."""
+    if store is None:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(store)
+
+
 def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
     """Read the one job that a command is about."""
     from ioprism.formats.registry import read_trace
@@ -194,6 +205,14 @@ servers: Decorator = option(
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
+site: Decorator = option(
+    "--site",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=default_site,
+    show_default="IOPRISM_SITE",
+    help="Site store (`ioprism site add`): judge by what other jobs reached, and by earlier runs.",
 )
 page: Decorator = stacked(
     option("--output", "-o", "page", type=PAGE, help="HTML page to write."),

@@ -12,7 +12,7 @@ from ioprism.errors import UsageError
 
 FEWEST_BYTES = 16  # of a key
 # Columns that hold one name. `pattern` is a path too.
-NAMES = ("user", "application", "path", "job_id", "pattern", "host")
+NAMES = ("user", "application", "path", "job_id", "pattern", "host", "file", "file_system")
 PLAIN = ("operation",)  # of a culprit: words of ioprism, not of the user
 
 Rows = Mapping[str, list[dict[str, Any]]]

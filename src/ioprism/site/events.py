@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -38,8 +38,8 @@ def site_events(
 ) -> list[SiteEvent]:
     """Return everything that happened with certainty, the most costly first."""
     events = [
-        *_slow_parts(targets, "target", "slow-target", jobs, causes),
-        *_slow_parts(hosts, "host", "slow-node", jobs, causes),
+        *_slow_parts(targets, ("target", "file_system"), "slow-target", jobs, causes),
+        *_slow_parts(hosts, ("host",), "slow-node", jobs, causes),
         *_changed_applications(jobs),
         *noisy_neighbours(jobs),
         *busy_servers(jobs),
@@ -48,13 +48,17 @@ def site_events(
 
 
 def _slow_parts(
-    parts: pl.DataFrame, key: str, kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
+    parts: pl.DataFrame,
+    keys: tuple[str, ...],
+    kind: str,
+    jobs: pl.DataFrame,
+    causes: pl.DataFrame,
 ) -> Iterator[SiteEvent]:
-    known = _observations(parts, key, jobs)
+    known = _observations(parts, keys, jobs)
     low = known.filter(pl.col("relative") < SLOWER).height
     usual = max(RARELY, low / max(1, known.height))
-    groups = known.partition_by(key, as_dict=True, include_key=False)
-    for (name,), rows in groups.items():
+    groups = known.partition_by(keys, as_dict=True, include_key=False)
+    for names, rows in groups.items():
         stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)
         if stretch is None or stretch.probability * len(groups) > CERTAIN:
             continue
@@ -63,16 +67,20 @@ def _slow_parts(
         lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
         yield SiteEvent(
             kind,
-            str(name),
+            str(names[0]),
             float(inside["start"][0]),
             float(inside["last"][-1]),
-            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": len(seen)},
+            {
+                **dict(zip(keys[1:], names[1:], strict=True)),
+                "relative_rate": _median(inside["relative"].to_numpy()),
+                "jobs": len(seen),
+            },
             stretch.probability * len(groups),
             float(lost["node_hours"].sum()),
         )
 
 
-def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataFrame:
+def _observations(parts: pl.DataFrame, keys: tuple[str, ...], jobs: pl.DataFrame) -> pl.DataFrame:
     """What can be counted on: enough data, and jobs of one campaign counted once.
 
     Processes that a script starts one after the other do the same to the same files: they say
@@ -81,14 +89,14 @@ def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataF
     known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
     named = known.join(jobs.select("job", "application", "user"), on="job")
     return (
-        named.group_by(key, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        named.group_by(*keys, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
         .agg(
             pl.col("start").min(),
             pl.col("start").max().alias("last"),
             pl.col("relative").median(),
             pl.col("job"),
         )
-        .sort("start", key, "application", "user")
+        .sort("start", *keys, "application", "user")
     )
 
 
@@ -118,17 +126,18 @@ def _change_places(
     part = rows[first:end]
     if part.height < 2 * FEWEST:
         return
+    alike = _alike(part)
     certain = [
         (change, column)
         for column, is_share in HABITS
-        if (change := _change(part, column, is_share=is_share, tried=tried)) is not None
+        if (change := find_change(part, column, alike, is_share=is_share, tried=tried)) is not None
     ]
     if not certain:
         return
     (probability, place), _ = min(certain)
     times = part["start"].to_numpy()
     together = [
-        column for (_, other), column in certain if abs(times[other] - times[place]) <= 3 * DAY
+        column for change, column in certain if abs(times[change.place] - times[place]) <= 3 * DAY
     ]
     yield first + place, probability, tuple(together)
     yield from _change_places(rows, first, first + place, tried=tried)
@@ -161,15 +170,21 @@ def _changed(
     )
 
 
-def _change(
-    rows: pl.DataFrame, column: str, *, is_share: bool, tried: int
-) -> tuple[float, int] | None:
-    """How likely chance made a number's largest change, and its place; None without one."""
+class FoundChange(NamedTuple):
+    """Where a number changed, and how likely chance made it."""
+
+    probability: float
+    place: int
+
+
+def find_change(
+    rows: pl.DataFrame, column: str, alike: Ints, *, is_share: bool, tried: int
+) -> FoundChange | None:
+    """Return a number's largest change where it is certain; `alike` numbers comparable jobs."""
     number = rows[column].cast(pl.Float64)
     if number.null_count() > rows.height / 2:
         return None
     values = number.fill_null(0.0).to_numpy() if is_share else np.log1p(number.fill_null(0.0))
-    alike = _alike(rows)
     ranked = Ranked.of(np.asarray(values), alike)
     split = ranked.split()
     if split is None or split.score == 0.0:
@@ -178,7 +193,7 @@ def _change(
     if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
         return None
     probability = min(1.0, ranked.chance_of(split) * tried)
-    return (probability, split.place) if probability <= CERTAIN else None
+    return FoundChange(probability, split.place) if probability <= CERTAIN else None
 
 
 def _alike(rows: pl.DataFrame) -> Ints:

@@ -42,7 +42,7 @@ KNOWN = 0.9  # share of a job's time and servers for which counters must be know
 class SiteOptions:
     """How logs are taken in."""
 
-    cores_per_node: int = 1
+    cores_per_node: int | None = None  # to estimate nodes; None: as other logs of the store show
     key: bytes | None = field(default=None, repr=False)  # names are hashed with it
     processes: int | None = None  # None: all cores
 
@@ -148,11 +148,11 @@ def chosen_tables(folder: Path, which: Chosen, *, servers: ServerLoads | None = 
 
     That is the rate at which servers worked for others while a job ran.
     """
-    from ioprism.site.summary import SiteTables
+    from ioprism.site.summary import SiteTables, with_hours
 
     store = open_site(folder)
     names = ("jobs", "causes", "targets", "hosts", "files")
-    tables = SiteTables(*(store.table(name) for name in names)).chosen(which)
+    tables = with_hours(SiteTables(*(store.table(name) for name in names))).chosen(which)
     return tables if servers is None else replace(tables, jobs=_beside_others(tables.jobs, servers))
 
 
@@ -208,7 +208,7 @@ def _described(
     entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
 ) -> Rows | str | None:
     """One log as rows, or why it cannot be read; None for what lies beside the logs."""
-    from ioprism.diagnosis.steps import diagnose
+    from ioprism.diagnosis.steps import diagnose_observed
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
@@ -217,8 +217,9 @@ def _described(
     digest, path = entry
     try:
         trace, engine = in_memory(read_trace(path)), LocalEngine()
-        verdict = diagnose(trace, engine=engine)
-        rows = job_rows(trace, verdict, engine, JobFacts(digest, path, options.cores_per_node))
+        verdict, observed = diagnose_observed(trace, engine=engine)
+        facts = JobFacts(digest, path, options.cores_per_node)
+        rows = job_rows(trace, verdict, observed, engine, facts)
         rows["jobs"][0].update(_period_columns(trace, engine))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None

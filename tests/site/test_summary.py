@@ -7,19 +7,24 @@ from typing import Any
 import polars as pl
 
 from ioprism.site.columns import SITE_TABLES
-from ioprism.site.summary import SiteTables, site_table, top_advice
+from ioprism.site.summary import SiteTables, site_table, top_advice, with_hours
 
 
 def tables(causes: list[dict[str, Any]]) -> SiteTables:
     made = {name: schema.empty() for name, schema in SITE_TABLES.items()}
-    jobs = [{"job": cause["job"], "application": "cfd", "path": cause["job"]} for cause in causes]
+    jobs = [
+        {"job": cause["job"], "application": "cfd", "path": cause["job"], "ranks": 1}
+        for cause in causes
+    ]
     made["jobs"] = SITE_TABLES["jobs"].conform(pl.DataFrame(jobs))
     made["causes"] = SITE_TABLES["causes"].conform(pl.DataFrame(causes))
-    return SiteTables(*(made[name] for name in ("jobs", "causes", "targets", "hosts", "files")))
+    return with_hours(
+        SiteTables(*(made[name] for name in ("jobs", "causes", "targets", "hosts", "files")))
+    )
 
 
 def cause(job: str, code: str, subject: str, hours: float) -> dict[str, Any]:
-    return {"job": job, "code": code, "subject": subject, "node_hours": hours, "title": subject}
+    return {"job": job, "code": code, "subject": subject, "saving": 3600 * hours, "title": subject}
 
 
 def test_jobs_that_blame_different_nodes_are_not_summed_to_one_advice() -> None:

@@ -17,6 +17,7 @@ from ioprism.report_content.steps import ReportSettings
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.storage.atomic import atomic_write_text
 
 FAILED = 3  # exit code when --fail-on was met
@@ -91,15 +92,17 @@ def compare(
             )
             for side in (before, after)
         )
-    comparison = compare_sides(old, new)
+    comparison, history = compare_sides(old, new), new.typical.verdict.history
     if page is not None:
         text = html_form.page(comparison, old.typical, new.typical)
         atomic_write_text(page, text, replace=force)
     if as_json:
-        between = to_json.between(old.typical.trace, new.typical.trace)
-        click.echo(to_json.document(new.typical.trace, between | comparison.to_dict()))
+        body = to_json.between(old.typical.trace, new.typical.trace) | comparison.to_dict()
+        body |= {} if history is None else {"history": history.to_dict()}
+        click.echo(to_json.document(new.typical.trace, body))
     else:
         terminal_form.show(comparison, output.console())
+        show_history(history, output.console())
         for document in (*old.documents, *new.documents):
             output.show_warnings(document.trace)
     output.say_written(page, quiet=quiet)

@@ -15,7 +15,7 @@ from ioprism.model.history import AchievedRate, History, MetricHistory
 from ioprism.model.sizes import MIB
 from ioprism.site.events import CHANGED_SHARE, HABITS, find_change
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
+from ioprism.units import format_amount, format_bytes, format_counted, format_seconds
 
 MIN_RUNS = 8  # earlier runs for a median and a spread
 SIMILAR_SCALE = 1.25  # factor between ranks, and between bytes, of runs that are compared
@@ -157,8 +157,8 @@ def _habits(
             yield changed
         elif metric.unusual:
             yield (
-                f"New in this run: {metric.name} {_shown(metric.value, metric.unit)}, "
-                f"usually {_shown(metric.median, metric.unit)}."
+                f"New in this run: {metric.name} {format_amount(metric.value, metric.unit)}, "
+                f"usually {format_amount(metric.median, metric.unit)}."
             )
 
 
@@ -201,19 +201,12 @@ def _changed_since(
         return None
     title, unit = next((name, unit) for key, name, unit in METRICS if key == column)
     before, after = (
-        _shown(float(part[column].drop_nulls().median() or 0.0), unit)  # type: ignore[arg-type]
+        format_amount(float(part[column].drop_nulls().median() or 0.0), unit)  # type: ignore[arg-type]
         for part in (series[: change.place], series[change.place :])
     )
     runs = format_counted(series.height - change.place, "run")
     day = _day(series["start"][change.place])
     return f"Since {day} ({runs}), {title} is {after}; before, it was {before}."
-
-
-def _shown(value: float, unit: str) -> str:
-    if unit == "share":
-        return f"{value:.0%}"
-    forms = {"B": format_bytes, "B/s": format_rate, "s": format_seconds}
-    return forms[unit](value) if unit in forms else format_count(value)
 
 
 def _day(seconds: float) -> str:

@@ -17,6 +17,7 @@ import polars as pl
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import Floats
 from ioprism.model.history import AchievedRate, ReachedByOthers
+from ioprism.text import printable
 
 SIMILAR_RANKS = 2.0  # factor; more ranks reach more
 SIMILAR_TARGETS = 2.0  # factor; what few-targets calls few
@@ -60,7 +61,12 @@ class OthersRates:
                 upper, median = (1 / _quantile(costs, q) for q in (LOWER, 0.5))
                 entries.append(
                     ReachedByOthers(
-                        whole.operation, whole.file_system, len(costs), whole.rate, median, upper
+                        whole.operation,
+                        printable(whole.file_system),
+                        len(costs),
+                        whole.rate,
+                        median,
+                        upper,
                     )
                 )
         return entries

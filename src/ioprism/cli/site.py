@@ -11,7 +11,7 @@ import click
 
 from ioprism.cli.insights import server_loads
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, NumberRange, option, stacked
+from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stacked
 from ioprism.errors import IoprismError
 from ioprism.reports import to_json
 from ioprism.settings import default_site
@@ -105,10 +105,10 @@ def add(
             output.say(f"{format_counted(more.added, 'log')} added")
 
 
-def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+def choosing(subject: str | None = None) -> Decorator:
     """Add the store, and the options that say which of its jobs to look at.
 
-    They reach the command as one argument, `tables`.
+    They reach the command as one argument, `tables`: those that the subject needs.
     """
     declared = [
         store_option,
@@ -125,29 +125,34 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
 
-    @wraps(command)
-    def with_tables(
-        *,
-        store: Path,
-        since: str | None,
-        until: str | None,
-        application: str | None,
-        user: str | None,
-        mount: str | None,
-        servers: Path | None,
-        **others: Any,  # noqa: ANN401 - whatever the command takes
-    ) -> None:
-        from ioprism.site.summary import Chosen
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_tables(
+            *,
+            store: Path,
+            since: str | None,
+            until: str | None,
+            application: str | None,
+            user: str | None,
+            mount: str | None,
+            servers: Path | None,
+            **others: Any,  # noqa: ANN401 - whatever the command takes
+        ) -> None:
+            from ioprism.site.summary import Chosen
 
-        which = Chosen(parse_day(since), parse_day(until), application, user, mount)
-        command(tables=chosen_tables(store, which, servers=server_loads(servers)), **others)
+            which = Chosen(parse_day(since), parse_day(until), application, user, mount)
+            loads = server_loads(servers)
+            tables = chosen_tables(store, which, subject=subject, servers=loads)
+            command(tables=tables, **others)
 
-    return stacked(*declared)(with_tables)
+        return stacked(*declared)(with_tables)
+
+    return decorate
 
 
 def _table(subject: str, what: str) -> click.Command:
     @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
-    @choosing
+    @choosing(subject)
     @option("--top", type=click.IntRange(min=0), default=20,
             help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
@@ -171,7 +176,7 @@ def _show_table(
 
 
 @site.command()
-@choosing
+@choosing("files")
 @option("--by", type=click.Choice(["pattern", "file"]), default="pattern",
         help="One row for each kind of path, digits replaced by #, or for each file.")  # fmt: skip
 @option("--top", type=click.IntRange(min=0), default=20,
@@ -198,7 +203,7 @@ for _subject, _what in (
 
 
 @site.command()
-@choosing
+@choosing()
 @option("--output", "-o", "page", type=PAGE, required=True,
         help="HTML page to write.")  # fmt: skip
 @option("--force", is_flag=True, help="Replace the page if it exists.")

@@ -23,12 +23,13 @@ def limit_to_rate(verdict: Verdict, seconds: float) -> Verdict:
     verdict = replace(verdict, possible=tuple(one for one in possible if one.upper > least))
     if saved <= room or not saved:
         return _with_status(verdict)
-    scaled = (_scale(cause, room / saved) for cause in verdict.causes)
+    scaled = (scale(cause, room / saved) for cause in verdict.causes)
     causes = tuple(c for c in scaled if c.saving.share > Limits().min_share or not c.saving.high)
     return rebook(verdict, causes, "transfer")
 
 
-def _scale(cause: Cause, factor: float) -> Cause:
+def scale(cause: Cause, factor: float) -> Cause:
+    """Return the cause with a smaller saving; the upper end is at least what it was thought."""
     saving = cause.saving
     least, most = saving.low * factor, min(saving.high, max(saving.high * factor, saving.seconds))
     cut = Saving(saving.seconds * factor, least, most, saving.share * factor)

@@ -134,7 +134,7 @@ def history(store: str | Path) -> SiteHistory:
     return open_history(Path(store))
 
 
-def _tables(store: str | Path, choice: JobChoice) -> SiteTables:
+def _tables(store: str | Path, choice: JobChoice, subject: str | None = None) -> SiteTables:
     from ioprism.site.steps import chosen_tables, parse_day
     from ioprism.site.summary import Chosen
 
@@ -145,7 +145,7 @@ def _tables(store: str | Path, choice: JobChoice) -> SiteTables:
         choice.get("user"),
         choice.get("mount"),
     )
-    return chosen_tables(Path(store), which, servers=choice.get("servers"))
+    return chosen_tables(Path(store), which, subject=subject, servers=choice.get("servers"))
 
 
 def _table(
@@ -157,4 +157,4 @@ def _table(
 ) -> SiteTable:
     from ioprism.site.summary import site_table
 
-    return site_table(_tables(store, choice), subject, top=top, by=by)
+    return site_table(_tables(store, choice, subject), subject, top=top, by=by)

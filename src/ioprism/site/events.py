@@ -7,7 +7,7 @@ after it is multiplied by how many were asked (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,17 +33,27 @@ HABITS = (
 COSTS = ("io_stall_share", "rate")
 
 
+KINDS = ("slow-target", "slow-node", "changed-application", "noisy-neighbour", "busy-servers")
+
+
 def site_events(
-    jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
+    jobs: pl.DataFrame,
+    causes: pl.DataFrame,
+    targets: pl.DataFrame,
+    hosts: pl.DataFrame,
+    kinds: Collection[str] = KINDS,
 ) -> list[SiteEvent]:
-    """Return everything that happened with certainty, the most costly first."""
-    events = [
-        *_slow_parts(targets, ("target", "file_system"), "slow-target", jobs, causes),
-        *_slow_parts(hosts, ("host",), "slow-node", jobs, causes),
-        *_changed_applications(jobs),
-        *noisy_neighbours(jobs),
-        *busy_servers(jobs),
-    ]
+    """Return everything of some kinds that happened with certainty, the most costly first."""
+    questions: dict[str, Callable[[], Iterator[SiteEvent]]] = {
+        "slow-target": lambda: _slow_parts(
+            targets, ("target", "file_system"), "slow-target", jobs, causes
+        ),
+        "slow-node": lambda: _slow_parts(hosts, ("host",), "slow-node", jobs, causes),
+        "changed-application": lambda: _changed_applications(jobs),
+        "noisy-neighbour": lambda: noisy_neighbours(jobs),
+        "busy-servers": lambda: busy_servers(jobs),
+    }
+    events = [event for kind in kinds for event in questions[kind]()]
     return sorted(events, key=lambda event: (-event.node_hours, event.start))
 
 
@@ -63,17 +73,21 @@ def _slow_parts(
         if stretch is None or stretch.probability * len(groups) > CERTAIN:
             continue
         inside = rows[stretch.first : stretch.end]
-        seen = inside.explode("job")["job"]
+        first, last = float(inside["start"][0]), float(inside["last"].max())  # type: ignore[arg-type]
+        named = pl.all_horizontal(
+            pl.col(key) == name for key, name in zip(keys, names, strict=True)
+        )
+        seen = parts.filter(named & pl.col("start").is_between(first, last))["job"]
         lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
         yield SiteEvent(
             kind,
             str(names[0]),
-            float(inside["start"][0]),
+            first,
             float(inside["last"][-1]),
             {
                 **dict(zip(keys[1:], names[1:], strict=True)),
                 "relative_rate": _median(inside["relative"].to_numpy()),
-                "jobs": len(seen),
+                "jobs": int(inside["jobs"].sum()),
             },
             stretch.probability * len(groups),
             float(lost["node_hours"].sum()),
@@ -87,16 +101,17 @@ def _observations(parts: pl.DataFrame, keys: tuple[str, ...], jobs: pl.DataFrame
     the same of a target, however many they are.
     """
     known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
-    named = known.join(jobs.select("job", "application", "user"), on="job")
+    campaign = pl.struct("application", "user").rank("dense").alias("campaign")
+    named = known.join(jobs.select("job", campaign), on="job")
     return (
-        named.group_by(*keys, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        named.group_by(*keys, "campaign", (pl.col("start") // TOGETHER).alias("time"))
         .agg(
             pl.col("start").min(),
             pl.col("start").max().alias("last"),
             pl.col("relative").median(),
-            pl.col("job"),
+            pl.len().alias("jobs"),
         )
-        .sort("start", *keys, "application", "user")
+        .sort("start", *keys, "campaign")
     )
 
 

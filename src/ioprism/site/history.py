@@ -14,7 +14,7 @@ from ioprism.diagnosis.achieved_rates import achieved_rates
 from ioprism.diagnosis.judge import Judgement
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import Flags
-from ioprism.diagnosis.site_knowledge import limit_to_rate, rebook
+from ioprism.diagnosis.site_knowledge import rebook, scale
 from ioprism.engine.base import Engine
 from ioprism.model.history import AchievedRate, HistoryDecision
 from ioprism.model.trace import Trace
@@ -33,6 +33,11 @@ from ioprism.site.store import open_site
 from ioprism.site.twins import OthersRates, TwinSaving
 from ioprism.units import format_counted, format_rate, format_seconds
 
+# Causes whose fix lets the same bytes move at a higher rate; others save bytes, calls or waiting.
+RATE_CAUSES = frozenset({
+    "small-requests", "few-targets", "few-aggregators", "hot-target", "random-access",
+    "misalignment", "shared-file-contention", "serial-io", "data-imbalance",
+})  # fmt: skip
 CONFIDENCE = 0.9  # in a cause that the log allows and all comparable jobs confirm
 
 
@@ -114,11 +119,24 @@ class CauseDecisions:
 
     def _below_best_rate(self, verdict: Verdict) -> Verdict:
         """Cut savings that need a rate which no comparable job has reached."""
-        room = self.others.room(self.rows)
-        if room is None:
+        allowed = self.others.room(self.rows, self.ranks or 1)
+        if allowed is None:
             return verdict
-        in_data = sum(row.seconds for row in self.rows)
-        return limit_to_rate(verdict, min(self.stall, max(0.0, in_data - room)))
+        room, jobs = allowed
+        saved = sum(c.saving.seconds for c in verdict.causes if c.code in RATE_CAUSES)
+        factor = min(1.0, room / saved) if saved > 0 else 1.0
+        scaled = (scale(c, factor) if c.code in RATE_CAUSES else c for c in verdict.causes)
+        causes = tuple(c for c in scaled if c.saving.seconds > self.least or not c.saving.high)
+        possible = tuple(
+            replace(one, upper=min(one.upper, room)) if one.code in RATE_CAUSES else one
+            for one in verdict.possible
+        )
+        kept = tuple(one for one in possible if one.upper > self.least)
+        left = {one.code for one in (*causes, *kept)}
+        for code in dict.fromkeys(one.code for one in (*verdict.causes, *verdict.possible)):
+            if code not in left:
+                self._rule_out(code, jobs, _best_rate(code, jobs))
+        return rebook(replace(verdict, possible=kept), causes, "transfer")
 
     def _bound(self, cause: Cause) -> Cause | None:
         """Return a cause of the log with the saving that others' rates allow."""
@@ -143,8 +161,8 @@ class CauseDecisions:
         if one.code == "small-requests":
             twin = self._larger_requests(facts)
             if twin is None:
-                room = self.others.room(self.rows, facts.get("direction"))
-                return one if room is None else self._up_to(one, room)
+                room = self.others.room(self.rows, self.ranks or 1, facts.get("direction"))
+                return one if room is None else self._up_to(one, room[0])
             if twin.low > self.least:
                 self._note(one.code, "cause", twin.jobs, twin.seconds, _faster(twin))
                 return self._cause(one, twin, self.stall - taken)
@@ -244,6 +262,13 @@ def _no_faster(twin: TwinSaving) -> str:
     return (
         f"Small requests are ruled out as a cause: {jobs} with large requests reached "
         f"{format_rate(twin.others)} on this file system, this run {format_rate(twin.rate)}."
+    )
+
+
+def _best_rate(code: str, jobs: int) -> str:
+    return (
+        f"{code} is ruled out as a cause: none of {format_counted(jobs, 'comparable job')} "
+        "moved as many bytes faster on this file system."
     )
 
 

@@ -22,7 +22,8 @@ SIMILAR_SCALE = 1.25  # factor between ranks, and between bytes, of runs that ar
 UNUSUAL = 1.3  # factor from the median, as for a program that changed
 DEVIATIONS = 4.0  # robust standard deviations from the median: 1 of 16,000 normal numbers
 MIN_SPREAD = 0.05  # of the logarithm: healthy runs differ by this much (simulated storage)
-SURPASSED = 0.95  # of the earlier runs
+SURPASSED = 0.95  # of the earlier runs, for what is new
+SURPASSED_TIME = 0.75  # for times: bad company and sick targets slow down one run in ten or more
 NEW_SIZE = 1.5  # factor from every earlier request size of the operation
 MAIN_PART = 0.1  # of an operation's requests, or of its time
 MAX_POINTS = 200  # earlier runs that a chart shows: the latest
@@ -101,15 +102,20 @@ def _metric(
         lower_tenth=low,
         upper_tenth=high,
         above=int((numbers < value).sum()),
-        unusual=_is_unusual(value, numbers, is_share=unit == "share"),
+        unusual=_is_unusual(
+            value,
+            numbers,
+            is_share=unit == "share",
+            surpassed=SURPASSED_TIME if column in SLOWNESS else SURPASSED,
+        ),
         earlier=tuple(latest.iter_rows()),
     )
 
 
-def _is_unusual(value: float, numbers: Floats, *, is_share: bool) -> bool:
-    """Whether a number is far from the earlier ones, and beyond nearly all of them."""
+def _is_unusual(value: float, numbers: Floats, *, is_share: bool, surpassed: float) -> bool:
+    """Whether a number is far from the earlier ones, and beyond most of them."""
     beyond = max(float((numbers < value).mean()), float((numbers > value).mean()))
-    if beyond < SURPASSED:
+    if beyond < surpassed:
         return False
     if is_share:
         here, there, least = value, numbers, CHANGED_SHARE

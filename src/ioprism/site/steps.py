@@ -143,16 +143,26 @@ def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
                 yield path, (status.st_size, status.st_mtime_ns)
 
 
-def chosen_tables(folder: Path, which: Chosen, *, servers: ServerLoads | None = None) -> SiteTables:
+def chosen_tables(
+    folder: Path,
+    which: Chosen,
+    *,
+    subject: str | None = None,
+    servers: ServerLoads | None = None,
+) -> SiteTables:
     """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
 
-    That is the rate at which servers worked for others while a job ran.
+    That is the rate at which servers worked for others while a job ran. Only tables that the
+    subject needs are read; the others are empty.
     """
-    from ioprism.site.summary import SiteTables, with_hours
+    from ioprism.site.columns import SITE_TABLES
+    from ioprism.site.summary import NEEDS, SiteTables, with_hours
 
     store = open_site(folder)
     names = ("jobs", "causes", "targets", "hosts", "files")
-    tables = with_hours(SiteTables(*(store.table(name) for name in names))).chosen(which)
+    needed = {"jobs", *NEEDS.get(subject or "", names), *(("files",) if which.mount else ())}
+    read = (store.table(n) if n in needed else SITE_TABLES[n].empty() for n in names)
+    tables = with_hours(SiteTables(*read)).chosen(which)
     return tables if servers is None else replace(tables, jobs=_beside_others(tables.jobs, servers))
 
 

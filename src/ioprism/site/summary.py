@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.site.event import SiteEvent
-from ioprism.site.events import site_events
+from ioprism.site.events import KINDS, site_events
 from ioprism.units import format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
@@ -87,6 +87,8 @@ class SiteTables:
 
     def chosen(self, which: Chosen) -> SiteTables:
         """Keep some jobs, and what belongs to them."""
+        if which == Chosen():
+            return self
         jobs, targets, files = which.of(self.jobs), self.targets, self.files
         if which.mount is not None:
             here = pl.col("file_system") == (which.mount.rstrip("/") or "/")
@@ -97,9 +99,29 @@ class SiteTables:
                   (self.causes, targets, self.hosts, files))  # fmt: skip
         return replace(SiteTables(jobs, *others), ranks_per_node=self.ranks_per_node)
 
-    def events(self) -> list[SiteEvent]:
+    def events(self, kinds: Collection[str] = KINDS) -> list[SiteEvent]:
         """Return what happened, with certainty."""
-        return site_events(self.jobs, self.causes, self.targets, self.hosts)
+        return site_events(self.jobs, self.causes, self.targets, self.hosts, kinds)
+
+
+# The events that a table shows: those about its rows.
+EVENTS_OF: Mapping[str, Collection[str]] = {
+    "jobs": KINDS,
+    "applications": ("changed-application", "noisy-neighbour", "busy-servers"),
+    "targets": ("slow-target",),
+    "hosts": ("slow-node",),
+}
+# The tables of a store that a question needs beside `jobs`; all of them where it is not named.
+NEEDS: Mapping[str, Collection[str]] = {
+    "jobs": ("causes", "targets", "hosts"),
+    "applications": ("causes",),
+    "users": ("causes",),
+    "targets": ("causes", "targets"),
+    "hosts": ("causes", "hosts"),
+    "causes": ("causes",),
+    "periods": (),
+    "files": ("files",),
+}
 
 
 def with_hours(tables: SiteTables) -> SiteTables:
@@ -141,8 +163,7 @@ def site_table(
         "files": lambda t: _files(t, by, top),
     }
     made = makers[subject](tables)
-    about = {"targets": "slow-target", "hosts": "slow-node", "applications": "application"}
-    events = tuple(event for event in tables.events() if about.get(subject, "") in event.kind)
+    events = tuple(tables.events(EVENTS_OF.get(subject, ())))
     return SiteTable(subject, tuple(made[:top]), events, estimate_note(tables))
 
 

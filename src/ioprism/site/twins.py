@@ -9,7 +9,7 @@ difference is the saving. No saving may need a rate that no comparable job has r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,9 @@ MIN_JOBS = 3  # with this run: two runs of one configuration differ by a factor 
 LARGE = 0.5  # of a block that file systems serve as one: large requests
 NEXT_CLASS = 1  # classes of request sizes apart that still count as similar
 UPPER, LOWER = 0.9, 0.1  # quantiles; the best and the worst of fewer than ten
+
+
+_LARGE = pl.col("bytes") >= LARGE * Limits().block * pl.col("requests")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +74,27 @@ class OthersRates:
                 )
         return entries
 
-    def room(self, rows: Sequence[AchievedRate], operation: str | None = None) -> float | None:
-        """Seconds above the time that these bytes need at the best rate of others.
+    def room(
+        self, rows: Sequence[AchievedRate], ranks: int, operation: str | None = None
+    ) -> tuple[float, int] | None:
+        """Seconds above the time that these bytes need at the best rate of others, and how many.
 
-        None where fewer jobs than `MIN_JOBS` are comparable.
+        Only jobs in which all ranks move data in large requests show what the file system can do,
+        and only several kinds of them: jobs that do the same as this one do not bound a change.
+        None where no operation has enough of them.
         """
-        left = 0.0
+        left, jobs = 0.0, 0
         for whole in _by_operation(rows):
-            if operation in (None, whole.operation):
-                costs = self._job_costs(whole)
-                if 1 + len(costs) < MIN_JOBS:
-                    return None
-                left += max(0.0, whole.seconds - whole.bytes * _quantile(costs, LOWER))
-        return left
+            if operation not in (None, whole.operation):
+                continue
+            best = self._comparable(replace(whole, ranks=ranks)).filter(_LARGE)
+            kinds = best.select("size_class", "shared", "targets").n_unique()
+            if kinds < MIN_JOBS:
+                left += whole.seconds
+                continue
+            jobs = max(jobs, best["job"].n_unique())
+            left += max(0.0, whole.seconds - whole.bytes * _quantile(_costs(best), LOWER))
+        return (left, jobs) if jobs else None
 
     def larger_requests(self, rows: Sequence[AchievedRate], operation: str) -> TwinSaving | None:
         """Return what larger requests would save, by jobs that made them."""
@@ -95,9 +106,8 @@ class OthersRates:
         others = self._similar(row).filter(
             (pl.col("shared") == row.shared) & _targets_within(row, SIMILAR_TARGETS)
         )
-        size = pl.col("bytes") / pl.col("requests")
-        twins = others.filter(size >= block)
-        alike = others.filter((pl.col("size_class") == row.size_class) & (size < block))
+        twins = others.filter(_LARGE)
+        alike = others.filter((pl.col("size_class") == row.size_class) & ~_LARGE)
         return _saving(row, twins, alike)
 
     def more_targets(self, rows: Sequence[AchievedRate]) -> tuple[float, int] | None:
@@ -115,8 +125,6 @@ class OthersRates:
                 near & (pl.col("targets") >= SIMILAR_TARGETS * row.targets)
             )
             costs = _costs(twins)
-            if 1 + len(costs) < MIN_JOBS:
-                costs = self._job_costs(row)
             if 1 + len(costs) < MIN_JOBS:
                 room += row.seconds
                 continue

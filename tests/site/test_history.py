@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -16,6 +16,9 @@ from ioprism.cli import main
 from ioprism.site.columns import SITE_TABLES
 from ioprism.site.store import SiteStore, make_site, open_site
 from tests.conftest import TEST_DATA
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 LOG = TEST_DATA / "darshan" / "g_straggler_rank2.darshan"
 DAY = 86400.0
@@ -111,6 +114,22 @@ def test_every_command_shows_the_history(tmp_path: Path, one_job: SiteStore, com
     assert "Slower than 20 of its 20" in " ".join(text.split())
 
 
+def test_the_page_shows_sentences_and_a_chart_for_each_number(
+    tmp_path: Path, one_job: SiteStore, screen: Page
+) -> None:
+    store = with_runs(tmp_path / "store", one_job, 20, io_stall=0.25)
+    page = tmp_path / "job.html"
+    done = CliRunner().invoke(main, ["report", str(LOG), "--site", str(store), "-o", str(page)])
+    assert done.exit_code == 0, done.output
+
+    screen.goto(page.as_uri())
+    screen.wait_for_selector("html[data-ready]")
+
+    assert "Slower than 20 of its 20" in screen.inner_text(".history")
+    assert screen.locator(".history svg").count() == screen.locator(".history tr").count() >= 5
+    assert screen.locator(".history svg").first.locator("circle").count() == 21
+
+
 def test_the_store_of_the_environment_or_the_configuration_is_the_default(
     tmp_path: Path, one_job: SiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,11 +199,17 @@ def test_small_requests_to_a_shared_file_cost_what_the_twins_show(
 def test_few_targets_are_ruled_out_where_more_of_them_are_no_faster(
     io500: dict[str, tuple[Verdict, Verdict]],
 ) -> None:
-    decided = {
-        name: [(d.code, d.decision) for d in known.history.decisions]  # type: ignore[union-attr]
-        for name, (alone, known) in io500.items()
-        if any(one.code == "few-targets" for one in alone.possible)
+    few = {
+        name: [
+            max((p.upper for p in v.possible if p.code == "few-targets"), default=0.0) for v in pair
+        ]
+        for name, pair in io500.items()
     }
 
-    assert len(decided) >= 5
-    assert sum(("few-targets", "ruled-out") in found for found in decided.values()) >= 2
+    assert sum(alone > 0 for alone, _ in few.values()) >= 5
+    assert all(known <= alone for alone, known in few.values())
+    large = next(name for name in few if "4MB_filePerProc_False" in name)
+    history = io500[large][1].history
+    assert few[large][0] > 20 and few[large][1] == 0.0
+    assert history is not None
+    assert [(d.code, d.decision) for d in history.decisions] == [("few-targets", "ruled-out")]

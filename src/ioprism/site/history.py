@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,8 @@ class CauseDecisions:
         self.least = max(limits.min_share * verdict.runtime, limits.min_seconds)
         self.noise = limits.run_noise
         self.stall = verdict.io_stall.seconds
+        # Ranks also wait inside libraries and for each other: seconds per second of requests.
+        self.waiting = max(1.0, self.stall / max(1e-9, sum(row.seconds for row in rows)))
 
     def run(self) -> Verdict:
         """Return the verdict with causes proven, bounded or ruled out."""
@@ -132,8 +134,8 @@ class CauseDecisions:
             for one in verdict.possible
         )
         kept = tuple(one for one in possible if one.upper > self.least)
-        left = {one.code for one in (*causes, *kept)}
-        for code in dict.fromkeys(one.code for one in (*verdict.causes, *verdict.possible)):
+        left = _codes(causes) | _codes(kept)
+        for code in _codes(verdict.causes) | _codes(verdict.possible):
             if code not in left:
                 self._rule_out(code, jobs, _best_rate(code, jobs))
         return rebook(replace(verdict, possible=kept), causes, "transfer")
@@ -142,7 +144,8 @@ class CauseDecisions:
         """Return a cause of the log with the saving that others' rates allow."""
         if cause.code == "small-requests":
             twin = self._larger_requests(cause.facts)
-            if twin is not None and twin.is_noise:
+            twin = None if twin is None else twin.scale(self.waiting)
+            if twin is not None and twin.high <= self.least:
                 self._rule_out(cause.code, twin.jobs, _no_faster(twin))
                 return None
             if twin is not None and cause.saving.seconds > twin.high:
@@ -230,6 +233,10 @@ class CauseDecisions:
             core_hours=core_hours(seconds, self.ranks),
             facts=facts,
         )
+
+
+def _codes(entries: Iterable[Cause | Possible]) -> dict[str, None]:
+    return dict.fromkeys(one.code for one in entries)
 
 
 def _with_claims(judgement: Judgement) -> Judgement:

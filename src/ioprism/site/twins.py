@@ -43,6 +43,13 @@ class TwinSaving:
     rate: float  # of this run
     others: float  # median rate of the others
 
+    def scale(self, factor: float) -> TwinSaving:
+        """Return the savings where each second of requests makes the job wait for so many."""
+        low, high = self.low * factor, self.high * factor
+        return replace(
+            self, seconds=self.seconds * factor, low=low, high=high, spent=self.spent * factor
+        )
+
     @property
     def is_noise(self) -> bool:
         """Whether runs of one program differ by as much, and the others are not all faster."""
@@ -140,6 +147,7 @@ class OthersRates:
             & (pl.col("operation") == row.operation)
             & pl.col("ranks").is_between(ranks / SIMILAR_RANKS, ranks * SIMILAR_RANKS)
             & (pl.col("seconds") > 0)
+            & (pl.col("synced") == row.synced)
             & ((pl.col("bytes") >= row.bytes / SIMILAR_BYTES) | pl.col("synced"))
             & (pl.col("bytes") >= Limits().block)
         )

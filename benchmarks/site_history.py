@@ -39,8 +39,11 @@ from ioprism.site.steps import SiteOptions, add_logs
 from ioprism.site.store import SiteStore, make_site
 
 SLOWER, AS_FAST = 2.0, 1.15  # times the stall without trouble: must be told, must not be told
-SAID = {"slower": "Slower than", "requests": ("request size", "are new", "reads and writes"),
-        "collective": "collective calls"}  # fmt: skip
+SAID: dict[str, tuple[str, ...]] = {
+    "slower": ("Slower than",),
+    "requests": ("request size", "are new", "reads and writes"),
+    "collective": ("collective calls",),
+}
 
 
 def main() -> None:
@@ -87,15 +90,11 @@ def _judge_job(
     history = own_history(facts, list(_rows(facts["job"], rates)), jobs, rates)
     counts: Counter[str] = Counter({"judged": 1})
     for kind, words in SAID.items():
-        said = any(any(word in line for word in _tuple(words)) for line in history.lines)
+        said = any(word in line for word in words for line in history.lines)
         wanted = _is_true(kind, made, plan, facts, jobs)
         if wanted is not None:
             counts[f"{kind}: {_outcome(said, wanted)}"] += 1
     return counts
-
-
-def _tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (words,) if isinstance(words, str) else words
 
 
 def _outcome(said: bool, wanted: bool) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -87,7 +89,8 @@ if TYPE_CHECKING:
     from ioprism.periodicity.detect import period
     from ioprism.periodicity.results import Period, Rhythm
     from ioprism.phase_detection.find import Phase, Phases
-    from ioprism.report_content.steps import ReportSettings
+    from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -112,7 +115,8 @@ _HOMES = {
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
-    "report_content.steps": "ReportSettings",
+    "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -138,6 +142,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -177,6 +182,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -194,6 +200,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",

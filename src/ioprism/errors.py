@@ -18,6 +18,7 @@ IoprismError
 ├── ServiceError                 a running service cannot be reached, or does not know the answer
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
+    │   └── FigureUnavailableError  the result lacks what the figure shows
     ├── CannotJudgeError         the log has no I/O, or what it had is lost
     ├── TooManyPiecesError       calls span more time buckets than can be meant
     ├── NotEnoughMemoryError     the answer needs more memory than it may use
@@ -71,7 +72,8 @@ class SeveralJobsError(UsageError):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
             f"{len(names)} jobs were given ({shown}{more}), but this command takes one.\n"
-            "Hint: give one of them, or use --one-job if they are one workflow."
+            "Hint: give one of them, use --one-job if they are one workflow, or judge all of them "
+            "with `ioprism insights` or `ioprism site add`."
         )
         self.names = tuple(names)
 
@@ -140,12 +142,12 @@ class UnknownFormatError(TraceError):
         *,
         tried: Sequence[str],
         what: str = "this file",
+        problem: str | None = None,
         hint: str = "`ioprism formats` lists what can be read; "
         "name the format yourself with --format if it is one of them.",
     ) -> None:
         super().__init__(
-            f"no reader recognises {what} (tried {', '.join(tried)}).\nHint: {hint}",
-            source=source,
+            f"{problem or f'no reader recognises {what}'}.\nHint: {hint}", source=source
         )
         self.tried = tuple(tried)
 
@@ -204,6 +206,13 @@ class NotEnoughDetailError(AnalysisError):
 
     def __init__(self, *, needed: str, has: str, hint: str, source: str = "the trace") -> None:
         super().__init__(f"this needs {needed}, but {source} has {has}.\nHint: {hint}")
+
+
+class FigureUnavailableError(NotEnoughDetailError):
+    """The result lacks what the figure shows; the hint says how to get it."""
+
+    def __init__(self, what: str, *, needs: str, hint: str) -> None:
+        AnalysisError.__init__(self, f"{what} is not available: needs {needs}.\nHint: {hint}")
 
 
 class CannotJudgeError(AnalysisError):

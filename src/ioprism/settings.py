@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from ioprism.errors import UsageError
 
@@ -154,31 +152,6 @@ class PhaseSettings:
             )
 
 
-SITE_VARIABLE = "IOPRISM_SITE"  # environment variable: the site store that jobs are judged by
-
-
-def default_site() -> Path | None:
-    """Return the site store to judge jobs by: of the environment, or of the user's configuration.
-
-    The configuration is `ioprism/config.toml` in `$XDG_CONFIG_HOME` (`~/.config`), with a line
-    `site = "/path/of/the/store"`. An empty variable means no store.
-
-    Raises:
-        UsageError: the configuration is not TOML, or `site` is not text.
-    """
-    said = os.environ.get(SITE_VARIABLE)
-    if said is not None:
-        return Path(said) if said else None
-    folder = os.environ.get("XDG_CONFIG_HOME") or str(Path("~/.config").expanduser())
-    file = Path(folder) / "ioprism" / "config.toml"
-    if not file.is_file():
-        return None
-    place = read_toml(file, hint='site = "/srv/ioprism/site.store"').get("site")
-    if place is not None and not isinstance(place, str):
-        raise UsageError(f'{file}: site is not text.\nHint: write site = "/path/of/the/store".')
-    return Path(place) if place else None
-
-
 LARGEST = 2**20  # bytes of a file of thresholds; nobody writes so many, a device has no end
 
 
@@ -188,29 +161,20 @@ def read_thresholds(path: Path) -> Thresholds:
     Raises:
         UsageError: the file is no TOML, names an unknown threshold, or gives no number.
     """
-    given = read_toml(path, hint="small_requests = 0.2")
+    import tomllib
+
+    try:
+        with path.open("rb") as file:
+            given = tomllib.loads(file.read(LARGEST).decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(
+            f"{path}: this is not TOML ({error}).\nHint: write lines such as small_requests = 0.2"
+        ) from error
     table = given.get("thresholds", given)
     if not isinstance(table, dict):
         raise UsageError(f"{path}: thresholds is not a table.\nHint: write [thresholds] on a line.")
     _check_names(path, table)
     return Thresholds(**table)
-
-
-def read_toml(path: Path, *, hint: str) -> dict[str, Any]:
-    """Read a TOML file; `hint` is a line that it may hold.
-
-    Raises:
-        UsageError: the file is no TOML.
-    """
-    import tomllib
-
-    try:
-        with path.open("rb") as file:
-            return tomllib.loads(file.read(LARGEST).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(
-            f"{path}: this is not TOML ({error}).\nHint: write lines such as {hint}"
-        ) from error
 
 
 def _check_names(path: Path, given: Mapping[str, object]) -> None:

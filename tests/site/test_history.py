@@ -136,12 +136,10 @@ def test_the_store_of_the_environment_or_the_configuration_is_the_default(
     store = with_runs(tmp_path / "store", one_job, 20)
     monkeypatch.setenv("IOPRISM_SITE", str(store))
     by_variable = answer("diagnose", LOG)
-    monkeypatch.setenv("IOPRISM_SITE", "")
-    without = answer("diagnose", LOG)
     monkeypatch.delenv("IOPRISM_SITE")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    (tmp_path / "ioprism").mkdir()
-    (tmp_path / "ioprism" / "config.toml").write_text(f'site = "{store}"\n')
+    without = answer("diagnose", LOG)
+    monkeypatch.setenv("IOPRISM_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text(f'[diagnose]\nsite = "{store}"\n')
     by_file = answer("diagnose", LOG)
 
     assert "history" not in without

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Number, option
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import PATH, Command, Number, option
 from ioprism.model.trace import Progress, Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.spectral.filters import parse_filter
@@ -65,7 +66,7 @@ class AutoNumber(click.ParamType["float | None"]):
         return number
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--direction",
@@ -106,7 +107,7 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
 @option("--by", type=click.Choice(KEYS), help="Also find the period of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
-@options.page
+@page_or_figure("period")
 @options.format_name
 @options.as_json
 @options.quiet
@@ -123,6 +124,7 @@ def period(
     level: int | None,
     mapping: Path | None,
     page: Path | None,
+    figure: FigureRequest | None,
     force: bool,
     format_name: str | None,
     as_json: bool,
@@ -142,7 +144,7 @@ def period(
         **sought,
     )
     if mapping is None and len(jobs := _groups(paths, format_name)) > 1:
-        if page is not None or settings.by is not None:
+        if page or figure or settings.by is not None:
             raise click.UsageError("--output and --by are for one job: give a single TRACE.")
         _show_many(paths, jobs, settings, format_name, as_json=as_json, quiet=quiet)
         return
@@ -151,6 +153,8 @@ def period(
         rhythm = job_rhythm(trace, LateEngine(progress), settings)
     if page is not None:
         _write_page(page, rhythm, trace, settings, replace=force)
+    if figure is not None:
+        _write_figure(figure, rhythm, settings)
     if as_json:
         click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
     else:
@@ -160,7 +164,7 @@ def period(
             parts = rhythm.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)
         output.show_warnings(trace)
-    output.say_written(page, quiet=quiet)
+    output.say_written(page, figure.path if figure else None, quiet=quiet)
 
 
 def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
@@ -184,14 +188,14 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        found = period_table(jobs, settings, format_name=format_name, progress=progress)
-    for message in found.failed:
+        table = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in table.failed:
         output.say(f"skipped {message}")
     if as_json:
-        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        document = to_json.document_of(table.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(found, output.console())
+        terminal_form.show_many(table, output.console())
 
 
 def _write_page(
@@ -201,6 +205,12 @@ def _write_page(
     from ioprism.storage.atomic import atomic_write_text
 
     atomic_write_text(page, html_form.page(rhythm, trace, settings), replace=replace)
+
+
+def _write_figure(figure: FigureRequest, rhythm: JobRhythm, settings: RhythmSettings) -> None:
+    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+
+    figure.write(DrawnRhythm(rhythm.whole, settings.metric, settings.options))
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

@@ -8,11 +8,12 @@ import click
 
 from ioprism.api import analyse
 from ioprism.command import options, output
-from ioprism.command.options import Written, option
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import Command, option
 from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.engine.local import LocalEngine
 from ioprism.model.finding import Severity
-from ioprism.report_content.steps import ReportSettings
+from ioprism.report_steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.settings import Thresholds, read_thresholds
@@ -21,12 +22,9 @@ FAILED = 3  # exit code when --fail-on was met
 LEVELS = tuple(Severity)
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
-@option(
-    "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."
-)
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@page_or_figure("report", what="reports", page_endings=report_endings)
 @options.thresholds
 @options.site
 @option(
@@ -41,6 +39,7 @@ def report(
     paths: tuple[Path, ...],
     *,
     page: Path | None,
+    figure: FigureRequest | None,
     force: bool,
     thresholds_file: Path | None,
     site: Path | None,
@@ -51,7 +50,8 @@ def report(
 ) -> None:
     """Report on a job: what costs time, what to do first, and where to see it.
 
-    Prints a summary; with -o, also writes one self-contained interactive page.
+    Prints a summary; with -o, also writes one self-contained interactive page, or with --figure
+    one figure for a paper.
 
     Example: ioprism report run42.darshan -o run42.html
     """
@@ -63,12 +63,14 @@ def report(
         analysis = analyse(trace, settings=settings, engine=LocalEngine(progress))
     if page is not None:
         analysis.write(page, replace=force)
+    if figure is not None:
+        figure.write(analysis.document)
     if as_json:
         click.echo(analysis.to_json())
     else:
         terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
-    output.say_written(page, quiet=quiet)
+    output.say_written(page, figure.path if figure else None, quiet=quiet)
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):

@@ -11,10 +11,9 @@ import click
 
 from ioprism.cli.insights import server_loads
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stacked
+from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
 from ioprism.reports import to_json
-from ioprism.settings import default_site
 from ioprism.site.steps import (
     SiteOptions,
     add_logs,
@@ -33,8 +32,8 @@ store_option = option(
     "--store",
     type=PATH,
     required=True,
-    default=default_site,
-    show_default="IOPRISM_SITE",
+    envvar=options.SITE_VARIABLE,
+    show_envvar=True,
     help="Folder of the store.",
 )
 
@@ -145,7 +144,7 @@ def choosing(subject: str | None = None) -> Decorator:
             tables = chosen_tables(store, which, subject=subject, servers=loads)
             command(tables=tables, **others)
 
-        return stacked(*declared)(with_tables)
+        return stack_decorators(*declared)(with_tables)
 
     return decorate
 

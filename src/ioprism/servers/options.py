@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from ioprism.command.options import PATH, TABLE, Decorator, Number, NumberRange, option, stacked
+from ioprism.command.options import (
+    PATH,
+    TABLE,
+    Decorator,
+    Number,
+    NumberRange,
+    option,
+    stack_decorators,
+)
 from ioprism.formats.local_time import zone_of
 from ioprism.servers.settings import GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.steps import Question
@@ -21,9 +29,8 @@ timezone: Decorator = option(
     callback=lambda _context, _option, name: zone_of(name).key,
     help="Time zone of local times and of the hours of the day.",
 )
-export_options: tuple[Decorator, ...] = (
-    option("--export", type=TABLE, help="Also write the table to a .csv or .parquet file."),
-    option("--force", is_flag=True, help="Replace existing files."),
+export_option: Decorator = option(
+    "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
 )
 QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
@@ -56,7 +63,7 @@ def question(command: Callable[..., Any]) -> Callable[..., Any]:
         chosen["thresholds"] = sizes(chosen["thresholds"])
         return command(question=Question(**chosen), **given)
 
-    return stacked(*QUESTION)(with_question)
+    return stack_decorators(*QUESTION)(with_question)
 
 
 def sizes(text: str) -> tuple[int, ...]:

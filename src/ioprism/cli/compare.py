@@ -51,6 +51,7 @@ class TwoSides(Command):
 )
 @options.site
 @options.one_job
+@options.anonymise
 @options.format_name
 @options.as_json
 @options.quiet

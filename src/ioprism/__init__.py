@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
-    from ioprism import servers, write_time
+    from ioprism import servers, site, write_time
     from ioprism.api import (
         analyse,
         anonymise,
@@ -213,6 +213,7 @@ __all__ = [
     "sample_log",
     "schedule",
     "servers",
+    "site",
     "write_time",
 ]
 
@@ -220,7 +221,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name not in __all__:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    if name in ("servers", "write_time"):
+    if name in ("servers", "site", "write_time"):
         return import_module(f"ioprism.{name}")
     home = "errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, "api")
     return getattr(import_module(f"ioprism.{home}"), name)

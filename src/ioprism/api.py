@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ioprism.bottleneck_search.inspection import Inspection
     from ioprism.comparison.changes import Comparison
     from ioprism.diagnosis.rules.registry import Insights
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
     from ioprism.periodicity.results import Periodicity
@@ -104,21 +105,36 @@ def convert(
 
 
 def diagnose(
-    trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
+    trace: Trace,
+    *,
+    layout: str | Path | None = None,
+    site: str | Path | None = None,
+    engine: Engine | None = None,
 ) -> Verdict:
     """Return the verdict on a job: what stalls it, and what each fix would save.
 
     Args:
         trace: what `read` returns.
         layout: a file with the storage targets of files, where the trace does not say.
+        site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
     from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.diagnosis.steps import diagnose as judge
     from ioprism.formats.layouts import read_layout
 
-    options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
+    options = DiagnosisOptions(
+        layout={} if layout is None else read_layout(Path(layout)), site=_history(site)
+    )
     return judge(trace, options=options, engine=engine)
+
+
+def _history(site: str | Path | None) -> JobHistory | None:
+    if site is None:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(Path(site))
 
 
 def bottlenecks(
@@ -166,16 +182,27 @@ def bottlenecks(
 
 
 def insights(
-    trace: Trace, *, thresholds: Thresholds | None = None, engine: Engine | None = None
+    trace: Trace,
+    *,
+    thresholds: Thresholds | None = None,
+    site: str | Path | None = None,
+    engine: Engine | None = None,
 ) -> Insights:
-    """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
+    """Return what is wrong with a job's I/O, the time it costs, and what to do about it.
+
+    Args:
+        trace: what `read` returns.
+        thresholds: when rules fire.
+        site: a site store, as `diagnose` takes it.
+        engine: where to compute; by default here.
+    """
     from ioprism.diagnosis.evidence import evidence_of_trace
-    from ioprism.diagnosis.steps import judge_job
+    from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
     from ioprism.engine.memory import in_memory
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
-    return judge_job(evidence, held, engine)
+    return judge_job(evidence, held, engine, options=DiagnosisOptions(site=_history(site)))
 
 
 def phases(

@@ -18,7 +18,7 @@ from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
 from ioprism.diagnosis.sampling import FIRST_LOOK
-from ioprism.diagnosis.steps import judge_job
+from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
 from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
@@ -91,6 +91,7 @@ class ReportSettings:
     views: tuple[str, ...] = ()  # perspectives on bottlenecks; empty: the default ones
     top: int = 50  # bottlenecks of each view
     most_marks: int = MOST_MARKS  # on the page; more calls are drawn as runs
+    diagnosis: DiagnosisOptions = field(default_factory=DiagnosisOptions)  # what the site knows
 
 
 def document_of(
@@ -102,7 +103,7 @@ def document_of(
     engine = LookingAhead(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
-    insights = judge_job(evidence, held, engine)
+    insights = judge_job(evidence, held, engine, options=chosen.diagnosis)
     periodicity = _periodicity(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     findings = rank_all(

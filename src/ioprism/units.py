@@ -79,6 +79,14 @@ def format_counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def format_amount(value: float, unit: str) -> str:
+    """Show a number by its unit: s, B, B/s, share; anything else is a count."""
+    if unit == "share":
+        return f"{value:.0%}"
+    forms = {"B": format_bytes, "B/s": format_rate, "s": format_seconds}
+    return forms.get(unit, format_count)(value)
+
+
 def _three_digits(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:.{min(digits, 2)}f}"

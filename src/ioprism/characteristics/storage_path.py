@@ -19,15 +19,19 @@ _NO_HOSTS = pl.DataFrame(schema={"host": pl.String, **_RATES})
 _DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
 
 
-def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
+def by_target(trace: Trace, engine: Engine, *, files: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return one row per storage target that files lie on; none where no layout is known.
 
+    `files` is the part of the trace's file table to look at, such as one file system; by default
+    all of it.
     Single calls are laid on the targets that their bytes lie on. From counters, a file's calls
     are shared evenly among the targets that its bytes reach.
     """
-    striping = trace.files.filter(
-        (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
-    ).select("file", "stripe_size", "targets")
+    striping = (
+        (trace.files if files is None else files)
+        .filter((pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0))
+        .select("file", "stripe_size", "targets")
+    )
     if not striping.height:
         return _NO_TARGETS
     if trace.partitions:

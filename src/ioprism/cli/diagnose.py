@@ -48,6 +48,7 @@ FAILED = 3  # exit code when --fail-on was met
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
 @options.servers
+@options.site
 @options.engine
 @options.as_json
 @options.quiet
@@ -61,6 +62,7 @@ def diagnose(
     ceilings: tuple[Path, ...],
     model_file: Path | None,
     servers: Path | None,
+    site: Path | None,
     engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
@@ -69,8 +71,8 @@ def diagnose(
 
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
-    site = _site(layout_file, ceilings, model_file, servers)
-    log = counters_alone(paths, format_name) if site is None else None
+    known = _known_of_site(layout_file, ceilings, model_file, servers, site)
+    log = counters_alone(paths, format_name) if known is None else None
     source: to_json.Source
     if log is not None:
         source, verdict = log, _judge_counters(log)
@@ -79,7 +81,7 @@ def diagnose(
 
         source = trace = options.read_job(paths, format_name)
         with output.progress("reading events", quiet=quiet) as progress:
-            verdict = judge(trace, options=site, engine=engine_options.made(progress))
+            verdict = judge(trace, options=known, engine=engine_options.made(progress))
     if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
         raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:
@@ -101,11 +103,15 @@ def _judge_counters(log: PlainLog) -> Verdict:
     return judge_log(evidence_of_log(log, Thresholds())).verdict
 
 
-def _site(
-    layout: Path | None, ceilings: tuple[Path, ...], model: Path | None, servers: Path | None
+def _known_of_site(
+    layout: Path | None,
+    ceilings: tuple[Path, ...],
+    model: Path | None,
+    servers: Path | None,
+    site: Path | None,
 ) -> DiagnosisOptions | None:
     """What a site knows beyond the trace, where anything is given."""
-    if not (layout or ceilings or model or servers):
+    if not (layout or ceilings or model or servers or site):
         return None
     from ioprism.cli.insights import server_loads
     from ioprism.diagnosis.steps import DiagnosisOptions
@@ -118,4 +124,5 @@ def _site(
         ceilings=[read_ceiling(path) for path in ceilings],
         write_seconds=None if model is None else seconds_of_writes(load_model(model)),
         servers=server_loads(servers),
+        site=options.site_history(site),
     )

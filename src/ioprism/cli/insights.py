@@ -34,6 +34,7 @@ LEVEL = click.Choice([level.value for level in Severity])
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
 @options.thresholds
 @options.servers
+@options.site
 @option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @option(
     "--fail-on", type=LEVEL, help="Exit with code 3 if there is a finding of this level or worse."
@@ -46,6 +47,7 @@ def insights(
     min_level: str,
     thresholds_file: Path | None,
     servers: Path | None,
+    site: Path | None,
     everything: bool,
     fail_on: str | None,
     as_json: bool,
@@ -58,7 +60,7 @@ def insights(
     Example: ioprism insights run42.darshan --min-level warn
     """
     thresholds = chosen_thresholds(thresholds_file)
-    loads = server_loads(servers)
+    loads, history = server_loads(servers), options.site_history(site)
     jobs_of_paths = job_groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
@@ -68,6 +70,7 @@ def insights(
                 thresholds=thresholds,
                 format_name=format_name,
                 servers=loads,
+                site=history,
                 progress=progress,
             )
         jobs, failures = [judged], []
@@ -80,6 +83,7 @@ def insights(
                     thresholds=thresholds,
                     format_name=format_name,
                     servers=loads,
+                    site=history,
                     progress=progress,
                 )
             )

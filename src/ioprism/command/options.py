@@ -16,6 +16,7 @@ from ioprism.errors import EndingError, UsageError
 from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Cluster, Session
     from ioprism.formats.registry import Grouping
@@ -198,6 +199,15 @@ def grouping() -> Grouping:
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
 
 
+def site_history(store: Path | None) -> JobHistory | None:
+    """Open a site store once, rather than for every job."""
+    if store is None:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(store)
+
+
 def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the paths that may be shown: other names where traces have other names."""
     from ioprism.model.pseudonyms import chosen_pseudonyms
@@ -242,6 +252,15 @@ servers: Decorator = option(
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
+SITE_VARIABLE = "IOPRISM_SITE"  # so that users of a centre need no option
+site: Decorator = option(
+    "--site",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    envvar=SITE_VARIABLE,
+    show_envvar=True,
+    help="Site store (`ioprism site add`): judge by what other jobs reached, and by earlier runs.",
 )
 page: Decorator = stack_decorators(
     option("--output", "-o", "page", type=PAGE, help="HTML page to write."),

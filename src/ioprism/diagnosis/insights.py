@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ioprism.diagnosis.evidence import Evidence, evidence_of_log, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
-from ioprism.diagnosis.steps import first_views, judge_job, judge_log
+from ioprism.diagnosis.steps import (
+    DiagnosisOptions,
+    JobHistory,
+    first_views,
+    judge_job,
+    judge_log,
+)
 from ioprism.engine.processes import CRASHED, mapped
 from ioprism.errors import (
     IoprismError,
@@ -48,6 +54,7 @@ def judge_group(
     thresholds: Thresholds,
     format_name: str | None = None,
     servers: ServerLoads | None = None,
+    site: JobHistory | None = None,
     progress: Progress | None = None,
 ) -> Judged:
     """Judge one job.
@@ -57,9 +64,10 @@ def judge_group(
         thresholds: when rules fire.
         format_name: of the logs, if it is not to be recognised.
         servers: the load of the servers that the job used.
+        site: what other jobs of the site reached.
         progress: is told how many events were read.
     """
-    log = counters_alone(group, format_name)
+    log = counters_alone(group, format_name) if site is None else None
     if log is not None:
         return _judge_plain_log(log, thresholds, servers)
     from ioprism.engine.ahead import LookingAhead
@@ -71,7 +79,7 @@ def judge_group(
     held = in_memory(trace, progress=progress)
     engine = LookingAhead(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
-    insights = judge_job(evidence, held, engine)
+    insights = judge_job(evidence, held, engine, options=DiagnosisOptions(site=site))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
 
 
@@ -97,20 +105,21 @@ def judge_many(
     thresholds: Thresholds,
     format_name: str | None,
     servers: ServerLoads | None = None,
+    site: JobHistory | None = None,
     progress: Callable[[int], None],
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
-    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
+    work = partial(
+        _attempt, thresholds=thresholds, format_name=format_name, servers=servers, site=site
+    )
     for number, result in enumerate(mapped(work, jobs, crashed=_crash_of), start=1):
         progress(number)
         yield result
 
 
-def _attempt(
-    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: ServerLoads | None
-) -> Judged | Failed:
+def _attempt(group: Group, **given: Any) -> Judged | Failed:  # noqa: ANN401 - as `judge_group` has
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+        return judge_group(group, **given)
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

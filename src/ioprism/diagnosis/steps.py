@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
 from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
 from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.ranking import rank_findings
 from ioprism.diagnosis.rules.affected_rows import assign_findings
@@ -40,12 +41,28 @@ class DiagnosisOptions:
     ceilings: Sequence[Ceiling] = ()
     write_seconds: Callable[[Trace], float] | None = None  # from a write-time model
     servers: ServerLoads | None = None
+    site: JobHistory | None = None  # what other jobs on the same file systems reached
+
+
+class JobHistory(Protocol):
+    """What a site knows of other jobs, as `ioprism.site` opens it."""
+
+    def judge(self, judgement: Judgement, trace: Trace, engine: Engine) -> Judgement:
+        """Return the judgement with what other jobs reached, and the run's own history."""
+        ...
 
 
 def diagnose(
     trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
 ) -> Verdict:
     """Return the verdict on a job."""
+    return diagnose_observed(trace, options=options, engine=engine)[0]
+
+
+def diagnose_observed(
+    trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
+) -> tuple[Verdict, Observed | None]:
+    """Return the verdict on a job, and the rows that it was judged by."""
     from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.memory import in_memory
@@ -59,7 +76,8 @@ def diagnose(
         answers = judge(evidence, measure=_measure(evidence, held, ahead))
     else:
         evidence, answers = evidence_of_counters(held), RuleAnswers((), (), None, {})
-    return _finish(answers, judgement, evidence, nodes=_nodes(held)).verdict
+    insights = _finish(answers, judgement, evidence, nodes=_nodes(held))
+    return insights.verdict, judgement.observed
 
 
 def first_views(trace: Trace) -> tuple[View, ...]:
@@ -89,7 +107,8 @@ def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Ju
     if trace.counters:
         verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
     verdict = _use_site_knowledge(verdict, trace, engine, options)
-    return replace(judgement, verdict=verdict)
+    judgement = replace(judgement, verdict=verdict)
+    return judgement if options.site is None else options.site.judge(judgement, trace, engine)
 
 
 def judge_log(evidence: Evidence) -> Insights:
@@ -114,6 +133,8 @@ def _finish(
             answers.hits, judgement.observed, judgement.attribution,
             small_bytes=evidence.thresholds.small_bytes,
         )  # fmt: skip
+    kept = {cause.code for cause in verdict.causes}  # what a site knows may rule causes out
+    causes = {finding: code for finding, code in causes.items() if code in kept}
     findings = [
         replace(one, cause=causes.get(one.code) if one.severity in SERIOUS else None)
         for one in answers.findings

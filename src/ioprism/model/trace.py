@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,25 @@ class Mount:
 
     path: str
     filesystem: str
+
+
+def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
+    """Return the longest mount point that a path is under."""
+    under = [mount for mount in mounts if path.startswith(mount.path.rstrip("/") + "/")]
+    return max(under, key=lambda mount: len(mount.path), default=None)
+
+
+# Folders that hold mount points rather than being one, on the systems of public logs.
+MOUNT_PARENTS = frozenset({"mnt", "media", "lus", "lustre", "gpfs", "p", "global", "vol", "net"})
+
+
+def file_system_of(path: str, mounts: Sequence[Mount]) -> str:
+    """Return the mount point of a path; the first folders of it where the log lists no mounts."""
+    mount = mount_of(path, mounts)
+    if mount is not None:
+        return mount.path
+    folders = [part for part in path.split("/")[:-1] if part]
+    return "/" + "/".join(folders[: 2 if folders[:1] and folders[0] in MOUNT_PARENTS else 1])
 
 
 @dataclass(frozen=True, slots=True)

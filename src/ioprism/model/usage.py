@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import add
 from typing import Any
 
-from ioprism.model.trace import Mount
+from ioprism.model.trace import Mount, mount_of
 
 DIRECTIONS = ("read", "write")
 EVERYONE = -1  # the rank of an entry that stands for all ranks together
@@ -178,9 +178,8 @@ class FileFacts:
 
     def filesystem(self, file: int) -> str | None:
         """The type of the mount that the file is under."""
-        path = self.paths.get(file, "")
-        under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
-        return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+        mount = mount_of(self.paths.get(file, ""), self.mounts)
+        return None if mount is None else mount.filesystem
 
 
 @dataclass(frozen=True, slots=True, eq=False)

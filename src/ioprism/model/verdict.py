@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.finding import Finding, Recommendation
+from ioprism.model.history import History
 from ioprism.model.result import Result
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class Verdict(Result):
     stages: tuple[Stage, ...] = ()  # of a training run, where the application records them
     findings: tuple[Finding, ...] = ()
     missing: tuple[str, ...] = ()  # data that the log lacks
+    history: History | None = None  # what a site's other jobs say; None where none was given
 
     @property
     def first(self) -> str | None:
@@ -229,6 +231,7 @@ class Verdict(Result):
             "opportunities": [asdict(one) for one in self.opportunities],
             "not_checked": [asdict(missing) for missing in self.not_checked],
             **({"stages": [asdict(stage) for stage in self.stages]} if self.stages else {}),
+            **({} if self.history is None else {"history": self.history.to_dict()}),
         }
 
     def to_frame(self) -> pl.DataFrame:

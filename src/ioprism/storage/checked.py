@@ -87,7 +87,7 @@ def _add(column: pl.Series, digest: hashlib.blake2b) -> None:
     else:
         texts = column.cast(pl.String).fill_null("")
         digest.update(texts.str.len_bytes().to_numpy().tobytes())
-        digest.update("".join(texts.to_list()).encode("utf-8", "surrogatepass"))
+        digest.update(texts.str.join("").item().encode() if len(texts) else b"")
 
 
 CHECKSUM = "checksum"  # of everything else in the document

@@ -114,7 +114,8 @@ class Insights(Result):
 
 def _judgement(verdict: Verdict) -> dict[str, Any]:
     whole = verdict.to_dict()
-    return {key: whole[key] for key in ("verdict", "io_stall", "causes", "possible", "ledger")}
+    keys = ("verdict", "io_stall", "causes", "possible", "ledger", "history")
+    return {key: whole[key] for key in keys if key in whole}
 
 
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]

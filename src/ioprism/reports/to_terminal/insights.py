@@ -17,6 +17,7 @@ from ioprism.model.verdict import NotChecked
 from ioprism.reports.to_terminal import heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.diagnose import job_line
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.units import format_count, format_counted, format_seconds
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
@@ -33,6 +34,7 @@ def show(
         _show_details(finding, console, everything=everything, advice=everything)
 
     left = show_causes(insights.verdict, insights.findings, console, details=details)
+    show_history(insights.verdict.history, console)
     serious = [f for f in left if f.severity in SERIOUS]
     others = [f for f in left if f.severity not in SERIOUS]
     explained = len(left) < len(insights.findings)

@@ -11,6 +11,7 @@ function diagnosisSection(section, state) {
   const first = place.querySelector("details");
   if (first) first.open = true;
   if (found.possible.length) place.append(possibleList(found.possible));
+  if (found.history) place.append(historyBlock(found.history));
   const notes = section.querySelector(".notes");
   notes.replaceChildren(...found.opportunities.map((text) => element("p", text, "hint")));
   if (found.not_checked.length) notes.append(uncheckedList(found.not_checked));
@@ -27,6 +28,47 @@ function possibleList(rows) {
   }));
   block.append(list);
   return block;
+}
+
+// What other jobs of the site and earlier runs say: sentences, and a small chart for each number.
+function historyBlock(history) {
+  const block = element("div", undefined, "history"), list = element("ul"), table = element("table");
+  block.append(element("h3", "Against the history of the site"), list);
+  list.append(...history.lines.map((line) => element("li", line)));
+  if (!history.lines.length) list.append(element("li", `Nothing unusual beside ${history.runs} earlier runs at similar scale.`));
+  for (const metric of history.metrics) {
+    const row = element("tr", undefined, metric.unusual ? "unusual" : ""), chart = element("td");
+    chart.append(historyChart(metric));
+    row.append(element("th", metric.name), element("td", inUnit(metric.value, metric.unit)), element("td", `usually ${inUnit(metric.median, metric.unit)}`), chart);
+    table.append(row);
+  }
+  if (history.metrics.length) block.append(table);
+  return block;
+}
+
+function inUnit(value, unit) {
+  if (unit === "s") return duration(value);
+  if (unit === "B") return bytes(value);
+  if (unit === "B/s") return `${bytes(value)}/s`;
+  return unit === "share" ? `${Math.round(100 * value)} %` : Math.round(value).toLocaleString("en");
+}
+
+function historyChart(metric) {
+  const space = "http://www.w3.org/2000/svg", picture = document.createElementNS(space, "svg");
+  const values = [...metric.earlier.map(([, value]) => value), metric.value], top = Math.max(...values) || 1;
+  picture.setAttribute("viewBox", "0 0 160 30");
+  picture.setAttribute("width", "160");
+  picture.setAttribute("role", "img");
+  picture.setAttribute("aria-label", `${metric.name} of ${values.length - 1} earlier runs and of this one`);
+  values.forEach((value, place) => {
+    const dot = document.createElementNS(space, "circle"), last = place === values.length - 1;
+    dot.setAttribute("cx", String(4 + 152 * place / Math.max(1, values.length - 1)));
+    dot.setAttribute("cy", String(26 - 22 * value / top));
+    dot.setAttribute("r", last ? "3.5" : "1.5");
+    dot.setAttribute("fill", last ? "crimson" : "currentColor");
+    picture.append(dot);
+  });
+  return picture;
 }
 
 function uncheckedList(rows) {

@@ -24,7 +24,8 @@ def advice(application: str, title: str, hours: float) -> dict[str, Any]:
 
 
 def story(*rows: dict[str, Any], events: tuple[SiteEvent, ...] = ()) -> SiteStory:
-    totals = {"jobs": 6, "not_judged": 1, "note": None, "applications": 3, "users": 1, "from": 0.0, "to": 30 * DAY,
+    totals = {"jobs": 6, "not_judged": 1, "note": None, "applications": 3, "users": 1,
+              "from": 0.0, "to": 30 * DAY,
               "node_hours": 200.0, "io_stall_node_hours": 9.0,
               "saving_node_hours": 5.0, "periodic_node_hours": 0.0}  # fmt: skip
     applications = tuple(

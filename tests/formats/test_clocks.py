@@ -123,7 +123,7 @@ def test_steps_of_a_workflow_are_not_taken_for_a_clock(tmp_path: Path) -> None:
     for path in folder.iterdir():
         if int(path.stem) >= RANKS // 2:  # the second step reads what the first one wrote
             path.write_text(path.read_text().replace('"write"', '"read"'))
-    trace = read(folder)
+    trace = read(folder, one_job=True)
     last = trace.events().filter(pl.col("rank") == RANKS - 1)
 
     assert last["start"].min() > 100  # type: ignore[operator]
@@ -140,9 +140,9 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
     paths = tmp_path / "a.strace", tmp_path / "b.strace"
-    wrong = read(*paths)
+    wrong = read(*paths, one_job=True)
     with clock_offsets({"b.strace": 60.0}):
-        right = read(*paths)
+        right = read(*paths, one_job=True)
 
     assert wrong.job.runtime == pytest.approx(68.5, abs=0.1)
     assert right.job.runtime == pytest.approx(8.5, abs=0.1)

@@ -56,7 +56,8 @@ def moved_as_said(trace: Trace) -> Trace:
 
 def warn_of_unused(traces: Sequence[Trace]) -> None:
     """Say which of the user's offsets are of no host, rank or file of these traces."""
-    unused = set(said_offsets() or ()) - {trace.paths[0].name for trace in traces}
+    named = {path.name for trace in traces for path in trace.paths}
+    unused = set(said_offsets() or ()) - named
     for processes in (trace.processes for trace in traces):
         unused -= set(processes["host"].drop_nulls())
         unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())

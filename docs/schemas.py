@@ -216,7 +216,7 @@ NAMED_PERIOD = joined(
 )
 PERIODICITY = of(
     results.Periodicity,
-    without=("direction",),
+    without=("direction", "periods"),
     period=PERIOD,
     slotted=PERIOD,
     rhythms=said(each(NAMED_PERIOD), "all of them, the dominant one first"),

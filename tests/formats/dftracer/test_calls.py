@@ -1,4 +1,4 @@
-"""Templates read what the JSON parser reads, and leave to it whatever is not quite the same."""
+"""Templates read what the decoder reads, and leave to it whatever is not quite the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.formats.dftracer.calls import PLAIN, UNDEFINED, CallParser, Calls, Index
+from ioprism.formats.dftracer.calls import UNDEFINED, CallParser, Calls, FileIndex
+from ioprism.formats.dftracer.decode import NUMBERS, REQUIRED
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import UNKNOWN
 
@@ -23,14 +24,13 @@ MANY = 40
 
 
 def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, Calls]:
-    parser = CallParser(Index(FILES, {}), least=0)
-    parser._repeats = templates
+    parser = CallParser(FileIndex(FILES, {}), least=0 if templates else 2**63)
     return parser, parser.read(piece + b"\n" * PADDING for piece in pieces)
 
 
 def rows(parser: CallParser, calls: Calls) -> list[tuple[object, ...]]:
     kinds = list(parser.kinds)
-    columns = [calls.file.tolist(), *(calls.numbers[key].tolist() for key in PLAIN)]
+    columns = [calls.file.tolist(), *(calls[key].tolist() for key in (*REQUIRED, *NUMBERS))]
     return [(kinds[kind], *row) for kind, *row in zip(calls.kind.tolist(), *columns, strict=True)]
 
 
@@ -75,7 +75,7 @@ def line_of(kind: dict[str, Any], number: int, said: tuple[Any, ...], thread: in
     st.integers(1, 20),
     st.randoms(use_true_random=False),
 )
-def test_templates_say_what_the_json_parser_says(
+def test_templates_say_what_the_decoder_says(
     kinds: list[dict[str, Any]], said: list[tuple[Any, ...]], threads: int, random: Any
 ) -> None:
     lines = [
@@ -91,7 +91,7 @@ def test_numbers_of_any_length_are_read(ret: int) -> None:
     if ret + 1 < 2**63:
         parser, calls = assert_same(text)
         assert parser._templates
-        assert calls.numbers["ret"].tolist() == [ret, ret + 1] * (MANY // 2)
+        assert calls["ret"].tolist() == [ret, ret + 1] * (MANY // 2)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,7 @@ def test_numbers_of_any_length_are_read(ret: int) -> None:
         (b'{"id"', b'[{"id"'), (b'"cat"', b'"cat" '), (b'"ts":', b'"ts":"'), (b",", b", "),
     ],
 )  # fmt: skip
-def test_a_line_that_is_not_quite_the_same_is_left_to_the_json_parser(
-    old: bytes, new: bytes
-) -> None:
+def test_a_line_that_is_not_quite_the_same_is_decoded_by_itself(old: bytes, new: bytes) -> None:
     lines = [LINE % (number, 10**15 + number, 5) for number in range(MANY)]
     assert old in lines[17]
     lines[17] = lines[17].replace(old, new, 1)
@@ -144,20 +142,19 @@ def test_calls_stay_in_the_order_of_the_file() -> None:
     ]
     parser, calls = assert_same(b"".join(lines[:MANY]), b"".join(lines[MANY:]))
 
-    assert calls.numbers["ts"].tolist() == list(range(3 * MANY))
+    assert calls["ts"].tolist() == list(range(3 * MANY))
     assert set(calls.file.tolist()) == {3, UNDEFINED}
     assert [len(parser._templates), calls.undefined] == [1, int(np.sum(calls.file == UNDEFINED))]
 
 
-def test_what_repeats_in_no_line_is_read_by_the_json_parser_alone() -> None:
+def test_lines_that_do_not_repeat_are_decoded() -> None:
     lines = [
         (LINE % (number, number, 5)).replace(b'"ab"', b'"x%x"' % number) for number in range(1500)
     ]
     parser, calls = assert_same(b"".join(lines))
 
     assert not parser._templates
-    assert not parser._repeats
-    assert (calls.numbers["count"] == UNKNOWN).all()
+    assert (calls["count"] == UNKNOWN).all()
 
 
 @pytest.mark.parametrize("damage", [b"", b"}"])

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -80,7 +79,7 @@ def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -
 
     def task(number: int) -> list[Calls]:
         time.sleep(0.01 * (7 - number))
-        return [Calls(np.zeros(number, np.intp), np.zeros(number, np.int64), {})]
+        return [Calls(number)]
 
     found = events.in_order(partial(task, number) for number in range(7))
     assert [len(one.kind) for one in found] == list(range(7))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.calls import CallParser, Calls, Index
+from ioprism.formats.dftracer.calls import CallParser, Calls, FileIndex
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
 from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.survey import Segment
@@ -71,7 +71,7 @@ class DftracerPartition:
     """The calls of some files, or of a range of one."""
 
     sources: tuple[Source, ...]
-    index: Index
+    index: FileIndex
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size."""
@@ -90,10 +90,10 @@ class DftracerPartition:
                 yield _Events(source, parser, damage).frame(calls, pointers)
         _report(source.path.name, damage, warn)
 
-    def _index_of(self, source: Source) -> Index:
+    def _index_of(self, source: Source) -> FileIndex:
         if not source.own_hashes:
             return self.index
-        return Index({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
+        return FileIndex({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
 
 
 @dataclass(slots=True)
@@ -264,14 +264,14 @@ class _Events:
         calls = self._possible(every, kinds)
         layer, operation = kinds.layer[calls.kind], kinds.operation[calls.kind]
         process, rank = self._processes(calls)
-        moved = moved_bytes(calls.numbers, layer, operation)
+        moved = moved_bytes(calls, layer, operation)
         offset = offsets(
-            calls.numbers, process.to_numpy(), calls.file, layer, operation,
+            calls, process.to_numpy(), layer, operation,
             kinds.positional[calls.kind], moved, pointers,
         )  # fmt: skip
         bare = (operation <= _DATA) & (calls.file == UNKNOWN) & (moved == UNKNOWN)
         self.damage.bare += int(np.count_nonzero(bare))
-        begin, took = (pl.Series(calls.numbers[key]) for key in ("ts", "dur"))
+        begin, took = (pl.Series(calls[key]) for key in ("ts", "dur"))
         start = (begin - self.source.origin) / self.source.per_second
         unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start))
         return pl.DataFrame(
@@ -295,7 +295,7 @@ class _Events:
     def _possible(self, calls: Calls, kinds: _Kinds) -> Calls:
         """The calls without DFTracer's own marks and those with damaged times."""
         longest = LONGEST * self.source.per_second
-        begin, took = calls.numbers["ts"], calls.numbers["dur"]
+        begin, took = calls["ts"], calls["dur"]
         origin = self.source.origin
         possible = (begin >= max(0, origin - longest)) & (begin <= origin + longest)
         possible &= (took >= 0) & (took < longest)
@@ -312,7 +312,7 @@ class _Events:
             return tuple(
                 known[name].new_from_index(0, len(calls.kind)) for name in ("process", "rank")
             )  # type: ignore[return-value]
-        both = pl.DataFrame({key: calls.numbers[key] for key in ("pid", "tid")})
+        both = pl.DataFrame({key: calls[key] for key in ("pid", "tid")})
         found = both.join(known, on=["pid", "tid"], how="left", maintain_order="left")
         return found["process"].fill_null(0), found["rank"].fill_null(0)
 

@@ -18,7 +18,7 @@ CHUNK = 2**20  # inflated bytes taken at once
 PIECE = 2**20  # bytes of text handed on at once
 LARGE_PIECE = 4 * 2**20
 PORTION = 32 * 2**20  # bytes of text parsed at once
-LONGEST_LINE = 14 * 2**20  # bytes; DuckDB reads into buffers of twice as much
+LONGEST_LINE = 14 * 2**20  # bytes; real lines have a few hundred
 
 
 @dataclass(slots=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.formats.dftracer.calls import Calls
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
@@ -16,10 +15,10 @@ APPEND = 0o2000  # O_APPEND: where a write goes is not known
 Codes = npt.NDArray[np.uint8]
 
 
-def moved_bytes(numbers: Mapping[str, Integers], layer: Codes, operation: Codes) -> Integers:
+def moved_bytes(calls: Calls, layer: Codes, operation: Codes) -> Integers:
     """Return what reads and writes moved: what they returned, else what they were asked for."""
     data = operation <= OPERATIONS.index("write")
-    returned, asked, size = (numbers[key] for key in ("ret", "count", "size"))
+    returned, asked, size = (calls[key] for key in ("ret", "count", "size"))
     moved = np.where(returned == UNKNOWN, asked, returned.clip(min=0))
     items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != UNKNOWN)
     if items.any():  # fread and fwrite count items
@@ -33,7 +32,7 @@ def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) 
 
 
 def offsets(
-    numbers: Mapping[str, Integers], process: npt.NDArray[np.uint32], file: Integers,
+    calls: Calls, process: npt.NDArray[np.uint32],
     layer: Codes, operation: Codes, positional: npt.NDArray[np.bool_], moved: Integers,
     pointers: FilePointers,
 ) -> Integers:  # fmt: skip
@@ -41,25 +40,25 @@ def offsets(
     is_open = operation == OPERATIONS.index("open")
     is_seek = operation == OPERATIONS.index("seek")
     data = operation <= OPERATIONS.index("write")
-    worked = (numbers["ret"] >= 0) | (numbers["ret"] == UNKNOWN)
-    named = (file >= 0) & (layer <= LAYERS.index("stdio"))
-    append = (numbers["flags"] != UNKNOWN) & ((numbers["flags"] & APPEND) != 0)
+    worked = (calls["ret"] >= 0) | (calls["ret"] == UNKNOWN)
+    named = (calls.file >= 0) & (layer <= LAYERS.index("stdio"))
+    append = (calls["flags"] != UNKNOWN) & ((calls["flags"] & APPEND) != 0)
     amount = np.where(data, np.where(moved == UNKNOWN, 0, moved), UNKNOWN)
     amount = np.where(is_open & ~append, 0, amount)
-    amount = np.where(is_seek, _sought(numbers, layer), amount)
+    amount = np.where(is_seek, _sought(calls, layer), amount)
     positions = pointers.replay(
-        pointer_key(process, file),
+        pointer_key(process, calls.file),
         sets=named & worked & (is_open | is_seek),
         moves=named & data & ~positional,
         amount=amount,
     )
-    own = np.where(numbers["offset"] >= 0, numbers["offset"], UNKNOWN)
+    own = np.where(calls["offset"] >= 0, calls["offset"], UNKNOWN)
     return np.where(data & named, np.where(positional, own, positions), UNKNOWN)
 
 
-def _sought(numbers: Mapping[str, Integers], layer: Codes) -> Integers:
+def _sought(calls: Calls, layer: Codes) -> Integers:
     """Where a seek leaves the pointer: lseek returns it, fseek only if it was absolute."""
-    returned, offset, whence = (numbers[key] for key in ("ret", "offset", "whence"))
+    returned, offset, whence = (calls[key] for key in ("ret", "offset", "whence"))
     absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)
     posix = layer == LAYERS.index("posix")
     return np.where(posix & (returned >= 0), returned, absolute)

@@ -13,7 +13,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import aligned
 from ioprism.formats.dftracer.aggregated import Aggregates
-from ioprism.formats.dftracer.calls import Index
+from ioprism.formats.dftracer.calls import FileIndex
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
 from ioprism.formats.dftracer.events import (
     DftracerPartition,
@@ -310,7 +310,7 @@ class _Content:
     def _partitions(self, surveys: Sequence[Survey]) -> Iterator[DftracerPartition]:
         """Small files share a partition, large ones are cut."""
         old = any(one.paths for one in self.surveys)
-        index = Index(self._rows_of(self.hashes), self.paths if old else {})
+        index = FileIndex(self._rows_of(self.hashes), self.paths if old else {})
         held: list[Source] = []
         size = 0
         for one in surveys:
@@ -327,7 +327,7 @@ class _Content:
             yield DftracerPartition(tuple(held), index)
 
     def _ranges(
-        self, one: Survey, stretches: Sequence[Sequence[Segment]], index: Index
+        self, one: Survey, stretches: Sequence[Sequence[Segment]], index: FileIndex
     ) -> Iterator[DftracerRange]:
         sources = tuple(self._source(one, stretch) for stretch in stretches)
         relay = Relay()

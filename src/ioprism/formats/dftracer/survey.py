@@ -9,24 +9,26 @@ are parsed whole. A large file is surveyed range by range, and the parts are joi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars as pl
 
 from ioprism.formats.dftracer.checkpoints import Stretch
-from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
-from ioprism.formats.dftracer.objects import (
-    arguments_of,
+from ioprism.formats.dftracer.decode import (
+    CALL,
+    COUNTER,
+    DAMAGED_LINE,
+    Arguments,
+    DecodedLines,
+    Line,
+    decode_line,
+    decode_text,
     hash_of,
-    is_call,
-    read_object,
     whole_number,
 )
-from ioprism.formats.dftracer.parse import Parsed, parse
+from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
 from ioprism.formats.dftracer.ranges import Range
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
@@ -136,7 +138,7 @@ def survey(part: Range) -> Survey:
     for piece in pieces(_cut(found, part), found.trouble):
         _look(piece, found, at_start=part.first)
     if part.last and not found.ended and piece:
-        _take_columns(parse([piece]), found)
+        _take_columns(decode_text(piece), found)
     return found
 
 
@@ -191,12 +193,12 @@ def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
     lines = _line_count(piece)
     alike = _are_alike(piece, lines, found)
     own_calls = unnumbered = 0
-    for line in () if alike else _own_lines(piece):
-        read = read_object(line)
-        if read is not None:
-            _take_line(read, found)
-            own_calls += is_call(read)
-            unnumbered += "id" not in read
+    for text in () if alike else _own_lines(piece):
+        line = decode_line(text)
+        if line is not DAMAGED_LINE:
+            _take_line(line, found)
+            own_calls += line.ph in CALL
+            unnumbered += line.id is None
     found.has_calls = found.has_calls or _has_calls(piece, own_calls)
     # Sums beside calls are counted when the calls are read.
     found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
@@ -204,7 +206,7 @@ def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
     undated = at_start and found.first is None
     if undated or written_out or not (alike or _known_pairs(piece, lines, found)):
-        _take_columns(parse([piece]), found)
+        _take_columns(decode_text(piece), found)
 
 
 def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
@@ -238,7 +240,7 @@ def _own_lines(piece: bytes) -> Iterator[bytes]:
     while at >= 0:
         begin, end = piece.rfind(b"\n", 0, at) + 1, piece.find(b"\n", at)
         end = len(piece) if end < 0 else end
-        yield piece[begin:end].strip()
+        yield piece[begin:end].strip(b", \r")
         at = piece.find(OWN, end)
 
 
@@ -255,48 +257,52 @@ def _known_pairs(piece: bytes, lines: int, found: Survey) -> bool:
     return len(pairs) >= lines
 
 
-def _take_line(read: Mapping[str, Any], found: Survey) -> None:
-    arguments = arguments_of(read)
-    name, pid = read.get("name"), whole_number(read.get("pid"))
-    value, text = arguments.get("value"), arguments.get("name")
+def _take_line(line: Line, found: Survey) -> None:
+    arguments = line.arguments
+    name, pid = line.name, whole_number(line.pid)
+    value, text = arguments.value, arguments.name
     if name == "CM" and text == FIRST_VERSION_WITH_UNITS:
         found.nanoseconds = value == "NS"
-    tables = {"FH": found.files, "HH": found.hosts, "SH": found.strings}
-    if name in tables and isinstance(text, str) and (key := hash_of(value)) is not None:
-        known = tables[name].setdefault(key, text)
-        found.collisions += known != text
+    table = {"FH": found.files, "HH": found.hosts, "SH": found.strings}.get(str(name))
+    if table is not None and isinstance(text, str) and (key := hash_of(value)) is not None:
+        found.collisions += table.setdefault(key, text) != text
     if pid is None:
         return
-    host = hash_of(arguments.get("hhash"))
+    host = hash_of(arguments.hhash)
     if host is not None:
         found.host_of.setdefault(pid, host)
     if name == "start":
         _take_start(arguments, pid, found)
-    ts = whole_number(read.get("ts"))
+    ts = whole_number(line.ts)
     if ts is not None and ts >= 0:
         found.span(ts, ts)
         found.ended |= name == "end"
 
 
-def _take_start(arguments: Mapping[str, Any], pid: int, found: Survey) -> None:
+def _take_start(arguments: Arguments, pid: int, found: Survey) -> None:
     found.begun = True
-    for key, table in (("exec_hash", found.program_of), ("cmd_hash", found.command_of)):
-        value = hash_of(arguments.get(key))
-        if value is not None:
-            table.setdefault(pid, value)
+    programs = (arguments.exec_hash, found.program_of), (arguments.cmd_hash, found.command_of)
+    for value, table in programs:
+        code = hash_of(value)
+        if code is not None:
+            table.setdefault(pid, code)
 
 
-def _take_columns(parsed: Parsed, found: Survey) -> None:
-    for pid, tid, category in parsed.counters.select("pid", "tid", "cat").iter_rows():
-        if pid is not None and tid is not None and category != "dftracer":
+def _take_columns(decoded: DecodedLines, found: Survey) -> None:
+    """Take what every line says: names that are written out, processes, times."""
+    for line in decoded.others:
+        pid, tid = whole_number(line.pid), whole_number(line.tid)
+        if line.ph in COUNTER and pid is not None and tid is not None and line.cat != "dftracer":
             found.processes[pid, tid] = None
-    calls = parsed.calls
-    if calls.is_empty():
+    if not decoded.calls:
         return
-    times = calls.select(first=pl.min("ts"), last=(pl.col("ts") + pl.col("dur")).max())
-    found.span(*times.row(0))
-    found.processes.update(dict.fromkeys(calls.select("pid", "tid").unique().rows()))
-    found.paths.update(dict.fromkeys(calls["fname"].drop_nulls().unique(maintain_order=True)))
-    hosts = calls.select("pid", "hostname").drop_nulls().unique(maintain_order=True)
-    for pid, host in hosts.rows():
-        found.named_host_of.setdefault(pid, host)
+    columns = {key: column[decoded.is_call] for key, column in decoded.required.items()}
+    found.span(int(columns["ts"].min()), int((columns["ts"] + columns["dur"]).max()))
+    pairs = list(zip(columns["pid"].tolist(), columns["tid"].tolist(), strict=True))
+    found.processes.update(dict.fromkeys(pairs))
+    for (process, _), line in zip(pairs, decoded.calls, strict=True):
+        path, host = line.arguments.fname, line.arguments.hostname
+        if isinstance(path, str):
+            found.paths[path] = None
+        if isinstance(host, str):
+            found.named_host_of.setdefault(process, host)

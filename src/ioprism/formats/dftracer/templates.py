@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.formats.dftracer.objects import arguments_of, is_call, unequal_keys, whole_number
+from ioprism.formats.dftracer.decode import CALL, whole_number
 
 Places = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]
@@ -311,7 +311,7 @@ def template_of(
         of_one_thread: whether process and thread are those of the line.
     """
     read = _plain_object(line)
-    if read is None or not is_call(read) or not isinstance(read.get("name"), str):
+    if read is None or read.get("ph") not in CALL or not isinstance(read.get("name"), str):
         return None
     same = {key: whole_number(read.get(key)) for key in ("pid", "tid") if of_one_thread}
     inner = line.find(_ARGUMENTS) if _ARGUMENTS in line else len(line)
@@ -325,7 +325,9 @@ def template_of(
             steps.append(step)
             at = found.end(3 if found[4] is None else 4)
     made = {step.key for step in steps}.union(same)
-    wanted = {*_TIMES, *(key for key in arguments_of(read) if key in (*numbers, "fhash"))}
+    arguments = read.get("args")
+    given = arguments if isinstance(arguments, dict) else {}
+    wanted = {*_TIMES, *(key for key in given if key in (*numbers, "fhash"))}
     constants = {key: value for key, value in same.items() if value is not None}
     if not made >= wanted or len(constants) < len(same):
         return None
@@ -363,7 +365,15 @@ def _plain_object(line: bytes) -> dict[str, object] | None:
     ):
         return None
     try:
-        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=unequal_keys)
+        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object if no key occurs twice, which a template could not tell apart."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings, Thresholds
@@ -28,9 +29,20 @@ if TYPE_CHECKING:
     from ioprism.scheduling.result import Schedule
 
 
-def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
-    """Read files and folders of any known format as one trace: a job, or a workflow."""
-    return read_trace(*map(Path, paths), format_name=format)
+def read(
+    *paths: str | Path,
+    format: str | None = None,  # noqa: A002 - as --format
+    clock_offsets: Mapping[str, float] | None = None,
+) -> Trace:
+    """Read files and folders of any known format as one trace: a job, or a workflow.
+
+    Args:
+        paths: files and folders.
+        format: their format, if it is not recognised.
+        clock_offsets: seconds by which the clock of a host, a rank (`rank3`) or a file is ahead.
+    """
+    reading = Reading(clock_offsets=clock_offsets)
+    return read_trace(*map(Path, paths), format_name=format, reading=reading)
 
 
 def sample_log() -> Path:

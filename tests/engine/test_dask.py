@@ -27,7 +27,8 @@ from ioprism import (
 )
 from ioprism.engine.cluster import ClusterSettings, Session, close
 from ioprism.formats.dftracer import ranges, reader
-from ioprism.formats.surveys import surveyed_by
+from ioprism.formats.reading import Reading
+from ioprism.formats.registry import read_trace
 from ioprism.views.calls.access import AccessPattern
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.perspectives.main_view import MainView
@@ -225,8 +226,7 @@ def test_workers_look_through_the_files(cluster: Any, tmp_path: Path) -> None:
             heard.append(look.__name__)
             return session.map(look, items)
 
-        with surveyed_by(mapper):
-            trace = read(tmp_path)
+        trace = read_trace(tmp_path, reading=Reading(workers=mapper))
 
     assert heard == ["survey"]
     assert trace.events().height == 11

@@ -58,7 +58,9 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     loads = server_loads(servers)
-    jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = groups(
+        paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
+    )
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
         with _progress("reading events", quiet=quiet) as progress:
@@ -66,6 +68,7 @@ def insights(
                 jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
+                reading=options.reading(),
                 servers=loads,
                 progress=progress,
             )
@@ -78,6 +81,7 @@ def insights(
                     jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
+                    reading=options.reading(),
                     servers=loads,
                     progress=progress,
                 )

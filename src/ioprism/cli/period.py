@@ -169,7 +169,12 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
         return [paths]
     from ioprism.formats.job_groups import job_groups
 
-    return job_groups(paths, format_name=format_name, grouping=options.grouping())
+    return job_groups(
+        paths,
+        format_name=format_name,
+        grouping=options.grouping(),
+        reading=options.reading(),
+    )
 
 
 def _show_many(
@@ -184,7 +189,13 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        found = period_table(jobs, settings, format_name=format_name, progress=progress)
+        found = period_table(
+            jobs,
+            settings,
+            format_name=format_name,
+            reading=options.reading(),
+            progress=progress,
+        )
     for message in found.failed:
         output.say(f"skipped {message}")
     if as_json:

@@ -16,6 +16,7 @@ from ioprism.errors import (
 )
 from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.formats.job_groups import Group
+from ioprism.formats.reading import Reading
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
 from ioprism.text import printable
@@ -47,6 +48,7 @@ def judge_group(
     *,
     thresholds: Thresholds,
     format_name: str | None = None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
     progress: Progress | None = None,
 ) -> Judged:
@@ -56,6 +58,7 @@ def judge_group(
         group: the logs of the job.
         thresholds: when rules fire.
         format_name: of the logs, if it is not to be recognised.
+        reading: how to read them.
         servers: the load of the servers that the job used.
         progress: is told how many events were read.
     """
@@ -67,7 +70,7 @@ def judge_group(
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name)
+    trace = read_trace(*group, format_name=format_name, reading=reading)
     held = in_memory(trace, progress=progress)
     engine = LookingAhead(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
@@ -96,21 +99,35 @@ def judge_many(
     *,
     thresholds: Thresholds,
     format_name: str | None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
     progress: Callable[[int], None],
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
-    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
+    work = partial(
+        _attempt, thresholds=thresholds, format_name=format_name, reading=reading, servers=servers
+    )
     for number, result in enumerate(mapped(work, jobs, crashed=_crashed), start=1):
         progress(number)
         yield result
 
 
 def _attempt(
-    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: ServerLoads | None
+    group: Group,
+    *,
+    thresholds: Thresholds,
+    format_name: str | None,
+    reading: Reading | None,
+    servers: ServerLoads | None,
 ) -> Judged | Failed:
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+        return judge_group(
+            group,
+            thresholds=thresholds,
+            format_name=format_name,
+            reading=reading,
+            servers=servers,
+        )
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.formats.clock_offsets import said_offsets
 from ioprism.model.trace import Partition, Trace, Warn
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
@@ -29,14 +28,13 @@ Spans = Mapping[str, tuple[float, float]]
 Times = Mapping[str, pl.DataFrame]  # by clock: key, time
 
 
-def moved_as_said(trace: Trace) -> Trace:
-    """Return the trace moved by what the user says of hosts, of ranks, or of its file."""
-    said = said_offsets()
-    if not said or not trace.partitions:
+def apply_offsets(trace: Trace, offsets: Mapping[str, float]) -> Trace:
+    """Return the trace moved by the offsets of its hosts, its ranks, or its file."""
+    if not offsets or not trace.partitions:
         return trace
     names = [pl.col("host"), pl.format("rank{}", "rank"), pl.lit(trace.paths[0].name)]
     known = pl.coalesce(
-        name.replace_strict(said, default=None, return_dtype=pl.Float64) for name in names
+        name.replace_strict(offsets, default=None, return_dtype=pl.Float64) for name in names
     )
     ahead = trace.processes.select("process", ahead=known.fill_null(0.0))
     if not (ahead["ahead"] != 0).any():
@@ -54,9 +52,9 @@ def moved_as_said(trace: Trace) -> Trace:
     return trace if times["first"].item() is None else _shifted(trace, ahead, *times.row(0))
 
 
-def warn_of_unused(traces: Sequence[Trace]) -> None:
-    """Say which of the user's offsets are of no host, rank or file of these traces."""
-    unused = set(said_offsets() or ()) - {trace.paths[0].name for trace in traces}
+def warn_of_unused(offsets: Mapping[str, float], traces: Sequence[Trace]) -> None:
+    """Warn about offsets whose host, rank or file is in none of these traces."""
+    unused = set(offsets) - {trace.paths[0].name for trace in traces}
     for processes in (trace.processes for trace in traces):
         unused -= set(processes["host"].drop_nulls())
         unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())
@@ -66,18 +64,23 @@ def warn_of_unused(traces: Sequence[Trace]) -> None:
         )
 
 
-def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> Trace:
+def align_clocks(
+    trace: Trace,
+    spans: Spans,
+    offsets: Mapping[str, float] | None,
+    clocks: pl.DataFrame | None = None,
+) -> Trace:
     """Return the trace on one clock; it is looked through only if there is reason to.
 
     Args:
         trace: its processes know their hosts, unless `clocks` is given.
         spans: first and last time by every clock, in seconds since the job's start.
+        offsets: seconds by which clocks are ahead; None: find out.
         clocks: `process` and the name of its clock, `clock`; None: that of its host.
     """
-    said = said_offsets()
     clocks = trace.processes.select("process", clock="host") if clocks is None else clocks
-    if said is not None:
-        return _moved(trace, said, spans, clocks)
+    if offsets is not None:
+        return _moved(trace, offsets, spans, clocks)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:
         return trace
@@ -86,8 +89,8 @@ def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> T
     ahead = {n: one for n, one in found.items() if one is not None and abs(one.seconds) >= LEAST}
     apart = [name for name, one in found.items() if one is None and seen.apart(name)]
     _warn(trace, seen.clocks[0], ahead, apart)
-    offsets = {name: one.seconds for name, one in ahead.items()}
-    return _moved(trace, offsets, spans, clocks) if ahead else trace
+    measured = {name: one.seconds for name, one in ahead.items()}
+    return _moved(trace, measured, spans, clocks) if ahead else trace
 
 
 def _warn(trace: Trace, first: str, ahead: Mapping[str, Ahead], apart: Sequence[str]) -> None:

@@ -14,13 +14,18 @@ from ioprism.formats.files import files_below
 from ioprism.storage.remote import exists
 
 if TYPE_CHECKING:
+    from ioprism.formats.reading import Reading
     from ioprism.formats.registry import Grouping
 
 Group = tuple[Path, ...]
 
 
 def groups(
-    paths: Sequence[Path], *, format_name: str | None, grouping: Grouping = "auto"
+    paths: Sequence[Path],
+    *,
+    format_name: str | None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[Group]:
     """Return the logs of each job, by the rule that all commands share.
 
@@ -43,7 +48,7 @@ def groups(
     closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
     known = {*logs, *closed}
     others = [unit for unit in units if unit not in known]
-    return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
+    return [*_jobs(logs), *_other_jobs(others, format_name, reading), *((unit,) for unit in closed)]
 
 
 def _units(path: Path, format_name: str | None) -> list[Path]:
@@ -59,12 +64,15 @@ def _units(path: Path, format_name: str | None) -> list[Path]:
     return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
 
 
-def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
+def _other_jobs(
+    paths: Sequence[Path], format_name: str | None, reading: Reading | None
+) -> list[Group]:
     if len(paths) < 2:
         return [(path,) for path in paths]
     from ioprism.formats.registry import read_traces
 
-    return [trace.paths for trace in read_traces(*paths, format_name=format_name)]
+    traces = read_traces(*paths, format_name=format_name, reading=reading)
+    return [trace.paths for trace in traces]
 
 
 def _jobs(logs: Sequence[Path]) -> list[Group]:
@@ -96,7 +104,11 @@ def _recognised(path: Path) -> bool:
 
 
 def job_groups(
-    paths: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+    paths: Sequence[Path],
+    *,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[Group]:
     """The paths of each job, by the rule that all commands share; folders of any format too."""
     if grouping == "one" or (len(paths) == 1 and paths[0].is_file()):
@@ -104,9 +116,11 @@ def job_groups(
     from ioprism.formats.registry import read_traces
 
     jobs: list[Group] = []
-    for group in groups(paths, format_name=format_name, grouping=grouping):
+    for group in groups(paths, format_name=format_name, grouping=grouping, reading=reading):
         if len(group) == 1 and group[0].is_dir():
-            traces = read_traces(*group, format_name=format_name, grouping=grouping)
+            traces = read_traces(
+                *group, format_name=format_name, grouping=grouping, reading=reading
+            )
             # A folder that is one trace stays one: its files cannot be read one by one.
             jobs += [group] if len(traces) == 1 else [tuple(trace.paths) for trace in traces]
         else:

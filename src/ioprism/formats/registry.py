@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ioprism.errors import (
     BrokenTraceError,
@@ -19,10 +19,10 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
+from ioprism.formats.reading import Reading
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.storage.recordings import recorded_runs
@@ -86,6 +86,15 @@ class Reader(Protocol):
         ...
 
     def read(self, source: Path) -> Trace:
+        """Read a trace of this format."""
+        ...
+
+
+@runtime_checkable
+class ConfigurableReader(Protocol):
+    """A reader that sets clocks itself, or lets workers look through files."""
+
+    def read_with(self, source: Path, reading: Reading) -> Trace:
         """Read a trace of this format."""
         ...
 
@@ -162,7 +171,10 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
 
 
 def read_traces(
-    *sources: Path, format_name: str | None = None, grouping: Grouping = "auto"
+    *sources: Path,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[Trace]:
     """Read files and folders of any known formats: one trace per job.
 
@@ -174,22 +186,29 @@ def read_traces(
         sources: files and folders.
         format_name: their format; recognised from their content if None.
         grouping: which of them are one job (see `Grouping`).
+        reading: how to read them.
     """
+    how = reading or Reading()
     traces: list[Trace] = []
     for source in sources:
         runs = recorded_runs(source)  # all processes of a recorded run are one job
-        traces += [_merged(_read_one(run, format_name)) for run in runs or ()]
-        traces += [] if runs else _read_one(source, format_name)
-    if said_offsets():
+        traces += [_merged(_read_one(run, format_name, how)) for run in runs or ()]
+        traces += [] if runs else _read_one(source, format_name, how)
+    if how.clock_offsets:
         from ioprism.formats.clocks import warn_of_unused
 
-        warn_of_unused(traces)
+        warn_of_unused(how.clock_offsets, traces)
     if grouping == "one":
         return [_merged(traces)]
     return traces if grouping == "each" else [_merged(group) for group in _jobs(traces)]
 
 
-def read_trace(*sources: Path, format_name: str | None = None, grouping: Grouping = "one") -> Trace:
+def read_trace(
+    *sources: Path,
+    format_name: str | None = None,
+    grouping: Grouping = "one",
+    reading: Reading | None = None,
+) -> Trace:
     """Read files and folders as one trace: a job, or a workflow of several.
 
     Raises:
@@ -198,7 +217,7 @@ def read_trace(*sources: Path, format_name: str | None = None, grouping: Groupin
     """
     if not sources:
         raise UsageError("no trace was given.\nHint: name a file or a folder.")
-    traces = read_traces(*sources, format_name=format_name, grouping=grouping)
+    traces = read_traces(*sources, format_name=format_name, grouping=grouping, reading=reading)
     if len(traces) > 1:
         raise SeveralJobsError([trace.paths[0].name for trace in traces])
     return traces[0]
@@ -212,13 +231,13 @@ def _merged(traces: list[Trace]) -> Trace:
     return merge(traces)
 
 
-def _read_one(source: Path, format_name: str | None) -> list[Trace]:
+def _read_one(source: Path, format_name: str | None, reading: Reading) -> list[Trace]:
     try:
-        return [_read(find_reader(source, format_name=format_name), source)]
+        return [_read(find_reader(source, format_name=format_name), source, reading)]
     except UnknownFormatError as unknown:
         if not source.is_dir():
             raise
-        traces = _read_folder(source)
+        traces = _read_folder(source, reading)
         if not traces:
             raise UnknownFormatError(
                 source, tried=unknown.tried, what="this folder or anything in it"
@@ -226,29 +245,32 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
         return traces
 
 
-def _read(reader: Reader, source: Path) -> Trace:
-    trace = reader.read(source)
+def _read(reader: Reader, source: Path, reading: Reading) -> Trace:
+    if isinstance(reader, ConfigurableReader):
+        trace = reader.read_with(source, reading)
+    else:
+        trace = reader.read(source)
     if reader.name != OWN_STORE:
         trace = gated(trace)
     elif trace.counters:
         from ioprism.formats.stored_counters import with_checked_counters
 
         trace = with_checked_counters(trace)
-    if said_offsets() is None or reader.name in SETS_CLOCKS:
+    if reading.clock_offsets is None or reader.name in SETS_CLOCKS:
         return trace
-    from ioprism.formats.clocks import moved_as_said
+    from ioprism.formats.clocks import apply_offsets
 
-    return moved_as_said(trace)
+    return apply_offsets(trace, reading.clock_offsets)
 
 
-def _read_folder(folder: Path) -> list[Trace]:
+def _read_folder(folder: Path, reading: Reading) -> list[Trace]:
     traces: list[Trace] = []
     broken: list[BrokenTraceError | NoSuchTraceError] = []
     waiting = [folder]
     while waiting:
         for path in sorted(waiting.pop().iterdir()):
             try:
-                traces.append(_read(find_reader(path), path))
+                traces.append(_read(find_reader(path), path, reading))
             except UnknownFormatError:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []
             except (BrokenTraceError, NoSuchTraceError) as error:

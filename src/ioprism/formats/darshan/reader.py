@@ -27,7 +27,7 @@ from ioprism.formats.darshan.records import (
     dxt_segment_words,
 )
 from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_lustre
-from ioprism.formats.surveys import each
+from ioprism.formats.reading import Reading
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
 from ioprism.model.sizes import MOST_RANKS
@@ -52,10 +52,15 @@ class DarshanReader:
 
     def read(self, source: Path) -> Trace:
         """Read the job's facts and the names now, everything else when it is asked for."""
+        return self.read_with(source, Reading())
+
+    def read_with(self, source: Path, reading: Reading) -> Trace:
+        """Let workers look through the traced calls."""
         completeness = Completeness()
         log = read_log(source)
         job = read_job(log, completeness.warn)
-        return _Content(log, completeness, job, read_names(log, completeness.warn)).trace()
+        names = read_names(log, completeness.warn)
+        return _Content(log, completeness, job, names, reading).trace()
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,7 @@ class _Content:
     completeness: Completeness
     job: Job
     names: Names
+    reading: Reading
 
     def trace(self) -> Trace:
         for note in notes(self.log):
@@ -169,7 +175,7 @@ class _Content:
         )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        scanned = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
+        scanned = self.reading.each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
         for _, messages in scanned:
             for message in messages:
                 self.completeness.warn(message)

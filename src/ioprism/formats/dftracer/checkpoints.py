@@ -4,7 +4,7 @@ An index notes, every few megabytes of text, where a block of the compressed dat
 to the bit, and the 32 KiB of text in front of it. Two kinds are read: what `indexed_gzip`
 writes (`NAME.gzidx`) and the SQLite tables of dftracer-utils (`NAME.zindex`, `NAME.idx`). One of
 the first kind is made here if that package is installed: in the cache folder of the user, or
-beside the file where that was asked for (`indexes_beside_files`).
+beside the file where that was asked for.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -103,26 +102,13 @@ def _content(index: Path, path: Path) -> bytes:
     return index.read_bytes()
 
 
-_beside: ContextVar[bool] = ContextVar("beside", default=False)
-
-
-@contextmanager
-def indexes_beside_files() -> Iterator[None]:
-    """Let indexes that are made be kept beside their files, for other users of them."""
-    token = _beside.set(True)
-    try:
-        yield
-    finally:
-        _beside.reset(token)
-
-
-def index_place(path: Path) -> Path:
-    """Return where an index of this file is to be kept.
+def index_place(path: Path, *, beside: bool) -> Path:
+    """Return where an index of this file is to be kept: beside it, or in the cache folder.
 
     Raises:
         OutputError: the cache folder cannot be used.
     """
-    return path.with_name(path.name + OWN) if _beside.get() else cached_name(path, suffix=OWN)
+    return path.with_name(path.name + OWN) if beside else cached_name(path, suffix=OWN)
 
 
 def make_index(path: Path, target: Path) -> bool:

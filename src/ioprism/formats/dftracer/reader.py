@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.clocks import aligned
+from ioprism.formats.clocks import align_clocks
 from ioprism.formats.dftracer.aggregated import Aggregates
 from ioprism.formats.dftracer.calls import FileIndex
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
@@ -25,7 +25,7 @@ from ioprism.formats.dftracer.lines import Trouble, chunks
 from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
-from ioprism.formats.surveys import each, on_workers
+from ioprism.formats.reading import Reading
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
@@ -62,6 +62,10 @@ class DftracerReader:
 
     def read(self, source: Path) -> Trace:
         """Survey all files now; calls are read when they are asked for."""
+        return self.read_with(source, Reading())
+
+    def read_with(self, source: Path, reading: Reading) -> Trace:
+        """Let workers survey the files, and set clocks as the user says."""
         paths = _trace_files(source) if source.is_dir() else [source]
         if not paths:
             raise BrokenTraceError(
@@ -70,8 +74,8 @@ class DftracerReader:
             )
         for path in paths:
             check_readable(path)
-        content = _Content(source, _surveys(paths))
-        return aligned(content.trace(), content.spans)
+        content = _Content(source, _surveys(paths, reading))
+        return align_clocks(content.trace(), content.spans, reading.clock_offsets)
 
 
 def _is_trace(path: Path) -> bool:
@@ -100,13 +104,15 @@ def _trace_files(folder: Path) -> list[Path]:
     return [p for p in files_below(folder) if p.name.endswith(_SUFFIXES) or p.is_dir()]
 
 
-def _surveys(paths: Sequence[Path]) -> list[Survey]:
+def _surveys(paths: Sequence[Path], reading: Reading) -> list[Survey]:
     """Survey all ranges of all files, on the workers if there are some."""
-    if on_workers() and (whole := [path for path in paths if lacks_index(path)]):
-        each(_index, [(path.absolute(), index_place(path.absolute())) for path in whole])
+    whole = [path.absolute() for path in paths if lacks_index(path)] if reading.workers else []
+    if whole:
+        beside = reading.indexes_beside_files
+        reading.each(_index, [(path, index_place(path, beside=beside)) for path in whole])
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
-    for part, found in zip(parts, each(survey, parts), strict=True):
+    for part, found in zip(parts, reading.each(survey, parts), strict=True):
         by_file[part.path].append(found)
     return [_whole(found) for found in by_file.values()]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.clocks import aligned
+from ioprism.formats.clocks import align_clocks
+from ioprism.formats.reading import Reading
 from ioprism.formats.recorder.back_references import read_old_rank, read_old_start
 from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.events import RecorderPartition, Vocabulary, vocabulary
@@ -47,9 +48,12 @@ class RecorderReader:
 
     def read(self, source: Path) -> Trace:
         """Read signatures and grammars now; calls are unfolded when asked for."""
+        return self.read_with(source, Reading())
+
+    def read_with(self, source: Path, reading: Reading) -> Trace:
+        """Set clocks as the user says."""
         try:
-            layout = read_layout(source)
-            return _Content(layout).trace()
+            return _Content(read_layout(source)).trace(reading.clock_offsets)
         except (OSError, struct.error) as error:
             raise broken(source, f"a file cannot be read ({error})") from error
 
@@ -60,7 +64,7 @@ class _Content:
     completeness: Completeness = field(default_factory=Completeness)
     paths: dict[str, int] = field(default_factory=dict)  # row of the file table
 
-    def trace(self) -> Trace:
+    def trace(self, clock_offsets: Mapping[str, float] | None) -> Trace:
         layout, warn = self.layout, self.completeness.warn
         old = layout.generation == "A"
         grammars = None if old else read_grammars(layout, warn)
@@ -92,7 +96,7 @@ class _Content:
         )
         # Recorder names no nodes: each rank's clock may be another one.
         clocks = trace.processes.select("process", clock=pl.format("rank{}", "rank"))
-        return aligned(trace, spans, clocks)
+        return align_clocks(trace, spans, clock_offsets, clocks)
 
     def _spans(self, shifts: dict[int, float]) -> dict[str, tuple[float, float]]:
         """First and last time of every rank, in seconds since the trace's start."""

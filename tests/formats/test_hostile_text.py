@@ -13,8 +13,8 @@ from ioprism import TraceError
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
-from ioprism.formats.signals.described_text import read_described_text
-from ioprism.formats.strace.lines import Calls
+from ioprism.formats.signals.text_signals import read_described_text
+from ioprism.formats.strace.replay import Calls
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.counter_formats.lustre import LustreReader
 from ioprism.servers.job_formats.loadleveler import LoadLevelerReader

@@ -219,6 +219,6 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
         return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one file: give a single TRACE.")
-    from ioprism.formats.signals.described_text import read_described_text
+    from ioprism.formats.signals.text_signals import read_described_text
 
     return read_described_text(paths[0], mapping)

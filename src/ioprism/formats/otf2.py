@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
-from ioprism.formats.call_rows import Row, RowPartition, Span, plausible
+from ioprism.formats.calls import Row, RowPartition, Span, plausible
 from ioprism.formats.isolation import IsolationError, attempt
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS

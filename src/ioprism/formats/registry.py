@@ -42,17 +42,17 @@ PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 # Those that need no table library come first: a small signal is read before one is loaded.
 BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
-    "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
-    "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
-    "ftio-text": "ioprism.formats.signals.ftio_text:FtioTextReader",
+    "gekkofs": "ioprism.formats.signals.monitors:GekkoReader",
+    "metric-proxy": "ioprism.formats.signals.monitors:MetricProxyReader",
+    "ftio-text": "ioprism.formats.signals.text_signals:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",
     "recorder": "ioprism.formats.recorder.reader:RecorderReader",
     "strace": "ioprism.formats.strace.reader:StraceReader",
     "chrome": "ioprism.formats.chrome.reader:ChromeReader",
-    "recorder-parquet": "ioprism.formats.recorder.parquet_reader:RecorderParquetReader",
-    "recorder-text": "ioprism.formats.recorder.text_reader:RecorderTextReader",
+    "recorder-parquet": "ioprism.formats.recorder.converted:RecorderParquetReader",
+    "recorder-text": "ioprism.formats.recorder.converted:RecorderTextReader",
     "otf2": "ioprism.formats.otf2:Otf2Reader",
     "table": "ioprism.formats.tables.reader:TableReader",
 }

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ioprism.formats.signals.gekkofs import FIELDS, bare
+from ioprism.formats.signals.monitors import FIELDS, bare
 from ioprism.live.metrics import Counts
 
 # Where a flush of TMIO begins: damage is skipped up to there.

@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError, read
-from ioprism.formats.recorder.back_references import read_records
-from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.layout import (
     ALL_SIGNATURES,
     SIGNATURES,
     Layout,
     Section,
+    blobs,
     read_layout,
+    read_section,
 )
-from ioprism.formats.recorder.signatures import Signature, read_signatures
+from ioprism.formats.recorder.signatures import Signature, read_records, read_signatures
 from ioprism.formats.recorder.streams import read_grammars, read_stream
 from tests.conftest import ROOT, SHARED_DATA
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ioprism.formats.call_rows import Row, plausible
-from ioprism.formats.calls import Call, classify
+from ioprism.formats.calls import Call, Row, classify, plausible
 from ioprism.formats.recorder.meaning import meaning
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.model.layers import LAYERS

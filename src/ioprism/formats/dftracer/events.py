@@ -17,9 +17,15 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.calls import CallParser, Calls, FileIndex
+from ioprism.formats.dftracer.calls import (
+    CallParser,
+    Calls,
+    FileIndex,
+    moved_bytes,
+    offsets,
+    pointer_key,
+)
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import (

@@ -21,8 +21,7 @@ from ioprism.formats.dftracer.events import (
     Relay,
     Source,
 )
-from ioprism.formats.dftracer.lines import Trouble, chunks
-from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
+from ioprism.formats.dftracer.lines import Range, Trouble, chunks, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.reading import Reading

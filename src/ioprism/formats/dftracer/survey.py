@@ -28,8 +28,7 @@ from ioprism.formats.dftracer.decode import (
     hash_of,
     whole_number,
 )
-from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
-from ioprism.formats.dftracer.ranges import Range
+from ioprism.formats.dftracer.lines import Member, Range, Trouble, chunks, pieces
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode

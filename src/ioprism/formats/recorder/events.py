@@ -11,11 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers
-from ioprism.formats.recorder.back_references import read_old_rank
-from ioprism.formats.recorder.families import AS_FIRST, Families, families
 from ioprism.formats.recorder.layout import Layout
-from ioprism.formats.recorder.meaning import Meaning, meaning
-from ioprism.formats.recorder.signatures import Signature, SignatureTable
+from ioprism.formats.recorder.meaning import AS_FIRST, Families, Meaning, families, meaning
+from ioprism.formats.recorder.signatures import Signature, SignatureTable, read_old_rank
 from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_stream
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation

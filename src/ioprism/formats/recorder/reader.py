@@ -12,18 +12,23 @@ import polars as pl
 
 from ioprism.formats.clocks import align_clocks
 from ioprism.formats.reading import Reading
-from ioprism.formats.recorder.back_references import read_old_rank, read_old_start
-from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.events import RecorderPartition, Vocabulary, vocabulary
 from ioprism.formats.recorder.layout import (
     ALL_SIGNATURES,
     SIGNATURES,
     Layout,
+    blobs,
     broken,
     is_recorder,
     read_layout,
+    read_section,
 )
-from ioprism.formats.recorder.signatures import Signature, read_signatures
+from ioprism.formats.recorder.signatures import (
+    Signature,
+    read_old_rank,
+    read_old_start,
+    read_signatures,
+)
 from ioprism.formats.recorder.streams import Grammars, last_end, read_grammars, read_ticks
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.formats.budget import Budget
-from ioprism.formats.recorder.blobs import blobs, inflated, read_section
 from ioprism.formats.recorder.layout import (
     ALL_GRAMMARS,
     GRAMMAR,
@@ -23,6 +22,9 @@ from ioprism.formats.recorder.layout import (
     TIMESTAMPS,
     Layout,
     Section,
+    blobs,
+    inflated,
+    read_section,
 )
 from ioprism.model.trace import Warn
 

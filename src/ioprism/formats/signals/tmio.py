@@ -14,17 +14,15 @@ import numpy as np
 from ioprism.formats.signals.build import (
     Content,
     Intervals,
-    build_trace,
-    interval_bytes,
-    numbers,
-    steps,
-)
-from ioprism.formats.signals.documents import (
     broken,
+    build_trace,
     head,
+    interval_bytes,
     json_document,
     json_lines,
     msgpack_objects,
+    numbers,
+    steps,
 )
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness, Trace

@@ -16,9 +16,8 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.call_rows import Row, RowPartition, Span
-from ioprism.formats.strace.lines import Calls, has_date, looks_like_strace
-from ioprism.formats.strace.replay import Process, Replay
+from ioprism.formats.calls import Row, RowPartition, Span
+from ioprism.formats.strace.replay import Calls, Process, Replay, has_date, looks_like_strace
 from ioprism.formats.text import (
     LONGEST_LINE,
     TORN_END,

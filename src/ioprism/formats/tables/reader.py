@@ -13,7 +13,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.calls import classify
-from ioprism.formats.parquet import (
+from ioprism.formats.isolation import (
     UNREADABLE,
     columns_of,
     first_line,
@@ -21,9 +21,8 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.formats.plausibility import LATEST
-from ioprism.formats.tables.compressed import blocks_of
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
-from ioprism.formats.text import TORN_END, ends_torn, head, is_gzip
+from ioprism.formats.text import TORN_END, blocks_of, ends_torn, head, is_gzip
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation

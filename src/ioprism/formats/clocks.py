@@ -7,13 +7,18 @@ file alike open it together; how far apart they seem to do so is how far apart t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioprism.model.trace import Partition, Trace, Warn
+from ioprism.formats.partition_steps import add_step
+from ioprism.model.trace import Trace, Warn
+
+if TYPE_CHECKING:
+    from ioprism.formats.partition_steps import Batches
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
 LEAST = 0.5  # seconds; nodes are not said to differ by less
@@ -217,52 +222,8 @@ def _noted(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return collected[0], collected[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedPartition:
-    """A partition whose times are those of one clock."""
-
-    inner: Partition
-    moved: pl.DataFrame  # process, ahead: seconds
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield the inner batches, each process's times moved by what its clock is ahead."""
-        return _set(self.inner.batches(warn), self.moved)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedRange(ClockedPartition):
-    """The same for a part of a file for which the parts before it matter."""
-
-    inner: Any
-
-    @property
-    def continues(self) -> int:
-        """How many of the partitions in front of it belong to the same file."""
-        return int(self.inner.continues)
-
-    def prepared(self) -> ClockedPrepared:
-        """Read it as far as that is possible alone."""
-        return ClockedPrepared(self.inner.prepared(), self.moved)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedPrepared:
-    """A part that was read alone, and whose times are still to be moved."""
-
-    inner: Any
-    moved: pl.DataFrame
-
-    @property
-    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
-        """What later parts have to know of this one."""
-        return self.inner.moves
-
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events, given the moves of the parts before this one."""
-        return _set(self.inner.continued(earlier, warn), self.moved)
-
-
-def _set(batches: Iterator[pl.LazyFrame], moved: pl.DataFrame) -> Iterator[pl.LazyFrame]:
+def _move_times(batches: Batches, _: Warn, *, moved: pl.DataFrame) -> Batches:
+    """Move each process's times by what its clock is ahead."""
     for batch in batches:
         ahead = pl.col("ahead").fill_null(0.0)
         yield (
@@ -270,11 +231,6 @@ def _set(batches: Iterator[pl.LazyFrame], moved: pl.DataFrame) -> Iterator[pl.La
             .with_columns(start=pl.col("start") - ahead, end=pl.col("end") - ahead)
             .drop("ahead")
         )
-
-
-def _clocked(partition: Partition, moved: pl.DataFrame) -> ClockedPartition:
-    kind = ClockedRange if hasattr(partition, "prepared") else ClockedPartition
-    return kind(partition, moved)
 
 
 def _moved(trace: Trace, ahead: Mapping[str, float], spans: Spans, clocks: pl.DataFrame) -> Trace:
@@ -288,10 +244,10 @@ def _moved(trace: Trace, ahead: Mapping[str, float], spans: Spans, clocks: pl.Da
 def _shifted(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Trace:
     """Move each process's times by what it is ahead, and the job to its first call."""
     begun = trace.job.start_time
-    table = ahead.with_columns(pl.col("ahead") + first)
+    move = partial(_move_times, moved=ahead.with_columns(pl.col("ahead") + first))
     return replace(
         trace,
-        partitions=tuple(_clocked(one, table) for one in trace.partitions),
+        partitions=tuple(add_step(one, move) for one in trace.partitions),
         job=replace(
             trace.job,
             start_time=None if begun is None else begun + first,

@@ -21,7 +21,7 @@ from ioprism.errors import (
 )
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
-from ioprism.formats.plausibility import gated
+from ioprism.formats.plausibility import check_plausibility
 from ioprism.formats.reading import Reading
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
@@ -251,7 +251,7 @@ def _read(reader: Reader, source: Path, reading: Reading) -> Trace:
     else:
         trace = reader.read(source)
     if reader.name != OWN_STORE:
-        trace = gated(trace)
+        trace = check_plausibility(trace)
     elif trace.counters:
         from ioprism.formats.stored_counters import with_checked_counters
 

@@ -14,7 +14,7 @@ from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.text_signals import read_described_text
-from ioprism.formats.strace.replay import Calls
+from ioprism.formats.strace.replay import CallLines
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.counter_formats.lustre import LustreReader
 from ioprism.servers.job_formats.loadleveler import LoadLevelerReader
@@ -43,7 +43,7 @@ def _owner(path: Path) -> object:
 
 
 def _damaged_lines(path: Path) -> object:
-    calls = Calls()
+    calls = CallLines()
     return [*calls.read([path.read_text()]), calls.damaged]
 
 

@@ -172,7 +172,7 @@ class RowSource(Protocol):
 
 
 @dataclass(slots=True)
-class Span:
+class TraceSpan:
     """What the first pass learns."""
 
     paths: dict[str, int] = field(default_factory=dict)  # row of the file table

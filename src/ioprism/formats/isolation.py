@@ -81,11 +81,11 @@ def columns_of(paths: Sequence[Path]) -> list[list[str]]:
     Raises:
         IsolationError: one of them could not.
     """
-    return _tried(tuple(_key(path) for path in paths))
+    return _try_files(tuple(_key(path) for path in paths))
 
 
 @lru_cache(maxsize=16)
-def _tried(files: tuple[_Key, ...]) -> list[list[str]]:
+def _try_files(files: tuple[_Key, ...]) -> list[list[str]]:
     limit = SECONDS + sum(size for _, size, _ in files) / PER_SECOND
     said = attempt(_READ_ALL, json.dumps([name for name, _, _ in files]), seconds=limit)
     columns: list[list[str]] = json.loads(said)

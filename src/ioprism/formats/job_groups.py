@@ -29,12 +29,12 @@ def groups(
 ) -> list[Group]:
     """Return the logs of each job, by the rule that all commands share.
 
-    Darshan logs are told apart without reading their calls, so that a folder of thousands of
+    Darshan logs are recognised without reading their calls, so that a folder of thousands of
     them costs little.
 
     Raises:
         NoSuchTraceError: there is nothing at a path.
-        UnknownFormatError: there is no trace in a folder.
+        UnknownFormatError: a folder does not contain a trace.
     """
     for path in paths:
         if not exists(path):
@@ -61,7 +61,7 @@ def _units(path: Path, format_name: str | None) -> list[Path]:
         return [path]
     known = set(logs)
     others = (inner for inner in files if inner not in known)
-    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
+    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _is_trace(one))]
 
 
 def _other_jobs(
@@ -93,7 +93,7 @@ def _killed_job(path: Path) -> object | None:
     return path.parent, job.user, job.executable, job.ranks, int(job.start_time or 0)
 
 
-def _recognised(path: Path) -> bool:
+def _is_trace(path: Path) -> bool:
     from ioprism.formats.registry import find_reader
 
     try:

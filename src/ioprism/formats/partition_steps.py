@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # small signals are read without a table library
 
 def add_step(partition: Partition, step: BatchStep) -> ChangedPartition:
     """Return a partition whose batches pass through a step."""
-    kind = ChangedRange if hasattr(partition, "prepared") else ChangedPartition
+    kind = ChangedRange if hasattr(partition, "prepare") else ChangedPartition
     return kind(partition, step)
 
 
@@ -42,9 +42,9 @@ class ChangedRange(ChangedPartition):
         """How many of the partitions in front of it belong to the same file."""
         return int(self.inner.continues)
 
-    def prepared(self) -> ChangedPreparedRange:
+    def prepare(self) -> ChangedPreparedRange:
         """Read it as far as that is possible without the parts before it."""
-        return ChangedPreparedRange(self.inner.prepared(), self.step)
+        return ChangedPreparedRange(self.inner.prepare(), self.step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +59,6 @@ class ChangedPreparedRange:
         """What later parts have to know of this one."""
         return self.inner.moves
 
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Batches:
+    def continue_after(self, earlier: Sequence[Any], warn: Warn) -> Batches:
         """Yield the changed batches, given the moves of the parts before this one."""
-        return self.step(self.inner.continued(earlier, warn), warn)
+        return self.step(self.inner.continue_after(earlier, warn), warn)

@@ -110,19 +110,19 @@ class Unavailable:
 def readers() -> Iterator[Reader | Unavailable]:
     """Built-in readers first, then those of installed plugins."""
     for name, path in BUILT_IN.items():
-        yield _loaded(name, partial(resolve_name, path))
+        yield _load_reader(name, partial(resolve_name, path))
     # Asked for only when no built-in reader was enough: looking for plugins reads many files.
     for plugin in declared(GROUP):
-        yield _loaded(plugin.name, plugin.load)
+        yield _load_reader(plugin.name, plugin.load)
 
 
-def _named(format_name: str | None) -> list[Reader | Unavailable]:
+def _reader_called(format_name: str | None) -> list[Reader | Unavailable]:
     """The built-in reader of a format, alone; nothing for other names."""
     path = BUILT_IN.get(format_name or "")
-    return [] if path is None else [_loaded(format_name or "", partial(resolve_name, path))]
+    return [] if path is None else [_load_reader(format_name or "", partial(resolve_name, path))]
 
 
-def _loaded(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
+def _load_reader(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
     try:
         reader: Reader = load()()
     except ImportError as error:
@@ -138,7 +138,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
-        TraceError: it lies in object storage, and is no store.
+        TraceError: it is in object storage, but is not a store.
         UsageError: no format has this name.
     """
     if not exists(source):
@@ -147,7 +147,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
     if format_name is None and is_log(source):  # without loading the readers before it
         format_name = "darshan"
     tried = []
-    for reader in _named(format_name) or readers():
+    for reader in _reader_called(format_name) or readers():
         tried.append(reader.name)
         if isinstance(reader, Unavailable):
             if reader.name == format_name:
@@ -179,8 +179,7 @@ def read_traces(
     """Read files and folders of any known formats: one trace per job.
 
     A folder that `record` made holds one job for each run. Any other folder that is not itself a
-    trace is searched for traces; what is no trace in it is skipped, what is damaged is skipped with
-    a warning.
+    trace is searched for traces; other files in it are skipped, damaged traces with a warning.
 
     Args:
         sources: files and folders.
@@ -192,15 +191,15 @@ def read_traces(
     traces: list[Trace] = []
     for source in sources:
         runs = recorded_runs(source)  # all processes of a recorded run are one job
-        traces += [_merged(_read_one(run, format_name, how)) for run in runs or ()]
+        traces += [_merge_traces(_read_one(run, format_name, how)) for run in runs or ()]
         traces += [] if runs else _read_one(source, format_name, how)
     if how.clock_offsets:
         from ioprism.formats.clocks import warn_of_unused
 
         warn_of_unused(how.clock_offsets, traces)
     if grouping == "one":
-        return [_merged(traces)]
-    return traces if grouping == "each" else [_merged(group) for group in _jobs(traces)]
+        return [_merge_traces(traces)]
+    return traces if grouping == "each" else [_merge_traces(group) for group in _jobs(traces)]
 
 
 def read_trace(
@@ -223,7 +222,7 @@ def read_trace(
     return traces[0]
 
 
-def _merged(traces: list[Trace]) -> Trace:
+def _merge_traces(traces: list[Trace]) -> Trace:
     if len(traces) == 1:
         return traces[0]
     from ioprism.model.merge import merge
@@ -253,9 +252,9 @@ def _read(reader: Reader, source: Path, reading: Reading) -> Trace:
     if reader.name != OWN_STORE:
         trace = check_plausibility(trace)
     elif trace.counters:
-        from ioprism.formats.stored_counters import with_checked_counters
+        from ioprism.formats.stored_counters import check_counters
 
-        trace = with_checked_counters(trace)
+        trace = check_counters(trace)
     if reading.clock_offsets is None or reader.name in SETS_CLOCKS:
         return trace
     from ioprism.formats.clocks import apply_offsets
@@ -286,8 +285,8 @@ def _jobs(traces: list[Trace]) -> list[list[Trace]]:
     """Group the traces of one job.
 
     A Darshan log is a job; the logs that the ranks of a killed job left are one. Files that a
-    tracer writes for each process are one job where they lie together, are named alike and
-    overlap in time.
+    tracer writes for each process are one job where they are in one folder, have similar
+    names and overlap in time.
     """
     groups: dict[object, list[Trace]] = {}
     for number, trace in enumerate(traces):

@@ -15,7 +15,7 @@ from ioprism.model.trace import Warn
 
 GZIP = b"\x1f\x8b"
 LONGEST_LINE = 2**20
-WINDOW = 2**18  # bytes read at once
+WINDOW = 2**18  # bytes per read
 # What inflating damaged data raises.
 UNREADABLE = (EOFError, zlib.error, cast("type[Exception]", isal_zlib.error))
 
@@ -35,7 +35,7 @@ class Inflating(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Close the file behind it, too."""
+        """Close the compressed file, too."""
         self._file.close()
         super().close()
 
@@ -68,7 +68,7 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == GZIP
 
 
-def opened(path: Path) -> BinaryIO:
+def open_text(path: Path) -> BinaryIO:
     """Open a file for reading bytes, inflating it if it is compressed."""
     if is_gzip(path):
         return cast("BinaryIO", io.BufferedReader(Inflating(path), WINDOW))
@@ -84,7 +84,7 @@ def is_damaged(file: BinaryIO) -> bool:
 def head(path: Path, size: int) -> str:
     """Return the first bytes as text; empty if they cannot be read."""
     try:
-        with opened(path) as file:
+        with open_text(path) as file:
             return file.read(size).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -105,7 +105,7 @@ def ends_torn(path: Path) -> bool:
 
 def lines(path: Path, warn: Warn) -> Iterator[str]:
     """Yield the lines; overlong ones are cut, a damaged end is reported."""
-    with opened(path) as file:
+    with open_text(path) as file:
         while line := file.readline(LONGEST_LINE):
             yield line.decode("utf-8", "backslashreplace")
         if is_damaged(file):
@@ -114,7 +114,7 @@ def lines(path: Path, warn: Warn) -> Iterator[str]:
             warn(f"{path.name}: {TORN_END}")
 
 
-BLOCK = 8 * 2**20  # bytes unpacked at once
+BLOCK = 8 * 2**20  # bytes unpacked per step
 LONGEST_TABLE_LINE = 16 * 2**20
 QUOTE = b'"'
 
@@ -134,7 +134,7 @@ def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.Da
 
 
 def _csv_parser(path: Path) -> Parse:
-    with opened(path) as file:
+    with open_text(path) as file:
         head = pl.read_csv(_line(file, path), infer_schema=False)
     names = head.columns
 
@@ -154,7 +154,7 @@ def _csv_parser(path: Path) -> Parse:
 
 
 def _json_parser(path: Path) -> Parse:
-    with opened(path) as file:
+    with open_text(path) as file:
         first = file.read(BLOCK)
     whole = first[: first.rfind(b"\n") + 1] or first
     schema = pl.read_ndjson(whole, infer_schema_length=10_000, ignore_errors=True).schema
@@ -168,7 +168,7 @@ def _json_parser(path: Path) -> Parse:
 
 
 def _blocks(path: Path, warn: Warn, *, skip_head: bool) -> Iterator[bytes]:
-    with opened(path) as file:
+    with open_text(path) as file:
         if skip_head:
             _line(file, path)
         while block := file.read(BLOCK):

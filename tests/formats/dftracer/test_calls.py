@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.formats.dftracer.calls import UNDEFINED, CallParser, Calls, FileIndex
+from ioprism.formats.dftracer.calls import UNDEFINED, CallColumns, CallParser, FileIndex
 from ioprism.formats.dftracer.decode import NUMBERS, REQUIRED
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import UNKNOWN
@@ -23,18 +23,18 @@ LINE = (
 MANY = 40
 
 
-def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, Calls]:
+def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, CallColumns]:
     parser = CallParser(FileIndex(FILES, {}), least=0 if templates else 2**63)
     return parser, parser.read(piece + b"\n" * PADDING for piece in pieces)
 
 
-def rows(parser: CallParser, calls: Calls) -> list[tuple[object, ...]]:
+def rows(parser: CallParser, calls: CallColumns) -> list[tuple[object, ...]]:
     kinds = list(parser.kinds)
     columns = [calls.file.tolist(), *(calls[key].tolist() for key in (*REQUIRED, *NUMBERS))]
     return [(kinds[kind], *row) for kind, *row in zip(calls.kind.tolist(), *columns, strict=True)]
 
 
-def assert_same(*pieces: bytes) -> tuple[CallParser, Calls]:
+def assert_same(*pieces: bytes) -> tuple[CallParser, CallColumns]:
     parser, found = read(*pieces)
     plain, wanted = read(*pieces, templates=False)
     assert rows(parser, found) == rows(plain, wanted)

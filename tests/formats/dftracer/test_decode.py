@@ -51,7 +51,7 @@ def test_columns_are_what_json_says(
 ) -> None:
     decoded = decode_text(text_of(objects, separators))
 
-    assert decoded.damaged == 0
+    assert decoded.damaged_count == 0
     assert len(decoded.calls) == len(objects)
     for line, one in zip(decoded.calls, objects, strict=True):
         given = one.get("args", {})
@@ -80,7 +80,7 @@ def test_an_argument_of_another_type_is_missing_and_its_call_is_not(
     text = json.dumps(CALL | {"args": "ARGUMENTS"}).replace('"ARGUMENTS"', arguments)
     decoded = decode_text(text.encode())
 
-    assert decoded.damaged == 0
+    assert decoded.damaged_count == 0
     assert [whole_number(one.arguments.size) for one in decoded.calls] == [wanted]
 
 
@@ -91,14 +91,14 @@ def test_an_argument_of_another_type_is_missing_and_its_call_is_not(
 def test_a_line_that_is_not_an_object_of_a_known_kind_is_damage(line: str) -> None:
     decoded = decode_text(f"{json.dumps(CALL)}\n{line}\n{json.dumps(CALL)}".encode())
 
-    assert (len(decoded.calls), decoded.damaged) == (2, 1)
+    assert (len(decoded.calls), decoded.damaged_count) == (2, 1)
 
 
 @pytest.mark.parametrize("name", [["a"], {"a": 1}, None, 7])
 def test_a_call_whose_name_is_not_a_text_is_damage(name: object) -> None:
     decoded = decode_text(text_of([CALL | {"name": name}, CALL]))
 
-    assert (len(decoded.calls), decoded.damaged) == (1, 1)
+    assert (len(decoded.calls), decoded.damaged_count) == (1, 1)
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(CALL))))
@@ -108,14 +108,14 @@ def test_a_torn_line_is_damage_and_never_a_call(cut: int) -> None:
     decoded = decode_text(other + b"\n" + whole.encode() + b"\n" + other)
 
     assert len(decoded.calls) == 2
-    assert decoded.damaged == (1 if whole else 0)
+    assert decoded.damaged_count == (1 if whole else 0)
 
 
 def test_two_lines_that_ran_into_each_other_are_damage() -> None:
     line = json.dumps(CALL, separators=(",", ":")).encode()
     decoded = decode_text(line + line[40:] + b"\n" + line[:60] + line + b"\n" + line + b"\n")
 
-    assert (len(decoded.calls), decoded.damaged) == (1, 2)
+    assert (len(decoded.calls), decoded.damaged_count) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_two_lines_that_ran_into_each_other_are_damage() -> None:
 def test_brackets_and_commas_around_the_lines_are_no_damage(form: str) -> None:
     decoded = decode_text(form.replace("{0}", json.dumps(CALL)).encode())
 
-    assert (len(decoded.calls), decoded.damaged) == (2, 0)
+    assert (len(decoded.calls), decoded.damaged_count) == (2, 0)
 
 
 def test_bytes_that_are_no_unicode_are_kept_readable() -> None:
@@ -137,4 +137,4 @@ def test_bytes_that_are_no_unicode_are_kept_readable() -> None:
 def test_a_call_without_a_time_is_damage() -> None:
     decoded = decode_text(text_of([CALL | {"ts": None}, CALL | {"dur": "soon"}, CALL]))
 
-    assert (len(decoded.calls), decoded.damaged) == (1, 2)
+    assert (len(decoded.calls), decoded.damaged_count) == (1, 2)

@@ -32,7 +32,7 @@ class Events:
     _open: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
-    def unfinished(self) -> int:
+    def unfinished_count(self) -> int:
         """How many events began and never ended."""
         return sum(map(len, self._open.values()))
 
@@ -51,7 +51,7 @@ class Events:
                 begun = stack.pop()
                 duration = _float(read.get("ts"), 0.0) - _float(begun.get("ts"), 0.0)
                 yield from self._call(
-                    begun, {**read, **begun, "args": _merged(begun, read)}, duration
+                    begun, {**read, **begun, "args": _merge_events(begun, read)}, duration
                 )
             else:
                 self.damaged += 1
@@ -118,7 +118,7 @@ def _arguments(read: Mapping[str, Any]) -> Mapping[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _merged(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_events(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
     return {**_arguments(begun), **_arguments(ended)}
 
 

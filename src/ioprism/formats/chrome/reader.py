@@ -15,15 +15,15 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.calls import Row, RowPartition, Span, plausible
+from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.chrome.meaning import Events
-from ioprism.formats.text import head, opened
+from ioprism.formats.text import head, open_text
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.units import format_counted
 
-CHUNK = 2**18  # bytes read at once
+CHUNK = 2**18  # bytes per read
 LONGEST_OBJECT = 16 * 2**20  # characters
 _BEGIN = re.compile(r'"traceEvents"\s*:\s*\[')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -35,7 +35,7 @@ class Damage:
     """What could not be read."""
 
     cut: bool = False  # the text ends inside the array
-    objects: int = 0  # things in the array that are no objects
+    objects: int = 0  # items of the array that are not objects
 
 
 def header(path: Path) -> dict[str, Any]:
@@ -55,10 +55,10 @@ def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
     """Yield the objects of the array of trace events."""
     decoder = json.JSONDecoder()
     decode = getincrementaldecoder("utf-8")("replace").decode  # chunks may end inside a character
-    with opened(path) as file:
+    with open_text(path) as file:
         text, at, more = _array(decode(file.read(_HEAD)))
         while True:
-            at = _skipped(text, at)
+            at = _skip_blanks(text, at)
             if text.startswith("]", at):
                 return
             try:
@@ -92,7 +92,7 @@ def _array(text: str) -> tuple[str, int, bool]:
     return "", 0, False
 
 
-def _skipped(text: str, at: int) -> int:
+def _skip_blanks(text: str, at: int) -> int:
     match = _BETWEEN.match(text, at)
     return at if match is None else match.end()
 
@@ -123,7 +123,7 @@ class ChromeReader:
     def read(self, source: Path) -> Trace:
         """Go through the events once to learn files and processes."""
         own = _own(source)
-        span, events = Span(), Events(own=bool(own))
+        span, events = TraceSpan(), Events(own=bool(own))
         for read in objects(source, Damage()):
             for row in events.rows(read):
                 span.see(row)
@@ -168,12 +168,12 @@ class ChromeFile:
             yield from events.rows(read)
         name = self.path.name
         if damage.cut:
-            warn(f"{name}: the JSON is cut short or damaged; the events behind it are missing")
+            warn(f"{name}: the JSON is cut short or damaged; the events after that are missing")
         if damage.objects + events.damaged:
             damaged = format_counted(damage.objects + events.damaged, "damaged event")
             warn(f"{name}: {damaged} left out")
-        if events.unfinished:
-            warn(f"{name}: {format_counted(events.unfinished, 'unfinished event')} left out")
+        if events.unfinished_count:
+            warn(f"{name}: {format_counted(events.unfinished_count, 'unfinished event')} left out")
 
 
 def _own(source: Path) -> Mapping[str, Any]:

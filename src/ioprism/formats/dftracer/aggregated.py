@@ -102,9 +102,9 @@ class Aggregates:
                 _add(row, _TIMES.get(one.operation, "POSIX_F_META_TIME"), one.seconds)
         rows = [
             {"file": None, "rank": rank}
-            | {name: int(found.get(name, UNKNOWN)) for name in POSIX.counters}
-            | {name: float(found.get(name, 0.0)) for name in POSIX.times}
-            for rank, found in sorted(ranks.items())
+            | {name: int(sums.get(name, UNKNOWN)) for name in POSIX.counters}
+            | {name: float(sums.get(name, 0.0)) for name in POSIX.times}
+            for rank, sums in sorted(ranks.items())
         ]
         schema = {"file": pl.UInt32(), "rank": pl.Int32()}
         schema |= dict.fromkeys(POSIX.counters, pl.Int64())

@@ -23,8 +23,8 @@ from ioprism.formats.dftracer.decode import (
 from ioprism.formats.dftracer.templates import (
     PADDING,
     Hashes,
+    LineTemplate,
     Places,
-    Template,
     Text,
     template_of,
 )
@@ -36,11 +36,11 @@ from ioprism.model.sizes import LARGEST_PLAUSIBLE
 UNDEFINED = -1  # a file whose hash is defined nowhere; `UNKNOWN`: a call without file
 FILE = "fhash"
 FEW_TEMPLATES, MOST_TEMPLATES = 16, 64  # the first are of one thread each
-FEW = 256  # a template is for one line in so many, or more
+FEW = 256  # a template has to fit at least one line in 256
 TRIES = 4  # lines that become no template until the others are left
 
 
-class Calls:
+class CallColumns:
     """Some calls in the order of the file, as columns of numbers; and what else there was."""
 
     def __init__(self, height: int) -> None:
@@ -61,20 +61,20 @@ class Calls:
         """Row of the file table; `UNKNOWN` and `UNDEFINED` where there is none."""
         return self[FILE]
 
-    def only(self, wanted: npt.NDArray[np.bool_]) -> Calls:
+    def only(self, wanted: npt.NDArray[np.bool_]) -> CallColumns:
         """Return some of the calls."""
         if wanted.all():
             return self
-        part = Calls(0)
+        part = CallColumns(0)
         part.kind = self.kind[wanted]
         part._columns = {key: column[wanted] for key, column in self._columns.items()}
         part.damaged, part.sums, part.undefined = self.damaged, self.sums, self.undefined
         return part
 
     @staticmethod
-    def join(parts: Sequence[Calls]) -> Calls:
+    def join(parts: Sequence[CallColumns]) -> CallColumns:
         """Put parts below each other; they are empty then, so that not all is held twice."""
-        whole = Calls(0)
+        whole = CallColumns(0)
         whole.kind = np.concatenate([whole.kind, *(part.kind for part in parts)])
         for key in {key for part in parts for key in part._columns}:
             whole._columns[key] = np.concatenate([part[key] for part in parts])
@@ -117,16 +117,16 @@ class CallParser:
     index: FileIndex
     least: int = 2 * 2**20  # bytes of text for which templates are worth it
     kinds: dict[tuple[str, str], int] = field(default_factory=dict)  # by name and category
-    _templates: list[Template] = field(default_factory=list)
+    _templates: list[LineTemplate] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
-    def read(self, pieces: Iterable[bytes]) -> Calls:
-        """Read pieces of text, each of which has `PADDING` line ends behind it."""
-        return Calls.join([self._read_piece(piece) for piece in pieces])
+    def read(self, pieces: Iterable[bytes]) -> CallColumns:
+        """Read pieces of text, each of which ends with `PADDING` extra line ends."""
+        return CallColumns.join([self._read_piece(piece) for piece in pieces])
 
-    def _read_piece(self, piece: bytes) -> Calls:
+    def _read_piece(self, piece: bytes) -> CallColumns:
         text = Text(piece)
-        calls = Calls(len(text.starts))
+        calls = CallColumns(len(text.starts))
         rows = np.arange(len(text.starts))
         large = len(piece) - PADDING >= self.least or bool(self._templates)
         # Old versions write a path into each line, so that lines do not repeat.
@@ -136,7 +136,7 @@ class CallParser:
             self._decode(text, rows, calls)
         return calls.only(calls.kind >= 0)
 
-    def _decode(self, text: Text, rows: Places, calls: Calls) -> None:
+    def _decode(self, text: Text, rows: Places, calls: CallColumns) -> None:
         """Read lines that fit no template."""
         last = len(text.starts) - 1
         while last > 0 and not text.line(last).strip():
@@ -147,12 +147,12 @@ class CallParser:
             if (line := bare_object(text.line(row), first=row == 0, last=row == last))
         }
         decoded = DecodedLines([decode_line(line) for line in objects.values()])
-        calls.damaged = decoded.damaged
+        calls.damaged = decoded.damaged_count
         calls.sums = sum(line.is_sum for line in decoded.others)
         lines = decoded.calls
         arguments = [line.arguments for line in lines]
         rows = np.array(list(objects), np.intp)[decoded.is_call]
-        for key, column in decoded.required.items():
+        for key, column in decoded.required_numbers.items():
             calls[key][rows] = column[decoded.is_call]
         for key in NUMBERS:
             calls[key][rows] = whole_numbers(map(attrgetter(key), arguments))
@@ -161,10 +161,10 @@ class CallParser:
         calls.file[rows] = files
         calls.undefined = int(np.count_nonzero(files == UNDEFINED))
 
-    def _read_by_templates(self, text: Text, rows: Places, calls: Calls) -> Places:
+    def _read_by_templates(self, text: Text, rows: Places, calls: CallColumns) -> Places:
         """Read what fits templates, known and new; return the lines that fit none."""
         few = len(rows) // FEW
-        hits: list[tuple[int, Template]] = []
+        hits: list[tuple[int, LineTemplate]] = []
         for template in self._templates:
             before = len(rows)
             rows = self._fit(template, text, rows, calls) if before > few else rows
@@ -184,7 +184,7 @@ class CallParser:
         self._templates = [template for _, template in hits]
         return rows
 
-    def _fit(self, template: Template, text: Text, rows: Places, calls: Calls) -> Places:
+    def _fit(self, template: LineTemplate, text: Text, rows: Places, calls: CallColumns) -> Places:
         """Read the lines that fit a template; return the others."""
         fitting, values = template.fit(text, rows, self.index.hashes)
         if not len(fitting):
@@ -211,7 +211,7 @@ APPEND = 0o2000  # O_APPEND: where a write goes is not known
 Codes = npt.NDArray[np.uint8]
 
 
-def moved_bytes(calls: Calls, layer: Codes, operation: Codes) -> Integers:
+def moved_bytes(calls: CallColumns, layer: Codes, operation: Codes) -> Integers:
     """Return what reads and writes moved: what they returned, else what they were asked for."""
     data = operation <= OPERATIONS.index("write")
     returned, asked, size = (calls[key] for key in ("ret", "count", "size"))
@@ -228,7 +228,7 @@ def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) 
 
 
 def offsets(
-    calls: Calls, process: npt.NDArray[np.uint32],
+    calls: CallColumns, process: npt.NDArray[np.uint32],
     layer: Codes, operation: Codes, positional: npt.NDArray[np.bool_], moved: Integers,
     pointers: FilePointers,
 ) -> Integers:  # fmt: skip
@@ -241,7 +241,7 @@ def offsets(
     append = (calls["flags"] != UNKNOWN) & ((calls["flags"] & APPEND) != 0)
     amount = np.where(data, np.where(moved == UNKNOWN, 0, moved), UNKNOWN)
     amount = np.where(is_open & ~append, 0, amount)
-    amount = np.where(is_seek, _sought(calls, layer), amount)
+    amount = np.where(is_seek, _seek_target(calls, layer), amount)
     positions = pointers.replay(
         pointer_key(process, calls.file),
         sets=named & worked & (is_open | is_seek),
@@ -252,7 +252,7 @@ def offsets(
     return np.where(data & named, np.where(positional, own, positions), UNKNOWN)
 
 
-def _sought(calls: Calls, layer: Codes) -> Integers:
+def _seek_target(calls: CallColumns, layer: Codes) -> Integers:
     """Where a seek leaves the pointer: lseek returns it, fseek only if it was absolute."""
     returned, offset, whence = (calls[key] for key in ("ret", "offset", "whence"))
     absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)

@@ -1,7 +1,7 @@
 """Decode DFTracer's JSON lines, of any version, one by one.
 
 A value of another type than expected counts as missing, because applications may use the same
-keys for arguments of their own. A line that is not a JSON object is damaged.
+keys for their arguments. A line that is not a JSON object is damaged.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class DecodedLines:
     lines: Sequence[Line]
 
     @cached_property
-    def required(self) -> dict[str, Integers]:
+    def required_numbers(self) -> dict[str, Integers]:
         """The numbers that a call needs."""
         return {key: whole_numbers(map(attrgetter(key), self.lines)) for key in REQUIRED}
 
@@ -112,7 +112,7 @@ class DecodedLines:
         """Which lines are calls that have all that a call needs."""
         named = [line.ph in CALL and isinstance(line.name, str) for line in self.lines]
         calls = np.array(named, np.bool_)
-        for column in self.required.values():
+        for column in self.required_numbers.values():
             calls &= column != UNKNOWN
         return calls
 
@@ -127,7 +127,7 @@ class DecodedLines:
         return list(compress(self.lines, ~self.is_call))
 
     @property
-    def damaged(self) -> int:
+    def damaged_count(self) -> int:
         """How many lines are not calls, and not of another known kind."""
         return sum(line.ph not in COUNTER + METADATA for line in self.others)
 

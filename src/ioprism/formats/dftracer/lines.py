@@ -18,14 +18,14 @@ from typing import BinaryIO
 
 from isal import isal_zlib
 
-from ioprism.formats.dftracer.checkpoints import Checkpoint, Stretch, index_of, inflated_from
+from ioprism.formats.dftracer.checkpoints import Checkpoint, TextStretch, index_of, inflated_from
 from ioprism.formats.text import GZIP, UNREADABLE, is_gzip
 
-WINDOW = 2**18  # compressed bytes read at once
-CHUNK = 2**20  # inflated bytes taken at once
-PIECE = 2**20  # bytes of text handed on at once
+WINDOW = 2**18  # compressed bytes per read
+CHUNK = 2**20  # inflated bytes per step
+PIECE = 2**20  # bytes of text in a piece
 LARGE_PIECE = 4 * 2**20
-PORTION = 32 * 2**20  # bytes of text parsed at once
+PORTION = 32 * 2**20  # bytes of text parsed together
 LONGEST_LINE = 14 * 2**20  # bytes; real lines have a few hundred
 
 
@@ -50,7 +50,7 @@ def chunks(
     *,
     start: int = 0,
     stop: int | None = None,
-    stretch: Stretch | None = None,
+    stretch: TextStretch | None = None,
 ) -> Iterator[bytes | Member]:
     """Yield the text between two positions of the file, and where gzip members end.
 
@@ -65,10 +65,10 @@ def chunks(
         file.seek(start)
         left = math.inf if stop is None else stop - start
         source = _windows(file, left)
-        yield from _inflated(source, start, trouble) if compressed else source
+        yield from _inflate_members(source, start, trouble) if compressed else source
 
 
-def _between(file: BinaryIO, stretch: Stretch, trouble: Trouble) -> Iterator[bytes]:
+def _between(file: BinaryIO, stretch: TextStretch, trouble: Trouble) -> Iterator[bytes]:
     """Yield the lines of a stretch: its neighbours find the same line ends."""
     begin = stretch.begin
     at = 0 if begin is None else begin.text
@@ -106,7 +106,9 @@ def _windows(file: BinaryIO, left: float) -> Iterator[bytes]:
         yield window
 
 
-def _inflated(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[bytes | Member]:
+def _inflate_members(
+    source: Iterator[bytes], at: int, trouble: Trouble
+) -> Iterator[bytes | Member]:
     inflate = isal_zlib.decompressobj(wbits=31)
     started = False
     for window in source:
@@ -176,7 +178,7 @@ def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         yield piece
 
 
-PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
+PLAIN = 32 * 2**20  # bytes of text that are worth a separate range
 COMPRESSED = 4 * 2**20
 PROBE = 2**16  # compressed bytes that tell a member from a chance likeness
 HEADER = GZIP + b"\x08"
@@ -190,7 +192,7 @@ class Range:
     start: int
     stop: int
     last: bool = True  # whether the file ends here
-    stretch: Stretch | None = None  # where in the text of a single gzip member
+    stretch: TextStretch | None = None  # where in the text of a single gzip member
 
     @property
     def first(self) -> bool:
@@ -215,8 +217,8 @@ def ranges(path: Path) -> list[Range]:
 
 def lacks_index(path: Path) -> bool:
     """Whether the file could be cut if there were an index of it."""
-    found = ranges(path)
-    return len(found) == 1 and found[0].stop >= 2 * COMPRESSED and is_gzip(path)
+    parts = ranges(path)
+    return len(parts) == 1 and parts[0].stop >= 2 * COMPRESSED and is_gzip(path)
 
 
 def _stretches(path: Path, size: int) -> list[Range]:
@@ -231,7 +233,7 @@ def _stretches(path: Path, size: int) -> list[Range]:
         return [Range(path, 0, size)]
     ends = [point.text for point in begins if point is not None]
     return [
-        Range(path, 0, size, end == index.size, Stretch(begin, end))
+        Range(path, 0, size, end == index.size, TextStretch(begin, end))
         for begin, end in zip(begins, [*ends, index.size], strict=True)
     ]
 
@@ -241,11 +243,11 @@ def _cuts(
 ) -> Iterator[int]:
     at = least
     while at < len(text) - least:
-        found = find(text, at)
-        if found is None:
+        cut = find(text, at)
+        if cut is None:
             return
-        yield found
-        at = found + least
+        yield cut
+        at = cut + least
 
 
 def _line_at(text: mmap.mmap, at: int) -> int | None:
@@ -256,11 +258,11 @@ def _line_at(text: mmap.mmap, at: int) -> int | None:
 
 def _member_at(text: mmap.mmap, at: int) -> int | None:
     """Where the next gzip member begins that holds lines as DFTracer writes them."""
-    found = text.find(HEADER, at)
-    while found >= 0:
-        if _begins_a_line(text[found : found + PROBE]):
-            return found
-        found = text.find(HEADER, found + 1)
+    header = text.find(HEADER, at)
+    while header >= 0:
+        if _begins_a_line(text[header : header + PROBE]):
+            return header
+        header = text.find(HEADER, header + 1)
     return None
 
 

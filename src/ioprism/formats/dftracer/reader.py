@@ -16,13 +16,13 @@ from ioprism.formats.dftracer.aggregated import Aggregates
 from ioprism.formats.dftracer.calls import FileIndex
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
 from ioprism.formats.dftracer.events import (
+    CallSource,
     DftracerPartition,
     DftracerRange,
     Relay,
-    Source,
 )
 from ioprism.formats.dftracer.lines import Range, Trouble, chunks, lacks_index, ranges
-from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
+from ioprism.formats.dftracer.survey import Segment, Survey, join_surveys, survey
 from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.reading import Reading
 from ioprism.model.files import file_table
@@ -33,7 +33,7 @@ from ioprism.units import format_counted
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
 MOST_NAMED = 4  # programs of a workflow
-PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
+PARTITION = 32 * 2**20  # bytes of text that are worth a separate partition
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
@@ -73,7 +73,7 @@ class DftracerReader:
             )
         for path in paths:
             check_readable(path)
-        content = _Content(source, _surveys(paths, reading))
+        content = _DftracerContent(source, _surveys(paths, reading))
         return align_clocks(content.trace(), content.spans, reading.clock_offsets)
 
 
@@ -85,7 +85,7 @@ def _is_trace(path: Path) -> bool:
 
 def _is_folder(folder: Path) -> bool:
     """Whether there are DFTracer files in a folder and no files that may be other traces."""
-    found = None
+    last_trace = None
     for number, path in enumerate(folder.rglob("*")):
         if number > MOST_FILES:
             return False
@@ -93,10 +93,10 @@ def _is_folder(folder: Path) -> bool:
         if hidden or not path.is_file():  # dftracer-utils keeps its index in such a folder
             continue
         if path.name.endswith(_SUFFIXES):
-            found = path
+            last_trace = path
         elif path.suffix and path.suffix not in _NO_TRACE:
             return False
-    return found is not None and _is_trace(found)
+    return last_trace is not None and _is_trace(last_trace)
 
 
 def _trace_files(folder: Path) -> list[Path]:
@@ -111,27 +111,27 @@ def _surveys(paths: Sequence[Path], reading: Reading) -> list[Survey]:
         reading.each(_index, [(path, index_place(path, beside=beside)) for path in whole])
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
-    for part, found in zip(parts, reading.each(survey, parts), strict=True):
-        by_file[part.path].append(found)
-    return [_whole(found) for found in by_file.values()]
+    for part, part_survey in zip(parts, reading.each(survey, parts), strict=True):
+        by_file[part.path].append(part_survey)
+    return [_join_parts(surveys) for surveys in by_file.values()]
 
 
 def _index(given: tuple[Path, Path]) -> bool:
     return make_index(*given)
 
 
-def _whole(parts: list[Survey]) -> Survey:
+def _join_parts(parts: list[Survey]) -> Survey:
     """Join the parts of a file; an index that leads astray is left aside."""
     path = parts[0].path
     if any(s.stretch for part in parts for s in part.segments) and any(
         part.trouble.cut for part in parts
     ):
         return survey(Range(path, 0, path.stat().st_size))
-    return joined(parts)
+    return join_surveys(parts)
 
 
 @dataclass(frozen=True)
-class _Content:
+class _DftracerContent:
     """All files, and what they need to know of each other."""
 
     source: Path
@@ -157,10 +157,10 @@ class _Content:
 
     def _warn_of_collisions(self, noted: Completeness) -> None:
         """One message for all files: a job has thousands."""
-        found = [one for one in self.surveys if one.collisions]
-        total = sum(one.collisions for one in found)
+        ambiguous = [one for one in self.surveys if one.collisions]
+        total = sum(one.collisions for one in ambiguous)
         if total:
-            files = found[0].path.name if len(found) == 1 else f"{len(found)} files"
+            files = ambiguous[0].path.name if len(ambiguous) == 1 else f"{len(ambiguous)} files"
             noted.warn(f"{files}: {format_counted(total, 'name')} with another name's hash")
 
     def trace(self) -> Trace:
@@ -210,7 +210,7 @@ class _Content:
     @cached_property
     def spans(self) -> dict[str, tuple[float, float]]:
         """First and last time on every host, in seconds since the job's start."""
-        found: dict[str, tuple[float, float]] = {}
+        spans: dict[str, tuple[float, float]] = {}
         for one in self.surveys:
             if one.first is None or not one.processes:
                 continue
@@ -218,9 +218,9 @@ class _Content:
             begin, end = (
                 (_nanoseconds(one, ticks) - self.origin) / 1e9 for ticks in (one.first, one.last)
             )
-            before = found.get(host, (begin, end))
-            found[host] = min(before[0], begin), max(before[1], end)
-        return found
+            before = spans.get(host, (begin, end))
+            spans[host] = min(before[0], begin), max(before[1], end)
+        return spans
 
     def _job(self) -> Job:
         ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
@@ -305,7 +305,7 @@ class _Content:
 
     @cached_property
     def hashes(self) -> dict[str, str]:
-        """Path by hash: the first meaning, for files that do not define one of their own."""
+        """Path by hash: the first meaning, for files that do not define it."""
         known: dict[str, str] = {}
         for one in self.surveys:
             for key, path in one.files.items():
@@ -316,7 +316,7 @@ class _Content:
         """Small files share a partition, large ones are cut."""
         old = any(one.paths for one in self.surveys)
         index = FileIndex(self._rows_of(self.hashes), self.paths if old else {})
-        held: list[Source] = []
+        held: list[CallSource] = []
         size = 0
         for one in surveys:
             stretches = _stretches(one.segments)
@@ -343,7 +343,7 @@ class _Content:
         """Row of the file table by hash."""
         return {key: self.paths[path] for key, path in names.items()}
 
-    def _source(self, one: Survey, segments: Sequence[Segment]) -> Source:
+    def _source(self, one: Survey, segments: Sequence[Segment]) -> CallSource:
         keys = [(self._host(one, pid) or "", pid, tid) for pid, tid in one.processes]
         processes = pl.DataFrame(
             {
@@ -356,7 +356,7 @@ class _Content:
         )
         own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
         origin = self.origin // (1_000_000_000 // one.per_second)
-        return Source(
+        return CallSource(
             one.path, tuple(segments), origin, one.per_second, processes, self._rows_of(own)
         )
 

@@ -1,9 +1,9 @@
 """The first look at DFTracer files: names, processes, time range, and where to cut them.
 
-Names are told by hashes that may be used before they are defined, even in another process's
+Names are given as hashes, which may be used before they are defined, even in another process's
 file, so that all files are surveyed before any call is read. Only metadata lines are parsed
 in this pass, the rest is searched; versions that have none, and write names into every line,
-are parsed whole. A large file is surveyed range by range, and the parts are joined.
+are parsed whole. A large file is surveyed range by range, and the parts are join_surveys.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ioprism.formats.dftracer.checkpoints import Stretch
+from ioprism.formats.dftracer.checkpoints import TextStretch
 from ioprism.formats.dftracer.decode import (
     CALL,
     COUNTER,
@@ -42,7 +42,7 @@ _ALIKE = re.compile(
 )
 NUMBERED = b'{"id":'
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
-SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
+SEGMENT = 16 * 2**20  # inflated bytes that are worth a separate task
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
 ENDS = 8192  # bytes that show the numbers of the first and of the last lines of a piece
 FIRST_VERSION_WITH_UNITS = "time_metric"
@@ -55,7 +55,7 @@ class Segment:
     start: int  # bytes in the file
     stop: int
     size: int  # bytes of text
-    stretch: Stretch | None = None  # where in the text of a single gzip member
+    stretch: TextStretch | None = None  # where in the text of a single gzip member
 
 
 @dataclass(slots=True)
@@ -132,13 +132,13 @@ class Survey:
 
 def survey(part: Range) -> Survey:
     """Look through a file, or a range of it."""
-    found = Survey(part.path)
+    notes = Survey(part.path)
     piece = b""
-    for piece in pieces(_cut(found, part), found.trouble):
-        _look(piece, found, at_start=part.first)
-    if part.last and not found.ended and piece:
-        _take_columns(decode_text(piece), found)
-    return found
+    for piece in pieces(_cut(notes, part), notes.trouble):
+        _look(piece, notes, at_start=part.first)
+    if part.last and not notes.ended and piece:
+        _take_columns(decode_text(piece), notes)
+    return notes
 
 
 _TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_host_of",
@@ -146,7 +146,7 @@ _TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_
 _FLAGS = ("nanoseconds", "has_counters", "has_calls", "begun", "ended")
 
 
-def joined(parts: Sequence[Survey]) -> Survey:
+def join_surveys(parts: Sequence[Survey]) -> Survey:
     """Join the surveys of all ranges of one file."""
     whole = parts[0]
     for part in parts[1:]:
@@ -169,46 +169,46 @@ def joined(parts: Sequence[Survey]) -> Survey:
     return whole
 
 
-def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
+def _cut(notes: Survey, part: Range) -> Iterator[bytes | Member]:
     """Pass the text on, and note where it can be cut: behind a member that ends with a line."""
     start, size = part.start, 0
     whole = True  # whether the text so far ends with a line
     try:
-        text = chunks(found.path, found.trouble, start=start, stop=part.stop, stretch=part.stretch)
+        text = chunks(notes.path, notes.trouble, start=start, stop=part.stop, stretch=part.stretch)
         for chunk in text:
             if not isinstance(chunk, Member):
                 whole = chunk.endswith(b"\n")
                 size += len(chunk)
                 yield chunk
             elif whole and size >= SEGMENT:
-                found.segments.append(Segment(start, chunk.end, size))
+                notes.segments.append(Segment(start, chunk.end, size))
                 start, size = chunk.end, 0
     finally:  # also where reading stops early
         if size:
-            found.segments.append(Segment(start, part.stop, size, part.stretch))
+            notes.segments.append(Segment(start, part.stop, size, part.stretch))
 
 
-def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
+def _look(piece: bytes, notes: Survey, *, at_start: bool) -> None:
     lines = _line_count(piece)
-    alike = _are_alike(piece, lines, found)
+    alike = _are_alike(piece, lines, notes)
     own_calls = unnumbered = 0
     for text in () if alike else _own_lines(piece):
         line = decode_line(text)
         if line is not DAMAGED_LINE:
-            _take_line(line, found)
+            _take_line(line, notes)
             own_calls += line.ph in CALL
             unnumbered += line.id is None
-    found.has_calls = found.has_calls or _has_calls(piece, own_calls)
+    notes.has_calls = notes.has_calls or _has_calls(piece, own_calls)
     # Sums beside calls are counted when the calls are read.
-    found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
-    found.numbering.take(piece, lines - unnumbered)
+    notes.has_counters = notes.has_counters or (not notes.has_calls and COUNTED in piece)
+    notes.numbering.take(piece, lines - unnumbered)
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
-    undated = at_start and found.first is None
-    if undated or written_out or not (alike or _known_pairs(piece, lines, found)):
-        _take_columns(decode_text(piece), found)
+    undated = at_start and notes.first is None
+    if undated or written_out or not (alike or _known_pairs(piece, lines, notes)):
+        _take_columns(decode_text(piece), notes)
 
 
-def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
+def _are_alike(piece: bytes, lines: int, notes: Survey) -> bool:
     """Whether all lines are of one category, process and thread, and none is DFTracer's own.
 
     Counting one long text is far quicker than searching for two short ones.
@@ -216,7 +216,7 @@ def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
     first = _ALIKE.search(piece)
     if first is None or piece.count(first[0]) < lines:
         return False
-    found.processes[int(first[1]), int(first[2])] = None
+    notes.processes[int(first[1]), int(first[2])] = None
     return True
 
 
@@ -243,65 +243,68 @@ def _own_lines(piece: bytes) -> Iterator[bytes]:
         at = piece.find(OWN, end)
 
 
-def _known_pairs(piece: bytes, lines: int, found: Survey) -> bool:
-    """Whether all processes and threads of the piece could be found by searching."""
+def _known_pairs(piece: bytes, lines: int, notes: Survey) -> bool:
+    """Whether all processes and threads of the piece could be notes by searching."""
     first = _PAIR.search(piece)
     if first is None:
         return False
     if piece.count(first[0]) >= lines:  # counting one is far quicker than finding all
-        found.processes[int(first[1]), int(first[2])] = None
+        notes.processes[int(first[1]), int(first[2])] = None
         return True
     pairs = _PAIR.findall(piece)
-    found.processes.update(dict.fromkeys((int(pid), int(tid)) for pid, tid in set(pairs)))
+    notes.processes.update(dict.fromkeys((int(pid), int(tid)) for pid, tid in set(pairs)))
     return len(pairs) >= lines
 
 
-def _take_line(line: Line, found: Survey) -> None:
+def _take_line(line: Line, notes: Survey) -> None:
     arguments = line.arguments
     name, pid = line.name, whole_number(line.pid)
     value, text = arguments.value, arguments.name
     if name == "CM" and text == FIRST_VERSION_WITH_UNITS:
-        found.nanoseconds = value == "NS"
-    table = {"FH": found.files, "HH": found.hosts, "SH": found.strings}.get(str(name))
+        notes.nanoseconds = value == "NS"
+    table = {"FH": notes.files, "HH": notes.hosts, "SH": notes.strings}.get(str(name))
     if table is not None and isinstance(text, str) and (key := hash_of(value)) is not None:
-        found.collisions += table.setdefault(key, text) != text
+        notes.collisions += table.setdefault(key, text) != text
     if pid is None:
         return
     host = hash_of(arguments.hhash)
     if host is not None:
-        found.host_of.setdefault(pid, host)
+        notes.host_of.setdefault(pid, host)
     if name == "start":
-        _take_start(arguments, pid, found)
+        _take_start(arguments, pid, notes)
     ts = whole_number(line.ts)
     if ts is not None and ts >= 0:
-        found.span(ts, ts)
-        found.ended |= name == "end"
+        notes.span(ts, ts)
+        notes.ended |= name == "end"
 
 
-def _take_start(arguments: Arguments, pid: int, found: Survey) -> None:
-    found.begun = True
-    programs = (arguments.exec_hash, found.program_of), (arguments.cmd_hash, found.command_of)
+def _take_start(arguments: Arguments, pid: int, notes: Survey) -> None:
+    notes.begun = True
+    programs = (
+        (arguments.exec_hash, notes.program_of),
+        (arguments.cmd_hash, notes.command_of),
+    )
     for value, table in programs:
         code = hash_of(value)
         if code is not None:
             table.setdefault(pid, code)
 
 
-def _take_columns(decoded: DecodedLines, found: Survey) -> None:
+def _take_columns(decoded: DecodedLines, notes: Survey) -> None:
     """Take what every line says: names that are written out, processes, times."""
     for line in decoded.others:
         pid, tid = whole_number(line.pid), whole_number(line.tid)
         if line.ph in COUNTER and pid is not None and tid is not None and line.cat != "dftracer":
-            found.processes[pid, tid] = None
+            notes.processes[pid, tid] = None
     if not decoded.calls:
         return
-    columns = {key: column[decoded.is_call] for key, column in decoded.required.items()}
-    found.span(int(columns["ts"].min()), int((columns["ts"] + columns["dur"]).max()))
+    columns = {key: column[decoded.is_call] for key, column in decoded.required_numbers.items()}
+    notes.span(int(columns["ts"].min()), int((columns["ts"] + columns["dur"]).max()))
     pairs = list(zip(columns["pid"].tolist(), columns["tid"].tolist(), strict=True))
-    found.processes.update(dict.fromkeys(pairs))
+    notes.processes.update(dict.fromkeys(pairs))
     for (process, _), line in zip(pairs, decoded.calls, strict=True):
         path, host = line.arguments.fname, line.arguments.hostname
         if isinstance(path, str):
-            found.paths[path] = None
+            notes.paths[path] = None
         if isinstance(host, str):
-            found.named_host_of.setdefault(process, host)
+            notes.named_host_of.setdefault(process, host)

@@ -22,9 +22,9 @@ from ioprism.formats.isolation import (
     until_damage,
 )
 from ioprism.formats.recorder.events import Vocabulary, events, vocabulary
-from ioprism.formats.recorder.layout import Layout
+from ioprism.formats.recorder.layout import TraceLayout
 from ioprism.formats.recorder.reader import process_table
-from ioprism.formats.recorder.signatures import STREAMS, Record, Signature, resolved
+from ioprism.formats.recorder.signatures import STREAMS, BackReference, Signature, resolve_paths
 from ioprism.formats.recorder.streams import Stream
 from ioprism.formats.text import head, lines
 from ioprism.model.files import file_table
@@ -128,7 +128,7 @@ def _signature(match: re.Match[str], opened: dict[str, str]) -> Signature:
     arguments = tuple(match[5].strip(" ").split(" "))
     if match[3] is None:
         return Signature(match[4], arguments)
-    return resolved(Record(0, 0, int(match[3]), match[4], arguments), opened)
+    return resolve_paths(BackReference(0, 0, int(match[3]), match[4], arguments), opened)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +149,7 @@ class TextPartition:
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield one rank's events after the other."""
-        layout = Layout(self.source, "text", len(self.ranks), 0.0, 1e-7, ())
+        layout = TraceLayout(self.source, "text", len(self.ranks), 0.0, 1e-7, ())
         for own in self.ranks:
             stream, _ = read_text(own.path, warn)
             if len(stream):
@@ -157,7 +157,7 @@ class TextPartition:
 
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
-ROWS = 1_000_000  # read at once
+ROWS = 1_000_000  # rows read together
 TICK = 1e-7  # seconds; what `tmid` counts
 METADATA = "_metadata"  # dask's: what all parts hold
 METADATA_BYTES = 64 * 2**20
@@ -195,7 +195,7 @@ class RecorderParquetReader:
             if not parts:
                 raise _broken(source, "none of its files is Parquet")
             columns_of(parts)
-            trace = _Content(source, parts).trace()
+            trace = _ParquetContent(source, parts).trace()
         except UNREADABLE as error:
             raise _broken(source, first_line(error)) from error
         for name in _missing_parts(source, parts):
@@ -234,7 +234,7 @@ def _parts(source: Path) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class _Content:
+class _ParquetContent:
     source: Path
     parts: Sequence[Path]
 

@@ -25,7 +25,7 @@ from ioprism.formats.text import UNREADABLE
 from ioprism.storage.plain_file import open_plain
 
 MOST_RANKS = 10_000_000
-BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or files of its own
+BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or its own files
 HEADER = 2**20  # bytes of the header file that are looked at
 SINGLE_FILE = "recorder.dat"
 MAGIC = b"RECORDER"
@@ -43,7 +43,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TraceLayout:
     """How to read one folder."""
 
     folder: Path
@@ -87,7 +87,7 @@ def is_recorder(folder: Path) -> bool:
     return header.is_file() and any((folder / name).is_file() for name in beside)
 
 
-def read_layout(folder: Path) -> Layout:
+def read_layout(folder: Path) -> TraceLayout:
     """Read the header.
 
     Raises:
@@ -112,7 +112,7 @@ def _bytes_of(folder: Path) -> int:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
-def _read(folder: Path) -> Layout:
+def _read(folder: Path) -> TraceLayout:
     if (folder / SINGLE_FILE).is_file():
         sections = _sections(folder / SINGLE_FILE)
         if (METADATA, -1) not in sections:
@@ -121,7 +121,7 @@ def _read(folder: Path) -> Layout:
     header = _bytes(Section(folder / "recorder.mt"))
     if (folder / "0.itf").is_file():
         resolution, ranks = struct.unpack_from("<di", header)
-        return Layout(folder, "A", ranks, 0.0, resolution, _names(header, 24))
+        return TraceLayout(folder, "A", ranks, 0.0, resolution, _names(header, 24))
     if (folder / "0.cst").is_file() and (folder / "0.ts").is_file():
         return _second(folder, header)
     if _is_name(header[40:44]) or _is_name(header[1024:1028]):
@@ -129,24 +129,24 @@ def _read(folder: Path) -> Layout:
     return _newest(folder, header, {})
 
 
-def _second(folder: Path, header: bytes) -> Layout:
+def _second(folder: Path, header: bytes) -> TraceLayout:
     ranks, start, resolution = struct.unpack_from("<i4xdd", header)
     at = 40 if _is_name(header[40:44]) else 32
     shared = at == 40 and bool(struct.unpack_from("<i", header, 32)[0])
-    return Layout(folder, "B", ranks, start, resolution, _names(header, at), shared=shared)
+    return TraceLayout(folder, "B", ranks, start, resolution, _names(header, at), shared=shared)
 
 
-def _third(folder: Path, header: bytes) -> Layout:
+def _third(folder: Path, header: bytes) -> TraceLayout:
     early = _is_name(header[40:44])
     ranks, start, resolution, _ = struct.unpack_from("<i12xddi", header)
     packed, shared, _, relative = struct.unpack_from("<4?", header, 36)
-    return Layout(
+    return TraceLayout(
         folder, "C", ranks, start, resolution, _names(header, 40 if early else 1024),
         wide_functions=not early, packed_times=packed, shared=shared, relative_offsets=relative,
     )  # fmt: skip
 
 
-def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section]) -> Layout:
+def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section]) -> TraceLayout:
     _, _, _, ranks, count = struct.unpack_from("<5i", header)
     start, resolution, _ = struct.unpack_from("<ddi", header, 32)
     packed, shared, _, relative = struct.unpack_from("<4?", header, 52)
@@ -154,7 +154,7 @@ def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section
         raise ValueError(f"{count} functions")
     names = [header[56 + 64 * n : 120 + 64 * n].split(b"\0")[0] for n in range(count)]
     functions = tuple(name.decode("ascii", "backslashreplace") for name in names)
-    return Layout(
+    return TraceLayout(
         folder, "D", ranks, start, resolution, functions, wide_functions=True,
         packed_times=packed, shared=shared, relative_offsets=relative, sections=sections,
     )  # fmt: skip
@@ -213,7 +213,7 @@ def read_section(section: Section) -> bytes:
 
 
 def blobs(section: Section) -> Iterator[bytes]:
-    """Inflate consecutive blobs: size, inflated size, zlib stream; a damaged one ends early.
+    """Inflate consecutive blobs: size, inflate_blob size, zlib stream; a damaged one ends early.
 
     Raises:
         OverBudgetError: together they hold more than a file of this size can.
@@ -223,12 +223,12 @@ def blobs(section: Section) -> Iterator[bytes]:
     while at + 16 <= len(data):
         size, _ = struct.unpack_from("<QQ", data, at)
         packed = memoryview(data)[at + 16 : at + 16 + min(size, len(data))]
-        yield inflated(packed, budget)
+        yield inflate_blob(packed, budget)
         at += 16 + size
 
 
-def inflated(packed: memoryview, budget: Budget) -> bytes:
-    """Inflate what can be inflated."""
+def inflate_blob(packed: memoryview, budget: Budget) -> bytes:
+    """Inflate what can be inflate_blob."""
     inflate = isal_zlib.decompressobj()
     pieces: list[bytes] = []
     rest: bytes | memoryview = packed

@@ -16,7 +16,7 @@ from ioprism.formats.recorder.events import RecorderPartition, Vocabulary, vocab
 from ioprism.formats.recorder.layout import (
     ALL_SIGNATURES,
     SIGNATURES,
-    Layout,
+    TraceLayout,
     blobs,
     broken,
     is_recorder,
@@ -58,14 +58,14 @@ class RecorderReader:
     def read_with(self, source: Path, reading: Reading) -> Trace:
         """Set clocks as the user says."""
         try:
-            return _Content(read_layout(source)).trace(reading.clock_offsets)
+            return _RecorderContent(read_layout(source)).trace(reading.clock_offsets)
         except (OSError, struct.error) as error:
             raise broken(source, f"a file cannot be read ({error})") from error
 
 
 @dataclass(frozen=True)
-class _Content:
-    layout: Layout
+class _RecorderContent:
+    layout: TraceLayout
     completeness: Completeness = field(default_factory=Completeness)
     paths: dict[str, int] = field(default_factory=dict)  # row of the file table
 
@@ -141,7 +141,7 @@ class _Content:
 
     def signatures(self, rank: int) -> Mapping[int, Signature]:
         """Return the signatures of a rank, or of all ranks (-1)."""
-        layout, warn = self.layout, _named(self.completeness.warn, rank)
+        layout, warn = self.layout, _with_rank(self.completeness.warn, rank)
         if layout.generation == "A":
             return read_old_rank(layout, rank, warn)[1]
         section = layout.section(ALL_SIGNATURES if rank < 0 else SIGNATURES, rank)
@@ -169,7 +169,7 @@ class _Content:
             yield RecorderPartition(self.layout, ranks, grammars, own, shifts)
 
 
-def _named(warn: Warn, rank: int) -> Warn:
+def _with_rank(warn: Warn, rank: int) -> Warn:
     return warn if rank < 0 else lambda message: warn(f"rank {rank}: {message}")
 
 

@@ -75,7 +75,7 @@ class Content:
 
 
 def numbers(values: object) -> FloatArray:
-    """Return a list of numbers as an array; what is not a number raises ValueError."""
+    """Return a list of numbers as an array; ValueError if some are not numbers."""
     if not isinstance(values, list | tuple):
         raise ValueError("expected a list of numbers")
     array = np.asarray(values, dtype=np.float64)
@@ -88,7 +88,7 @@ def interval_bytes(rate: FloatArray, start: FloatArray, end: FloatArray) -> Floa
     """Bytes that a rate moves from start to end; the three must be equally long."""
     if not len(rate) == len(start) == len(end):
         raise ValueError(f"{len(rate)} rates do not fit {len(start)} starts and {len(end)} ends")
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is left out later
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values are left out later
         return np.asarray(rate * (end - start), dtype=np.float64)
 
 
@@ -242,7 +242,7 @@ def msgpack_objects(source: Path, completeness: Completeness) -> Iterator[Any]:
 
 
 def _next(unpacker: Iterator[Any]) -> Any:  # noqa: ANN401 - any msgpack object
-    """Unpack one object without the garbage collector, which looks at each list again and again."""
+    """Unpack one object without the garbage collector, which would look at each list many times."""
     collecting = gc.isenabled()
     gc.disable()
     try:

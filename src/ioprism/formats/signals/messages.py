@@ -43,7 +43,7 @@ class UnusualError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Doubles:
-    """Where the values of an array lie in a message."""
+    """Where the values of an array are in a message."""
 
     first: int  # byte of the first mark
     count: int
@@ -145,7 +145,7 @@ def _name(raw: bytes, place: int) -> tuple[str | int, int]:
 
 
 def _within(raw: bytes, start: int, end: int) -> bytes:
-    """A stretch that lies in the message as a whole."""
+    """A stretch that is in the message as a whole."""
     if end > len(raw):
         raise UnusualError
     return raw[start:end]
@@ -195,10 +195,10 @@ def parse_message(raw: bytes) -> list[Piece]:
 
 
 def parse_alike(raws: Sequence[bytes]) -> list[Piece]:
-    """Read messages together that seem to be alike; their pieces are joined.
+    """Read messages of the same form together; their pieces are joined.
 
     Raises:
-        MalformedMessageError: one of them is none of the known forms, or they are not alike.
+        MalformedMessageError: one of them is none of the known forms, or their forms differ.
     """
     if len(raws) == 1:
         return parse_message(raws[0])

@@ -51,7 +51,7 @@ class GekkoReader:
         """Read the requests of one client."""
         completeness = Completeness()
         try:
-            content = _joined(_reports(source, completeness), source)
+            content = _join_reports(_reports(source, completeness), source)
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise broken(source, f"its fields cannot be read ({error})") from error
         return build_trace(source, content, completeness, name=self.name)
@@ -87,10 +87,10 @@ def _reports(source: Path, completeness: Completeness) -> Iterator[Mapping[str, 
         yield dict(zip(FIELDS, fields, strict=True))
 
 
-def _joined(reports: Iterator[Mapping[str, Any]], source: Path) -> Content:
+def _join_reports(reports: Iterator[Mapping[str, Any]], source: Path) -> Content:
     listed = list(reports)
     if not listed:
-        raise ValueError("there is no report in it")
+        raise ValueError("it does not contain a report")
     host, pid = listed[0].get("hostname"), int(listed[0].get("pid") or 0)
     return Content(
         intervals=[request_intervals(report, named=source.name) for report in listed],
@@ -155,7 +155,7 @@ def metrics_in(document: object) -> Mapping[str, Any]:
     while isinstance(document, dict) and "metrics" in document:
         document = document["metrics"]
     if not isinstance(document, dict):
-        raise ValueError("there is no map of metrics")
+        raise ValueError("it does not contain a map of metrics")
     return document
 
 

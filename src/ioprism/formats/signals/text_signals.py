@@ -48,7 +48,7 @@ ENDS = {"end_t_micro": MICRO, "t_rank_e": 1.0}
 SIZES = {"req_size": 1.0}
 RATES = {"avg_thruput_mib": MEBI, "avg_throughput_mib": MEBI, "b_rank_avr": 1.0, "b_rank_sum": 1.0}
 NAMES = (*STARTS, *ENDS, *SIZES, *RATES)
-# Blank lines are not part of the indentation: each of them would be looked through again and again.
+# Blank lines are not part of the indentation: each of them would be searched many times.
 NAME = r"^(?:[^\S\n]|[\"'])*(\w+)[\"']?\s*[:=]\s*\["
 LIST = re.compile(rf"{NAME}([^\]]*)\]", re.MULTILINE)
 SEPARATORS = re.compile(r"[,;\s]+")
@@ -123,11 +123,11 @@ def _floats(words: list[str]) -> FloatArray:
 
 
 def _intervals(columns: Mapping[str, FloatArray], text: str) -> Intervals:
-    start, end = _chosen(columns, STARTS), _chosen(columns, ENDS)
+    start, end = _first_column(columns, STARTS), _first_column(columns, ENDS)
     if set(columns) & set(SIZES):
-        moved = _chosen(columns, SIZES)
+        moved = _first_column(columns, SIZES)
     else:
-        moved = interval_bytes(_chosen(columns, RATES), start, end)
+        moved = interval_bytes(_first_column(columns, RATES), start, end)
     if not len(start) == len(end) == len(moved):
         raise ValueError(f"{len(start)} starts, {len(end)} ends and {len(moved)} sizes")
     said = DIRECTION.search(text)
@@ -135,7 +135,7 @@ def _intervals(columns: Mapping[str, FloatArray], text: str) -> Intervals:
     return Intervals(start, end, moved, operation)
 
 
-def _chosen(columns: Mapping[str, FloatArray], known: Mapping[str, float]) -> FloatArray:
+def _first_column(columns: Mapping[str, FloatArray], known: Mapping[str, float]) -> FloatArray:
     name = next((name for name in known if name in columns), None)
     if name is None:
         raise ValueError(f"none of {', '.join(known)} is there")
@@ -147,7 +147,7 @@ TEXT_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DescribedField:
     """Where a column of numbers stands."""
 
     pattern: re.Pattern[str]
@@ -183,7 +183,7 @@ def read_described_text(source: Path, description: Path) -> Trace:
     return build_trace(source, content, Completeness(), name="text")
 
 
-def _description(path: Path) -> tuple[dict[str, Field], str]:
+def _description(path: Path) -> tuple[dict[str, DescribedField], str]:
     try:
         described = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -205,7 +205,7 @@ def _description(path: Path) -> tuple[dict[str, Field], str]:
     return {name: _field(path, name, table) for name, table in described.items()}, operation
 
 
-def _field(path: Path, name: str, table: Any) -> Field:  # noqa: ANN401 - any TOML value
+def _field(path: Path, name: str, table: Any) -> DescribedField:  # noqa: ANN401 - any TOML value
     match table:
         case {"pattern": str(pattern), **rest} if set(rest) <= {"scale"}:
             scale = rest.get("scale", 1.0)
@@ -219,10 +219,10 @@ def _field(path: Path, name: str, table: Any) -> Field:  # noqa: ANN401 - any TO
         raise UsageError(f"{path}: [{name}] pattern: {error}.") from error
     if compiled.groups < 1:
         raise UsageError(f"{path}: [{name}] pattern has no group for the numbers.")
-    return Field(compiled, float(scale))
+    return DescribedField(compiled, float(scale))
 
 
-def _numbers(text: str, name: str, field: Field, source: Path) -> FloatArray:
+def _numbers(text: str, name: str, field: DescribedField, source: Path) -> FloatArray:
     groups = [match.group(1) or "" for match in field.pattern.finditer(text)]
     words = [word for group in groups for word in SEPARATORS.split(group.strip()) if word]
     try:

@@ -58,8 +58,8 @@ def has_date(head: str) -> bool:
     return any(match is not None and match[3] is not None for match in heads)
 
 
-class Calls:
-    """Calls out of lines; counts what is no call, and halves without the other half."""
+class CallLines:
+    """CallLines out of lines; counts other lines, and halves of calls."""
 
     def __init__(self) -> None:
         self.damaged = 0
@@ -67,7 +67,7 @@ class Calls:
         self._waiting: dict[tuple[int, str], tuple[float, str]] = {}
 
     @property
-    def unfinished(self) -> int:
+    def unfinished_count(self) -> int:
         """How many calls never returned."""
         return len(self._waiting)
 
@@ -96,7 +96,7 @@ class Calls:
             if known is None:
                 self.damaged += 1
                 return None
-            return self._finished(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
+            return self._finish(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
         opened = _CALL.match(text)
         if opened is None:
             self.damaged += 1
@@ -106,9 +106,9 @@ class Calls:
             if len(self._waiting) < MOST_UNFINISHED:
                 self._waiting[pid, opened[1]] = (start, rest[: -len(_UNFINISHED)].rstrip())
             return None
-        return self._finished(pid, start, opened[1], rest)
+        return self._finish(pid, start, opened[1], rest)
 
-    def _finished(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
+    def _finish(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
         """Take arguments and result apart: the result stands behind the last bracket."""
         cut = rest.rfind(") ")
         while cut > 0:
@@ -157,7 +157,7 @@ _SIZED_TAIL = {"preadv2", "pwritev2"}  # flags stand behind the offset
 class OpenFile:
     """An open file description: descriptors that were copied share it."""
 
-    path: str | None  # None: a socket, a pipe or something else that is no file
+    path: str | None  # None: a socket, a pipe or anything else but a file
     position: int | None = 0  # None: not known
 
 
@@ -205,7 +205,7 @@ class Replay:
         elif call.name == "execve" and result == 0:
             process.program = posixpath.basename(_text(call.arguments)) or None
         elif call.name == "chdir" and result == 0:
-            process.folder = _joined(process.folder, _text(call.arguments))
+            process.folder = _absolute_path(process.folder, _text(call.arguments))
         elif call.name in _COPIES or (call.name == "fcntl" and "F_DUPFD" in call.arguments):
             source = _descriptor(call.arguments)
             if source is not None and source in process.files and result is not None:
@@ -214,7 +214,7 @@ class Replay:
             self._follow_other_than_files(process, call)
 
     def _follow_other_than_files(self, process: Process, call: SystemCall) -> None:
-        """Note descriptors of pipes, sockets and events: reading from them is no file I/O."""
+        """Note descriptors of pipes, sockets and events: reading from them is not file I/O."""
         if call.name in _PAIRS and (ends := _PIPES.search(call.arguments)):
             for end in ends.groups():
                 process.files[int(end)] = OpenFile(None)
@@ -256,7 +256,7 @@ class Replay:
     def _open(self, process: Process, call: SystemCall) -> str | None:
         path = self._path(process, call)
         if call.result is not None and call.result >= 0:
-            shown = _shown(call.target)
+            shown = _target_path(call.target)
             path = shown if shown is not None else path
             appends = "O_APPEND" in call.arguments
             process.files[call.result] = OpenFile(path, None if appends else 0)
@@ -265,7 +265,7 @@ class Replay:
     def _on_file(
         self, process: Process, call: SystemCall, kind: Call
     ) -> tuple[str | None, int | None, int | None] | None:
-        """The path, offset and bytes of a call on a descriptor; None if it is no file."""
+        """The path, offset and bytes of a call on a descriptor; None if it is not a file."""
         number = _descriptor(call.arguments)
         if number is None:
             return None
@@ -295,7 +295,7 @@ class Replay:
             return known
         match = _DESCRIPTOR.match(arguments)
         shown = match[2] if match else None
-        path = f"<descriptor {number}>" if shown is None else _shown(shown)
+        path = f"<descriptor {number}>" if shown is None else _target_path(shown)
         names = {0: "<STDIN>", 1: "<STDOUT>", 2: "<STDERR>"}
         if shown is None and number in names:
             path = names[number]
@@ -307,19 +307,23 @@ class Replay:
         descriptor = _DESCRIPTOR.match(call.arguments)
         quoted = _QUOTED.search(call.arguments)
         if descriptor is None:
-            return None if quoted is None else _joined(process.folder, _decoded(quoted[1]))
+            return (
+                None
+                if quoted is None
+                else _absolute_path(process.folder, _decode_escapes(quoted[1]))
+            )
         if call.name == "mmap" or call.name == "mmap2":
-            return self._mapped(process, call.arguments)
-        folder = _shown(descriptor[2]) if descriptor[2] else None
+            return self._mapped_file(process, call.arguments)
+        folder = _target_path(descriptor[2]) if descriptor[2] else None
         if folder is None:
             is_cwd = descriptor[1] == "AT_FDCWD"
             opened = None if is_cwd else process.files.get(int(descriptor[1]))
             folder = process.folder if is_cwd else (opened.path if opened else None)
         if quoted is None or not call.name.endswith(("at", "at2")):
             return folder
-        return _joined(folder, _decoded(quoted[1]))
+        return _absolute_path(folder, _decode_escapes(quoted[1]))
 
-    def _mapped(self, process: Process, arguments: str) -> str | None:
+    def _mapped_file(self, process: Process, arguments: str) -> str | None:
         parts = arguments.rsplit(", ", 2)
         number = _descriptor(parts[1]) if len(parts) == 3 else None
         if number is None or number < 0:
@@ -336,20 +340,20 @@ def _is_number(arguments: str) -> bool:
     return _DESCRIPTOR.match(arguments) is not None or arguments.startswith(("NULL", "0x"))
 
 
-def _shown(target: str | None) -> str | None:
-    """The path that strace wrote behind a descriptor; None for what is no file."""
+def _target_path(target: str | None) -> str | None:
+    """The path that strace wrote behind a descriptor; None if it is not a file."""
     if target is None:
         return None
     path = _DEVICE.sub("", target)
-    return None if _NOT_FILE.match(path) else _decoded(path)
+    return None if _NOT_FILE.match(path) else _decode_escapes(path)
 
 
 def _text(arguments: str) -> str:
     quoted = _QUOTED.match(arguments)
-    return "" if quoted is None else _decoded(quoted[1])
+    return "" if quoted is None else _decode_escapes(quoted[1])
 
 
-def _decoded(text: str) -> str:
+def _decode_escapes(text: str) -> str:
     """Undo strace's escapes."""
     if "\\" not in text:
         return text
@@ -357,7 +361,7 @@ def _decoded(text: str) -> str:
     return raw.encode("latin-1", "backslashreplace").decode("utf-8", "backslashreplace")
 
 
-def _joined(folder: str | None, path: str) -> str:
+def _absolute_path(folder: str | None, path: str) -> str:
     if not path:
         return folder or ""
     return path if folder is None or path.startswith("/") else posixpath.join(folder, path)

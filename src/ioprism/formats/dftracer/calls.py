@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
@@ -71,19 +71,6 @@ class CallColumns:
         part.damaged, part.sums, part.undefined = self.damaged, self.sums, self.undefined
         return part
 
-    @staticmethod
-    def join(parts: Sequence[CallColumns]) -> CallColumns:
-        """Put parts below each other; they are empty then, so that not all is held twice."""
-        whole = CallColumns(0)
-        whole.kind = np.concatenate([whole.kind, *(part.kind for part in parts)])
-        for key in {key for part in parts for key in part._columns}:
-            whole._columns[key] = np.concatenate([part[key] for part in parts])
-            for part in parts:
-                del part._columns[key]
-        for name in ("damaged", "sums", "undefined"):
-            setattr(whole, name, sum(getattr(part, name) for part in parts))
-        return whole
-
 
 @dataclass(frozen=True, eq=False)
 class FileIndex:
@@ -120,11 +107,8 @@ class CallParser:
     _templates: list[LineTemplate] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
-    def read(self, pieces: Iterable[bytes]) -> CallColumns:
-        """Read pieces of text, each of which ends with `PADDING` extra line ends."""
-        return CallColumns.join([self._read_piece(piece) for piece in pieces])
-
-    def _read_piece(self, piece: bytes) -> CallColumns:
+    def read(self, piece: bytes) -> CallColumns:
+        """Read whole lines of text, with `PADDING` extra line ends after them."""
         text = Text(piece)
         calls = CallColumns(len(text.starts))
         rows = np.arange(len(text.starts))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from ioprism.formats.dftracer.calls import (
     offsets,
     pointer_key,
 )
-from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
+from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import (
@@ -199,20 +198,17 @@ def join_small_frames(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 def tasks_of(
     path: Path,
     segments: Sequence[Segment],
-    read: Callable[[Iterable[bytes]], CallColumns],
+    read: Callable[[bytes], CallColumns],
     trouble: Trouble,
 ) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
-    texts = (_text_of(path, segment, trouble) for segment in segments)
-    if not WORKERS:
-        yield partial(map, read, portions(chain.from_iterable(texts)))
-        return
-    for segment, text in zip(segments, texts, strict=True):
+    for segment in segments:
+        text = _text_of(path, segment, trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(map, read, portions(text))
+            yield partial(map, read, text)
         else:
-            for portion in portions(text):
-                yield partial(map, read, [list(portion)])
+            for piece in text:
+                yield partial(map, read, [piece])
 
 
 def _text_of(path: Path, segment: Segment, trouble: Trouble) -> Iterator[bytes]:

@@ -25,7 +25,6 @@ WINDOW = 2**18  # compressed bytes per read
 CHUNK = 2**20  # inflated bytes per step
 PIECE = 2**20  # bytes of text in a piece
 LARGE_PIECE = 4 * 2**20
-PORTION = 32 * 2**20  # bytes of text parsed together
 LONGEST_LINE = 14 * 2**20  # bytes; real lines have a few hundred
 
 
@@ -162,20 +161,6 @@ def pieces(
         rest = rest[: rest.rfind(b"\n") + 1]
     if rest:
         yield rest + padding
-
-
-def portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """Cut a text into portions, each of which has to be read before the next."""
-    for piece in text:
-        yield _portion(piece, text)
-
-
-def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    size = len(first)
-    while size < PORTION and (piece := next(rest, None)) is not None:
-        size += len(piece)
-        yield piece
 
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a separate range

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option
+from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.errors import CannotJudgeError
 from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.reports import to_json
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # counters are judged without a table library
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--top", type=click.IntRange(1), help="Show at most this many causes.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Number, option
+from ioprism.command.options import PATH, Command, Number, option
 from ioprism.model.trace import Progress, Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.spectral.filters import parse_filter
@@ -65,7 +65,7 @@ class AutoNumber(click.ParamType["float | None"]):
         return number
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--direction",
@@ -189,20 +189,20 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        found = period_table(
+        table = period_table(
             jobs,
             settings,
             format_name=format_name,
             reading=options.reading(),
             progress=progress,
         )
-    for message in found.failed:
+    for message in table.failed:
         output.say(f"skipped {message}")
     if as_json:
-        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        document = to_json.document_of(table.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(found, output.console())
+        terminal_form.show_many(table, output.console())
 
 
 def _write_page(

@@ -16,7 +16,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import read
-from ioprism.formats.dftracer import checkpoints, ranges, reader
+from ioprism.formats.dftracer import checkpoints, lines, reader
 from ioprism.formats.dftracer.checkpoints import (
     index_of,
     inflated_from,
@@ -36,8 +36,8 @@ def here(look: Any, items: Any) -> list[Any]:
 
 @pytest.fixture
 def single(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(ranges, "PLAIN", 200_000)
-    monkeypatch.setattr(ranges, "COMPRESSED", 10_000)
+    monkeypatch.setattr(lines, "PLAIN", 200_000)
+    monkeypatch.setattr(lines, "COMPRESSED", 10_000)
     monkeypatch.setattr(reader, "PARTITION", 200_000)
     monkeypatch.setattr(checkpoints, "SPACING", 100_000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import BrokenTraceError, Trace, characterise, read
-from ioprism.formats.dftracer import events, lines, ranges, reader, survey
+from ioprism.formats.dftracer import events, lines, reader, survey
 from ioprism.formats.dftracer.aggregated import Aggregate, Aggregates
 from ioprism.formats.dftracer.calls import CallColumns
 from ioprism.formats.dftracer.reader import DftracerReader
@@ -330,8 +330,8 @@ def many_calls(count: int) -> bytes:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PLAIN", 20_000)
-    monkeypatch.setattr(ranges, "COMPRESSED", 400)
+    monkeypatch.setattr(lines, "PLAIN", 20_000)
+    monkeypatch.setattr(lines, "COMPRESSED", 400)
     monkeypatch.setattr(reader, "PARTITION", 20_000)
     monkeypatch.setattr(survey, "SEGMENT", 10_000)
 

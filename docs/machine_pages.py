@@ -25,12 +25,12 @@ from ioprism.periodicity.steps import RhythmSettings
 from ioprism.plugins import GROUPS
 from ioprism.report_steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import Question
 from ioprism.settings import PhaseSettings
 from ioprism.site.steps import SiteOptions
-from ioprism.write_time.preparation import TrainingSettings
 from ioprism.write_time.sampling import PlanSettings
+from ioprism.write_time.training_data import TrainingSettings
 
 SETTINGS: dict[str, tuple[type, ...]] = {
     "report": (ReportSettings,),

@@ -26,6 +26,13 @@ from docs.schema_words import (
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
 from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
+from ioprism.characteristics.details import (
+    CommonSize,
+    FileGroup,
+    MpiCall,
+    MpiTime,
+    PerformanceEstimate,
+)
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
@@ -87,6 +94,12 @@ CHARACTERISE = keys(
         "by_layer": said(named(joined(AMOUNT, keys({}, **KINDS, other=AMOUNT))), "by interface"),
         "request_sizes": keys({"read": SIZES, "write": SIZES}),
         "amplification": said(each(of(Amplification)), "between layers, from the program down"),
+        "common_sizes": said(each(of(CommonSize)), "of requests: the most frequent by interface"),
+        "strides": said(each(of(CommonSize)), "between requests: the most frequent, from counters"),
+        "file_types": said(each(of(FileGroup)), "by extension, most bytes first"),
+        "mounts": said(each(of(FileGroup)), "by mount point, most bytes first"),
+        "performance": said(each(of(PerformanceEstimate)), "as darshan-parser --perf estimates it"),
+        "mpi": said(maybe(of(MpiTime, calls=each(of(MpiCall)))), "from Darshan's APMPI module"),
     },
     ceilings=CEILINGS,
 )  # fmt: skip

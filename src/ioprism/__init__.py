@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from ioprism import servers, write_time
     from ioprism.api import (
         analyse,
+        anonymise,
         bottlenecks,
         characterise,
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -88,6 +91,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.results import Period, Rhythm
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -113,6 +117,7 @@ _HOMES = {
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -138,6 +143,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -177,6 +183,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -189,11 +196,13 @@ __all__ = [
     "View",
     "__version__",
     "analyse",
+    "anonymise",
     "bottlenecks",
     "characterise",
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",

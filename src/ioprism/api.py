@@ -12,8 +12,14 @@ from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.reading import Reading
-from ioprism.formats.registry import read_trace, read_traces
+from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
@@ -32,17 +38,23 @@ if TYPE_CHECKING:
 def read(
     *paths: str | Path,
     format: str | None = None,  # noqa: A002 - as --format
+    one_job: bool = False,
     clock_offsets: Mapping[str, float] | None = None,
 ) -> Trace:
-    """Read files and folders of any known format as one trace: a job, or a workflow.
+    """Read files and folders of any known format as one trace.
 
     Args:
-        paths: files and folders.
-        format: their format, if it is not recognised.
+        paths: of one job, such as a log or the files that a tracer wrote for its processes.
+        format: of the files; recognised from their content if None.
+        one_job: whether several jobs are read as one workflow.
         clock_offsets: seconds by which the clock of a host, a rank (`rank3`) or a file is ahead.
+
+    Raises:
+        SeveralJobsError: they are several jobs. `read_jobs` returns a trace of each.
     """
+    grouping: Grouping = "one" if one_job else "auto"
     reading = Reading(clock_offsets=clock_offsets)
-    return read_trace(*map(Path, paths), format_name=format, reading=reading)
+    return read_trace(*map(Path, paths), format_name=format, grouping=grouping, reading=reading)
 
 
 def sample_log() -> Path:
@@ -55,26 +67,44 @@ def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # 
     return read_traces(*map(Path, paths), format_name=format)
 
 
+def anonymise(trace: Trace, key_file: str | Path) -> Trace:
+    """Return a trace with other names of files, hosts, programs and users.
+
+    Args:
+        trace: what `read` returns.
+        key_file: at least 16 secret bytes; the same key gives the same names.
+    """
+    from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
+
+    return anonymise_trace(trace, Pseudonyms(read_key(Path(key_file))))
+
+
 def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristics:
     """Return how much I/O a job did, by whom, through which interface."""
     return _characterise(trace, engine or LocalEngine())
 
 
 def convert(
-    trace: Trace, target: str | Path, *, replace: bool = False, engine: Engine | None = None
-) -> None:
-    """Keep a trace in another form.
+    trace: Trace,
+    target: str | Path,
+    *,
+    replace: bool = False,
+    engine: Engine | None = None,
+    counters: bool = False,
+) -> list[Path]:
+    """Keep a trace in another form; return the paths of what was written.
 
     Args:
         trace: what `read` returns.
-        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
-            Parquet store, which is read again in milliseconds.
+        target: a `.csv` or `.parquet` file, a `.json` or `.json.gz` file for Perfetto, or the
+            folder of a Parquet store, which is read again in milliseconds.
         replace: whether a target that exists is replaced.
         engine: whose workers write a store; by default it is written here.
+        counters: whether tables hold counters, in a file for each module, even if there are events.
     """
     from ioprism.conversion import convert as write
 
-    write(trace, Path(target), replace=replace, engine=engine)
+    return write(trace, Path(target), replace=replace, engine=engine, counters=counters)
 
 
 def diagnose(
@@ -196,6 +226,28 @@ def analyse(
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
+
+
+def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+    """Draw a figure of a job for a paper; its `save` writes SVG, PNG or PDF.
+
+    Args:
+        result: of `report` or `rhythm`.
+        name: one of those that `--figure` of `ioprism report` or `ioprism period` takes.
+        width: in inches; by default one column.
+
+    Raises:
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the result lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.periodicity.results import Rhythm
+    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+
+    if isinstance(result, Rhythm):
+        return draw_figure("period", name, DrawnRhythm(result), width=width)
+    return result.figure(name, width=width)
 
 
 def report(

@@ -16,10 +16,8 @@ if TYPE_CHECKING:  # takes as long to load as a small log to judge
 # What a package declares in each group; the how-to on plug-ins has an example of every one.
 GROUPS: Mapping[str, str] = {
     "ioprism.readers": "a class with the methods of `ioprism.formats.registry.Reader`",
-    "ioprism.counter_readers": "for servers' counters: "
-    "`ioprism.servers.counter_formats.registry.CounterReader`",
-    "ioprism.job_readers": "for lists of jobs: "
-    "`ioprism.servers.counter_formats.registry.JobReader`",
+    "ioprism.counter_readers": "for servers' counters: `ioprism.servers.raw_files.CounterReader`",
+    "ioprism.job_readers": "for lists of jobs: `ioprism.servers.raw_files.JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
     "ioprism.causes": "a function from an `ioprism.diagnosis.observed.Observed` to "
     "an iterator of `ioprism.diagnosis.replay.Proposal`",

@@ -65,6 +65,7 @@ spread = 0.2              # of the period, from job to job
 @option("--ftio-python", type=PATH, help="Python that has FTIO, for --phases ftio.")
 @option("--example", is_flag=True, help="Print an example of a workload and exit.")
 @options.page
+@options.anonymise
 @options.as_json
 @options.quiet
 def schedule(
@@ -117,14 +118,14 @@ def schedule(
 def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
     if not paths:
         return schedule_workload(None, settings)
-    source = ", ".join(path.name for path in paths)
+    source = ", ".join(path.name for path in options.shown_paths(paths))
     if len(paths) == 1 and paths[0].suffix == ".toml":
         from ioprism.formats.workloads import read_workload
 
         return schedule_workload(read_workload(paths[0]), settings, source=source)
     if len(paths) == 1 and (paths[0] / "ioprism-site.json").is_file():
         return schedule_jobs(jobs_of_store(paths[0]), settings, source=source)
-    from ioprism.formats.job_groups import job_groups
+    from ioprism.formats.registry import job_groups
 
     jobs = jobs_of_traces(job_groups(paths))
     return schedule_jobs(jobs, settings, source=source)

@@ -70,7 +70,7 @@ def judge_group(
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name, reading=reading)
+    trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
     engine = LookingAhead(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)

@@ -12,6 +12,7 @@ from ioprism.engine.base import Engine
 from ioprism.engine.processes import CRASHED, mapped
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
+from ioprism.model.pseudonyms import shown_message
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
 from ioprism.periodicity.steps import RhythmSettings, job_rhythm
@@ -123,7 +124,7 @@ def period_table(
     work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
     found = list(_counted(mapped(work, groups, crashed=_crashed, processes=processes), progress))
     jobs = [row for row in found if isinstance(row, JobPeriod)]
-    failed = [row.message for row in found if isinstance(row, FailedPeriod)]
+    failed = [shown_message(row.message) for row in found if isinstance(row, FailedPeriod)]
     jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))
     return PeriodTable(tuple(jobs), tuple(failed))
 
@@ -147,7 +148,7 @@ def _attempt(
     from ioprism.formats.registry import read_trace
 
     try:
-        trace = read_trace(*group, format_name=format_name, reading=reading)
+        trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
         return describe_job(trace, LocalEngine(), settings)
     except AnalysisError as error:
         return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")

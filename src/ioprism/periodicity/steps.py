@@ -97,7 +97,7 @@ def job_rhythm(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobRhy
 
 def _asynchronous(trace: Trace) -> tuple[RequiredBandwidth, ...]:
     """Required and measured bandwidth of asynchronous I/O, which only TMIO tells."""
-    if trace.format != "tmio" or len(trace.paths) != 1:
+    if trace.format != "tmio" or len(trace.paths) != 1 or not trace.paths[0].is_file():
         return ()
     from ioprism.formats.signals.tmio import read_asynchronous
     from ioprism.periodicity.asynchronous import required_bandwidth

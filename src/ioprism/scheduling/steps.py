@@ -108,13 +108,13 @@ def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
 
     jobs = []
     for number, group in enumerate(groups, start=1):
-        trace = read_trace(*group)
+        trace = read_trace(*group, grouping="one")
         try:
             phases = _phases_of(trace, LocalEngine())
         except AnalysisError:
             continue
         if phases:
-            name = f"{number} {group[0].name}"
+            name = f"{number} {trace.paths[0].name}"
             jobs.append(repeating(name, phases, nodes=max(1, trace.population.hosts or 1)))
     if not jobs:
         raise NotEnoughDetailError(

@@ -22,7 +22,8 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.files import check_readable, files_below
-from ioprism.site.anonymise import Rows, anonymous, read_key
+from ioprism.model.pseudonyms import read_key
+from ioprism.site.anonymise import Rows, anonymous
 from ioprism.site.store import SiteStore, open_site
 
 if TYPE_CHECKING:

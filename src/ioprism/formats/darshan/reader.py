@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.darshan.apmpi import read_apmpi
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
@@ -46,21 +47,20 @@ class DarshanReader:
          "targets", "collective", "layers"}
     )  # fmt: skip
 
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
+
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
         return is_log(source)
 
     def read(self, source: Path) -> Trace:
         """Read the job's facts and the names now, everything else when it is asked for."""
-        return self.read_with(source, Reading())
-
-    def read_with(self, source: Path, reading: Reading) -> Trace:
-        """Let workers look through the traced calls."""
         completeness = Completeness()
         log = read_log(source)
         job = read_job(log, completeness.warn)
         names = read_names(log, completeness.warn)
-        return _Content(log, completeness, job, names, reading).trace()
+        return _Content(log, completeness, job, names, self.reading).trace()
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class _Content:
     @cached_property
     def tables(self) -> LazyTables:
         """The modules that hold counters, read when asked for."""
-        readable = {*FIXED, "LUSTRE", "HEATMAP"}
+        readable = {*FIXED, "LUSTRE", "HEATMAP", "APMPI"}
         return LazyTables(
             {
                 name: partial(self._table, region)
@@ -133,6 +133,8 @@ class _Content:
             return read_lustre(self.log, region, self.codes, warn)
         if region.name == "HEATMAP":
             return self._heatmap(region)
+        if region.name == "APMPI":
+            return read_apmpi(self.log, region, ranks=self.ranks, warn=warn)
         return read_counters(self.log, region, self.codes, ranks=self.ranks, warn=warn)
 
     def _heatmap(self, region: Region) -> pl.DataFrame:

@@ -48,6 +48,7 @@ class Arguments(msgspec.Struct, frozen=True, gc=False):
     hhash: Any = None
     exec_hash: Any = None
     cmd_hash: Any = None
+    ppid: Any = None
 
 
 NO_ARGUMENTS = Arguments()

@@ -44,6 +44,9 @@ class RecorderReader:
     title = "Recorder traces (a folder with recorder.mt or recorder.dat)"
     tells = frozenset({"calls", "metadata", "offsets", "ranks", "files", "collective", "layers"})
 
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
+
     def recognises(self, source: Path) -> bool:
         """Whether the folder holds a Recorder trace. Never raises."""
         try:
@@ -53,12 +56,8 @@ class RecorderReader:
 
     def read(self, source: Path) -> Trace:
         """Read signatures and grammars now; calls are unfolded when asked for."""
-        return self.read_with(source, Reading())
-
-    def read_with(self, source: Path, reading: Reading) -> Trace:
-        """Set clocks as the user says."""
         try:
-            return _RecorderContent(read_layout(source)).trace(reading.clock_offsets)
+            return _RecorderContent(read_layout(source)).trace(self.reading.clock_offsets)
         except (OSError, struct.error) as error:
             raise broken(source, f"a file cannot be read ({error})") from error
 

@@ -30,7 +30,7 @@ _RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
-_NO_PID = 0
+NO_PID = 0
 
 
 class SystemCall(NamedTuple):
@@ -78,7 +78,7 @@ class CallLines:
             if head is None:
                 self.damaged += bool(line.strip())
                 continue
-            pid = int(head[1] or head[2] or _NO_PID)
+            pid = int(head[1] or head[2] or NO_PID)
             text = line[head.end() :].rstrip()
             if text.startswith(("+++", "---")):
                 if _ENDED.match(text):
@@ -111,7 +111,7 @@ class CallLines:
     def _finish(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
         """Take arguments and result apart: the result stands behind the last bracket."""
         cut = rest.rfind(") ")
-        while cut > 0:
+        while cut >= 0:  # 0: a call without arguments, such as vfork()
             result = _RESULT.match(rest, cut + 2)
             if result:
                 break
@@ -170,6 +170,7 @@ class Process:
     pid: int  # of its first thread
     program: str | None = None
     folder: str | None = None
+    called: bool = False  # whether a call of it was seen
     files: dict[int, OpenFile] = field(default_factory=dict)
 
 
@@ -184,6 +185,7 @@ class Replay:
         """Yield the calls that concern files."""
         for call in calls:
             process = self._process(call.pid)
+            process.called = True
             self._follow(process, call)
             kind = classify(call.name)
             if kind.layer != "posix" or kind.operation == "other":

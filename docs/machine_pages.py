@@ -20,8 +20,8 @@ from ioprism.formats.darshan.records import FIXED
 from ioprism.live.metrics import Counts, Latency, exposition
 from ioprism.live.watch import WatchSettings
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.online.tracker import Settings as LiveSettings
-from ioprism.periodicity.steps import RhythmSettings
+from ioprism.periodicity.of_job import PeriodSettings
+from ioprism.periodicity.online.tracker import TrackerSettings as LiveSettings
 from ioprism.plugins import GROUPS
 from ioprism.report_steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings
@@ -37,7 +37,7 @@ SETTINGS: dict[str, tuple[type, ...]] = {
     "diagnose": (DiagnosisOptions,),
     "bottlenecks": (BottleneckSettings,),
     "phases": (PhaseSettings,),
-    "period": (RhythmSettings, Options),
+    "period": (PeriodSettings, Options),
     "schedule": (ScheduleSettings,),
     "watch": (WatchSettings, LiveSettings),
     "servers": (Question, MetricSettings),

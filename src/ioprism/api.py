@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ioprism.diagnosis.rules.registry import Insights
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
-    from ioprism.periodicity.results import Rhythm
+    from ioprism.periodicity.results import Periodicity
     from ioprism.phase_detection.find import Phases
     from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
@@ -195,29 +195,6 @@ def phases(
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
 
 
-def rhythm(
-    trace: Trace,
-    *,
-    direction: Literal["read", "write", "both"] = "both",
-    by: str | None = None,
-    engine: Engine | None = None,
-    **settings: Any,  # noqa: ANN401 - as `RhythmSettings` has them
-) -> Rhythm:
-    """Return the rhythm of a job: its periods, its typical phase, and the next one.
-
-    Args:
-        trace: what `read` returns.
-        direction: of the I/O to look at.
-        by: also the rhythm of each file, rank or application, among ``rhythms``.
-        engine: where to compute; by default here.
-        settings: layer, metric, frequency, start, end, options, components, fit.
-    """
-    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
-
-    chosen = RhythmSettings(direction=direction, by=by, **settings)
-    return job_rhythm(trace, engine or LocalEngine(), chosen).whole
-
-
 def analyse(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Report:
@@ -228,11 +205,11 @@ def analyse(
     return Report(document_of(trace, settings=settings, engine=engine))
 
 
-def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+def figure(result: Report | Periodicity, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
     """Draw a figure of a job for a paper; its `save` writes SVG, PNG or PDF.
 
     Args:
-        result: of `report` or `rhythm`.
+        result: of `report` or `period`.
         name: one of those that `--figure` of `ioprism report` or `ioprism period` takes.
         width: in inches; by default one column.
 
@@ -242,11 +219,11 @@ def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -
         FigureUnavailableError: the result lacks what the figure shows.
     """
     require_matplotlib()
-    from ioprism.periodicity.results import Rhythm
-    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+    from ioprism.periodicity.results import Periodicity
+    from ioprism.reports.figures.period_figures import DrawnPeriodicity
 
-    if isinstance(result, Rhythm):
-        return draw_figure("period", name, DrawnRhythm(result), width=width)
+    if isinstance(result, Periodicity):
+        return draw_figure("period", name, DrawnPeriodicity(result), width=width)
     return result.figure(name, width=width)
 
 

@@ -24,8 +24,8 @@ GROUPS: Mapping[str, str] = {
     "ioprism.rules": "a sequence of `ioprism.diagnosis.rules.rule.Rule`",
     "ioprism.reports": "a function from an `ioprism.report_steps.Document` to text, "
     "under the ending of the file's name",
-    "ioprism.transports": "a function from an address to an `ioprism.live.source.Source`, under "
-    "the address's scheme",
+    "ioprism.transports": "a function from an address to an `ioprism.live.sources.StreamSource`, "
+    "under the address's scheme",
 }
 
 INFO = (".dist-info", ".egg-info")  # where installed packages say what they declare

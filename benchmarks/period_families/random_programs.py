@@ -1,4 +1,4 @@
-"""Programs without a rhythm: serial streams, tasks, loaders, builds, people."""
+"""Programs without a period: serial streams, tasks, loaders, builds, people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.rhythm_families.streams import (
+from benchmarks.period_families.streams import (
     LEVEL,
     Chance,
     Family,

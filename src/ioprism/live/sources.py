@@ -1,20 +1,92 @@
-"""Receive messages over ZeroMQ: a PULL socket that applications push to."""
+"""Where the messages of running jobs come from: one protocol, whatever the transport.
+
+A new transport is one class with these methods, and one entry point of the group
+`ioprism.transports` that names the scheme of its addresses (`kafka`, for example) and a function
+from an address to the source; `ioprism watch --source kafka://...` then opens it.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ioprism.errors import UsageError
-from ioprism.live.addresses import zeromq
+from ioprism.live.access import ServerKeys, zeromq
 from ioprism.live.intake import Intake, Message
-from ioprism.live.keys import ServerKeys
 from ioprism.live.state import Journal
+from ioprism.plugins import declared, load
+from ioprism.text import printable
 
-# Messages of a sender, whatever their size; then it waits. They lie in buffers of at least 8 KiB,
+if TYPE_CHECKING:
+    from ioprism.live.intake import Intake
+    from ioprism.live.state import Journal
+
+GROUP = "ioprism.transports"
+
+
+class StreamSource(Protocol):
+    """Hands what has arrived to the intake, and never waits for more."""
+
+    address: str
+
+    def read(self, intake: Intake, journal: Journal | None) -> bool:
+        """Take what has arrived; return whether there may be more.
+
+        What could not be read again after a restart is also written to the journal.
+        """
+        ...
+
+    def waits_on(self) -> Any:  # noqa: ANN401 - a number, or a socket of ZeroMQ
+        """A descriptor or ZeroMQ socket to sleep on; None if the source has to be polled."""
+        ...
+
+    def note_empty(self) -> None:
+        """Nothing had arrived until now: the service has slept on the descriptor."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """How far it was read; empty if a restart cannot resume there."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume where a saved state stopped."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+Opener = Callable[[str], StreamSource]
+
+
+def open_source(address: str, built_in: Mapping[str, Opener]) -> StreamSource:
+    """Open a source by the scheme of its address.
+
+    Args:
+        address: such as `tcp://127.0.0.1:5555` or `file:///scratch/me/run.jsonl`.
+        built_in: what opens the addresses of each scheme that needs no plug-in.
+
+    Raises:
+        UsageError: no transport has this scheme.
+    """
+    scheme = address.partition("://")[0]
+    openers = {one.name: one for one in declared(GROUP)}
+    if scheme in built_in:
+        return built_in[scheme](address)
+    if scheme in openers:
+        opened: StreamSource = load(openers[scheme])(address)
+        return opened
+    known = ", ".join(f"{name}://" for name in sorted({*built_in, *openers}))
+    raise UsageError(
+        f"no transport opens {printable(address)}.\nHint: addresses begin with {known}."
+    )
+
+
+# Messages of a sender, whatever their size; then it waits. Each takes a buffer of at least 8 KiB,
 # so that this is 16 MiB, and a fifth of a second of 10,000 messages/s.
 QUEUE = 2000
 AT_ONCE = 1000  # messages taken before an answer is given
@@ -40,8 +112,8 @@ class PullSource:
         self.socket.setsockopt(self._zmq.RCVHWM, QUEUE)
         # A message much above the limit never reaches memory: its sender is cut off.
         self.socket.setsockopt(self._zmq.MAXMSGSIZE, 4 * largest)
-        self.address = bound(self.socket, address, self._zmq, keys)
-        tcp = self.address.startswith("tcp://")  # elsewhere, nobody but our own user sends
+        self.address = bind_socket(self.socket, address, self._zmq, keys)
+        tcp = self.address.startswith("tcp://")  # elsewhere only our own user can send
         self._known_by = ("Peer-Address" if keys is None else "User-Id") if tcp else None
         self.empty_at = time.monotonic()  # when nothing waited, the last time it was asked
         self._taken = 0  # messages
@@ -60,7 +132,7 @@ class PullSource:
         """From when on what waits can have waited.
 
         That is right after the socket was last found empty. If that is long ago, it is when the
-        message was taken that is a queue and one before it: until then there was no room for it.
+        message was taken that is a queue and one before it: until then the queue was full.
         """
         reads = self._reads
         reads.append((self._taken, time.monotonic()))
@@ -100,7 +172,7 @@ class PullSource:
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing: this source keeps no state."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -121,7 +193,7 @@ class PullSource:
             return ""
 
 
-def bound(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -> str:  # noqa: ANN401 - zmq is loaded late
+def bind_socket(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -> str:  # noqa: ANN401 - zmq is loaded late
     """Bind a socket; return where it really listens.
 
     A file that it listens on is for our own user alone; on TCP, keys say who is heard.
@@ -131,7 +203,7 @@ def bound(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -
     """
     if keys is not None and address.startswith("tcp://"):
         keys.protect(socket)
-    before = os.umask(0o177)  # until the file is there: whoever may write to it may connect
+    before = os.umask(0o177)  # write access to the file is the right to connect
     try:
         socket.bind(address)
     except zmq.ZMQError as error:

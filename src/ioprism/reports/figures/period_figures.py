@@ -16,10 +16,9 @@ from ioprism.errors import FigureUnavailableError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import components, synthesise
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.results import Component, Ranges, Rhythm
-from ioprism.periodicity.spectral import hybrid
+from ioprism.periodicity.results import Component, Periodicity, Ranges
 from ioprism.periodicity.spectral.spectrum import power_spectrum
-from ioprism.periodicity.spectral.wavelet import scalogram
+from ioprism.periodicity.spectral.wavelet import analyse_hybrid, scalogram
 from ioprism.reports.figures.canvas import (
     BLACK,
     BLUE,
@@ -51,21 +50,25 @@ WIDE_RANGE = 50.0  # highest over lowest, from which an axis is logarithmic
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnRhythm:
-    """A rhythm, and the options by which it was found."""
+class DrawnPeriodicity:
+    """A periodicity, and the options by which it was found."""
 
-    rhythm: Rhythm
+    periodicity: Periodicity
     metric: str | None = None  # a series that was analysed instead of bandwidth
     options: Options = field(default_factory=Options)
 
 
-def draw_signal(canvas: Canvas, drawn: DrawnRhythm) -> None:
+def draw_signal(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """The signal, the ranges in which the period holds, its phases, and the next one."""
-    rhythm = drawn.rhythm
-    signal, period = rhythm.signal, rhythm.period
+    periodicity = drawn.periodicity
+    signal, period = periodicity.signal, periodicity.period
     (axes,) = canvas.panels()
     unit, _ = _draw_curve(axes, drawn, colour=BLUE)
-    end = signal.end if rhythm.next_phase is None else max(signal.end, rhythm.next_phase.end)
+    end = (
+        signal.end
+        if periodicity.next_phase is None
+        else max(signal.end, periodicity.next_phase.end)
+    )
     legend: list[Artist] = [Line2D([], [], color=BLUE, label="signal")]
     if period is not None:
         _shade(axes, period.valid_ranges, unit)
@@ -77,8 +80,8 @@ def draw_signal(canvas: Canvas, drawn: DrawnRhythm) -> None:
             legend.append(
                 Line2D([], [], color=BLACK, marker="|", linestyle="", label="phase start")
             )
-    if rhythm.next_phase is not None:
-        upcoming = rhythm.next_phase
+    if periodicity.next_phase is not None:
+        upcoming = periodicity.next_phase
         axes.axvspan(upcoming.start / unit.size, upcoming.end / unit.size, facecolor="none",
                      edgecolor=ORANGE, hatch="////", linewidth=0.8)  # fmt: skip
         legend.append(Patch(facecolor="none", edgecolor=ORANGE, hatch="////", label="next phase"))
@@ -91,10 +94,10 @@ def _shade(axes: Axes, ranges: Ranges, unit: Unit) -> None:
         axes.axvspan(start / unit.size, end / unit.size, color=GREEN, alpha=0.15, linewidth=0)
 
 
-def _draw_curve(axes: Axes, drawn: DrawnRhythm, *, colour: str) -> tuple[Unit, Unit]:
+def _draw_curve(axes: Axes, drawn: DrawnPeriodicity, *, colour: str) -> tuple[Unit, Unit]:
     """Draw the signal and label its axis; returns the units of both axes."""
-    rhythm = drawn.rhythm
-    signal = rhythm.signal
+    periodicity = drawn.periodicity
+    signal = periodicity.signal
     unit = time_unit(signal.end - signal.start)
     edges, values = _means(signal)
     top = float(values.max(initial=0.0))
@@ -106,10 +109,10 @@ def _draw_curve(axes: Axes, drawn: DrawnRhythm, *, colour: str) -> tuple[Unit, U
     return unit, amount
 
 
-def _quantity(drawn: DrawnRhythm) -> str:
+def _quantity(drawn: DrawnPeriodicity) -> str:
     if drawn.metric is not None:
         return shorten(drawn.metric, LONGEST_METRIC)
-    direction = drawn.rhythm.direction
+    direction = drawn.periodicity.direction
     return "bandwidth" if direction == "both" else f"{direction} bandwidth"
 
 
@@ -122,10 +125,10 @@ def _means(signal: Signal) -> tuple[FloatArray, FloatArray]:
     return signal.start + signal.interval * ends, means
 
 
-def draw_spectrum(canvas: Canvas, drawn: DrawnRhythm) -> None:
+def draw_spectrum(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """The share of the variance at each frequency; candidates and the answer are marked."""
-    rhythm = drawn.rhythm
-    frequencies, shares = power_spectrum(rhythm.signal)
+    periodicity = drawn.periodicity
+    frequencies, shares = power_spectrum(periodicity.signal)
     if not shares.any():
         raise FigureUnavailableError(
             "figure 'spectrum'",
@@ -139,16 +142,17 @@ def draw_spectrum(canvas: Canvas, drawn: DrawnRhythm) -> None:
     axes.vlines(frequencies / unit.size, 0.0, shares, color=BLUE, linewidth=0.8)
     axes.plot(frequencies / unit.size, shares, ".", color=BLUE, markersize=2)
     legend: list[Artist] = [Line2D([], [], color=BLUE, label="spectrum")]
-    marked = [one for one in rhythm.candidates if one.frequency <= frequencies[-1]]
+    marked = [one for one in periodicity.candidates if one.frequency <= frequencies[-1]]
     if marked:
         (line,) = axes.plot([one.frequency / unit.size for one in marked],
                             [one.power_share for one in marked], "o", color=VERMILION,
                             fillstyle="none", markersize=5, label="candidate")  # fmt: skip
         legend.append(line)
-    if rhythm.period is not None:
+    period = periodicity.period
+    if period is not None:
         legend.append(
-            axes.axvline(rhythm.period.frequency / unit.size, color=BLACK, linestyle="--",
-                         linewidth=0.8, label=f"period {format_seconds(rhythm.period.seconds)}")
+            axes.axvline(period.frequency / unit.size, color=BLACK, linestyle="--",
+                         linewidth=0.8, label=f"period {format_seconds(period.seconds)}")
         )  # fmt: skip
     _frequency_axis(axes, frequencies / unit.size, unit)
     axes.set_ylim(0.0, float(shares.max()) * 1.1)
@@ -175,16 +179,16 @@ def _frequency_axis(axes: Axes, frequencies: FloatArray, unit: Unit) -> None:
         few_ticks(axes.xaxis)
 
 
-def draw_components(canvas: Canvas, drawn: DrawnRhythm) -> None:
+def draw_components(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """The signal, and the sums of its 2, 3, 5 and 10 strongest waves; the fit where it is there."""
-    rhythm = drawn.rhythm
-    signal = rhythm.signal
+    periodicity = drawn.periodicity
+    signal = periodicity.signal
     (axes,) = canvas.panels(height=0.65)
     unit, amount = _draw_curve(axes, drawn, colour=GREY)
     times = np.linspace(signal.start, signal.end, POINTS)
     sums = {f"n = {count}": components(signal, count=count) for count in COUNTS}
-    if rhythm.fit is not None:
-        sums[f"fit, n = {len(rhythm.fit.components) - 1}"] = rhythm.fit.components
+    if periodicity.fit is not None:
+        sums[f"fit, n = {len(periodicity.fit.components) - 1}"] = periodicity.fit.components
     highest, lowest = axes.get_ylim()[1], 0.0
     legend: list[Artist] = [Line2D([], [], color=GREY, label="signal")]
     for number, (name, waves) in enumerate(sums.items()):
@@ -202,9 +206,9 @@ def draw_components(canvas: Canvas, drawn: DrawnRhythm) -> None:
     canvas.legend(legend)
 
 
-def draw_scalogram(canvas: Canvas, drawn: DrawnRhythm) -> None:
+def draw_scalogram(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """Which period is strong when."""
-    signal, period = drawn.rhythm.signal, drawn.rhythm.period
+    signal, period = drawn.periodicity.signal, drawn.periodicity.period
     picture = scalogram(signal)
     if not picture.power.size:
         raise FigureUnavailableError(
@@ -233,11 +237,11 @@ def draw_scalogram(canvas: Canvas, drawn: DrawnRhythm) -> None:
     time_axis(axes, signal.start, signal.end, unit)
 
 
-def draw_correlation(canvas: Canvas, drawn: DrawnRhythm) -> None:
+def draw_correlation(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """The smoothed signal with its dominant wave, and how well they agree over time."""
-    signal = drawn.rhythm.signal
+    signal = drawn.periodicity.signal
     options = drawn.options
-    detected = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
+    detected = analyse_hybrid(signal, wavelet=options.wavelet, level=options.level)
     if detected is None:
         raise FigureUnavailableError(
             "figure 'correlation'",

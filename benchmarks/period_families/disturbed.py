@@ -1,4 +1,4 @@
-"""Rhythms that are disturbed: late, missing, slowing down, among other I/O."""
+"""Periods that are disturbed: late, missing, slowing down, among other I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.rhythm_families.streams import (
+from benchmarks.period_families.streams import (
     LEVEL,
     Chance,
     Family,
@@ -21,7 +21,7 @@ from benchmarks.rhythm_families.streams import (
     samples,
     train,
 )
-from benchmarks.rhythm_families.trains import bursts_of_requests
+from benchmarks.period_families.trains import bursts_of_requests
 
 
 def drifting(chance: Chance) -> Stream:
@@ -93,8 +93,8 @@ def long_start_up(chance: Chance) -> Stream:
     return joined(begin, stream, periods=(period,))
 
 
-def rhythm_after_other_work(chance: Chance) -> Stream:
-    """A preparation with random I/O, then a rhythm."""
+def period_after_other_work(chance: Chance) -> Stream:
+    """A preparation with random I/O, then a period."""
     period, starts = train(chance, 10, 25)
     length = period * chance.uniform(0.1, 0.3)
     count = int(chance.integers(2, 6))
@@ -106,7 +106,7 @@ def rhythm_after_other_work(chance: Chance) -> Stream:
 
 
 def reads_then_writes(chance: Chance) -> Stream:
-    """A long read of many requests, then writes with a rhythm."""
+    """A long read of many requests, then writes with a period."""
     period, starts = clock(chance, 6, 25)
     reading = period * chance.uniform(0.5, 4.0)
     first = requests([(0.0, reading)], chance)
@@ -154,7 +154,7 @@ def modulated_requests(chance: Chance) -> Stream:
     return rectangles(times[kept], 0.005 * period, period)
 
 
-def two_rhythms(chance: Chance) -> Stream:
+def two_periodicitys(chance: Chance) -> Stream:
     """A frequent small one and a rare large one; either is a right answer."""
     short, starts = train(chance, 24, 60)
     ratio = int(chance.integers(4, 8))
@@ -170,7 +170,7 @@ def two_rhythms(chance: Chance) -> Stream:
 
 
 def change(chance: Chance) -> Stream:
-    """One rhythm, then another; either is a right answer."""
+    """One period, then another; either is a right answer."""
     first, starts = train(chance, 8, 20)
     second = first * float(chance.choice([chance.uniform(0.4, 0.7), chance.uniform(1.5, 2.5)]))
     later = float(starts[-1]) + second * np.arange(1.0, float(chance.integers(9, 20)))
@@ -301,7 +301,7 @@ def among_random_requests(chance: Chance) -> Stream:
     )
 
 
-def rhythm_in_the_second_half(chance: Chance) -> Stream:
+def period_in_the_second_half(chance: Chance) -> Stream:
     period, starts = clock(chance, 8, 25)
     half, count = float(starts[-1]), int(chance.integers(5, 25))
     before = np.sort(chance.uniform(0.0, half, count))
@@ -355,12 +355,12 @@ FAMILIES: Mapping[str, Family] = {
     f.__name__: f
     for f in (
         drifting, clocked, off_by_a_fifth, drifting_by_a_tenth, slowing_down, varying_compute,
-        missing_bursts, long_pause, long_start_up, rhythm_after_other_work, reads_then_writes,
+        missing_bursts, long_pause, long_start_up, period_after_other_work, reads_then_writes,
         large_final_output, bursts_over_background, over_steady_load, modulated_requests,
-        two_rhythms, change, late_half, two_jobs, stray_requests, one_of_five_missing,
+        two_periodicitys, change, late_half, two_jobs, stray_requests, one_of_five_missing,
         one_missing_of_few, over_equal_requests, over_random_steps, polled_counter,
         jittering_compute, modulated_rate, heat_map_of_modulated_rate, checkpoints_and_log,
-        among_random_requests, rhythm_in_the_second_half, jittering_requests, warm_up, wobbling,
+        among_random_requests, period_in_the_second_half, jittering_requests, warm_up, wobbling,
         held_up,
     )
 }  # fmt: skip

@@ -1,12 +1,13 @@
-"""Keys for ZeroMQ over TCP and the page's token: whoever has none is not heard, and hears nothing.
+"""Where to listen, and who may connect.
 
-`ioprism watch --keygen FOLDER` makes two files that only their owner can read: the server's keys,
-and those that senders and subscribers need. Messages are encrypted with them on the way (CURVE).
-The live page is protected by a token instead, which may be kept in a file.
+A bare port is one on this machine alone. TCP is protected by keys (CURVE): `ioprism watch --keygen
+FOLDER` makes two files that only their owner can read, one for the server, one for its clients.
+Clients without a key are rejected. The live page is protected by a token, which a file may keep.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -15,15 +16,77 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from ioprism.errors import OutputError, UsageError
-from ioprism.live.addresses import zeromq
+from ioprism.errors import MissingPackageError, OutputError, UsageError
+from ioprism.local_http import LOOPBACK, is_loopback
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
 
+
+def endpoint(text: str) -> str:
+    """Return a ZeroMQ endpoint; a bare port is one on loopback.
+
+    Raises:
+        UsageError: the text is neither a port nor an endpoint.
+    """
+    if _is_port(text):
+        return f"tcp://{LOOPBACK}:{text}"
+    scheme, _, rest = text.partition("://")
+    if not (rest and (scheme in ("ipc", "inproc") or (scheme == "tcp" and _has_port(rest)))):
+        raise UsageError(
+            f"{text!r} is neither a port nor a ZeroMQ endpoint.\n"
+            "Hint: write for example 5555, tcp://127.0.0.1:5555 or ipc:///tmp/watch.me."
+        )
+    return text
+
+
+def _has_port(place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    return bool(host) and (port == "*" or _is_port(port))
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and int(text) <= 65535
+
+
+def check_protected(address: str, *, has_keys: bool, unprotected: bool) -> None:
+    """Refuse an endpoint that other users or machines could use.
+
+    Raises:
+        UsageError: it is TCP without keys, and --unprotected is not given.
+    """
+    if address.startswith("tcp://") and not has_keys and not unprotected:
+        raise UsageError(
+            f"{address} would be open to every user of this machine.\n"
+            "Hint: use --keys FOLDER (`ioprism watch --keygen FOLDER` makes them), listen on "
+            "ipc://FILE, which only you can access, or use --unprotected."
+        )
+
+
+def is_exposed(address: str) -> bool:
+    """Whether other machines can reach an endpoint."""
+    scheme, _, rest = address.partition("://")
+    return scheme == "tcp" and not is_loopback(rest.rpartition(":")[0])
+
+
+def zeromq(needed_by: str) -> ModuleType:
+    """Load pyzmq.
+
+    Raises:
+        MissingPackageError: it is not installed.
+    """
+    try:
+        return importlib.import_module("zmq")
+    except ImportError as error:
+        raise MissingPackageError(
+            needed_by=needed_by, package="pyzmq", install="'ioprism[server]'"
+        ) from error
+
+
 SERVER, CLIENT = "server.key", "client.key"
-LARGEST = 65536  # bytes of a file of keys
+LARGEST_KEY_FILE = 65536  # bytes of a file of keys
 DOMAIN = "ioprism"
 KEY_LENGTH = 40  # characters of Z85
 
@@ -76,12 +139,12 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
     if server.exists():
         raise OutputError(f"{server} already exists.\nHint: choose another folder for new keys.")
     # A client without its server is what a killed run left.
-    _write(client, {"server": public, "public": own, "secret": hidden}, replace=True)
-    _write(server, {"public": public, "secret": secret, "clients": [own]}, replace=False)
+    _write_keys(client, {"server": public, "public": own, "secret": hidden}, replace=True)
+    _write_keys(server, {"public": public, "secret": secret, "clients": [own]}, replace=False)
     return server, client
 
 
-def _write(path: Path, keys: dict[str, Any], *, replace: bool) -> None:
+def _write_keys(path: Path, keys: dict[str, Any], *, replace: bool) -> None:
     atomic_write_text(path, json.dumps(keys, indent=1) + "\n", replace=replace, private=True)
 
 
@@ -92,7 +155,7 @@ def server_keys(folder: Path) -> ServerKeys:
         UsageError: there are none, or others can read them.
     """
     path = folder / SERVER if folder.is_dir() else folder
-    read = _read(path, ("public", "secret"))
+    read = _read_keys(path, ("public", "secret"))
     clients = read.get("clients")
     if not isinstance(clients, list) or not all(map(_is_key, clients)):
         raise _unusable(path, "it has no clients")
@@ -106,16 +169,16 @@ def client_keys(folder: Path) -> ClientKeys:
         UsageError: there are none, or others can read them.
     """
     path = folder / CLIENT if folder.is_dir() else folder
-    read = _read(path, ("server", "public", "secret"))
+    read = _read_keys(path, ("server", "public", "secret"))
     return ClientKeys(read["server"], read["public"], read["secret"])
 
 
-def _read(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
+def _read_keys(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
                 raise _unusable(path, "others can read it", hint=f"chmod 600 {path}")
-            read = json.loads(file.read(LARGEST))
+            read = json.loads(file.read(LARGEST_KEY_FILE))
     except (OSError, ValueError, RecursionError) as error:
         raise _unusable(path, str(error)[:100]) from error
     if not isinstance(read, dict) or not all(_is_key(read.get(name)) for name in names):
@@ -135,7 +198,7 @@ def _unusable(path: Path, why: str, *, hint: str = "") -> UsageError:
 
 
 @contextmanager
-def guarded(context: Any, keys: ServerKeys | None) -> Iterator[Any]:  # noqa: ANN401 - zmq
+def authenticate_clients(context: Any, keys: ServerKeys | None) -> Iterator[Any]:  # noqa: ANN401 - zmq
     """Yield a context whose protected sockets ask who may connect."""
     if keys is None:
         yield context

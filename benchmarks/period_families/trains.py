@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.rhythm_families.streams import (
+from benchmarks.period_families.streams import (
     LEVEL,
     Chance,
     Family,

@@ -1,4 +1,4 @@
-"""Bursts without a rhythm: at random times, after random waits, in clusters."""
+"""Bursts without a period: at random times, after random waits, in clusters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.rhythm_families.streams import (
+from benchmarks.period_families.streams import (
     Chance,
     Family,
     Stream,

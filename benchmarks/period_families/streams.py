@@ -1,4 +1,4 @@
-"""Pieces of I/O with or without a rhythm, and what families of them are made of.
+"""Pieces of I/O with or without a period, and what families of them are made of.
 
 A `Stream` holds single requests, or samples that follow each other without a gap. Each family
 is a function of a random generator.
@@ -20,7 +20,7 @@ LEVEL = 1e9  # bytes per second
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Pieces of I/O and the periods that are right answers; none for a stream without rhythm."""
+    """Pieces of I/O and the periods that are right answers; none for a stream without a period."""
 
     start: FloatArray
     end: FloatArray

@@ -1,4 +1,4 @@
-"""Metrics without a rhythm: noise, walks, ramps, and what lies above a level of them."""
+"""Metrics without a period: noise, walks, ramps, and what lies above a level of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchmarks.rhythm_families.streams import (
+from benchmarks.period_families.streams import (
     LEVEL,
     Chance,
     Family,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.reports.figures.catalogue import (
@@ -39,6 +40,7 @@ def read(
     *paths: str | Path,
     format: str | None = None,  # noqa: A002 - as --format
     one_job: bool = False,
+    clock_offsets: Mapping[str, float] | None = None,
 ) -> Trace:
     """Read files and folders of any known format as one trace.
 
@@ -46,12 +48,14 @@ def read(
         paths: of one job, such as a log or the files that a tracer wrote for its processes.
         format: of the files; recognised from their content if None.
         one_job: whether several jobs are read as one workflow.
+        clock_offsets: seconds by which the clock of a host, a rank (`rank3`) or a file is ahead.
 
     Raises:
         SeveralJobsError: they are several jobs. `read_jobs` returns a trace of each.
     """
     grouping: Grouping = "one" if one_job else "auto"
-    return read_trace(*map(Path, paths), format_name=format, grouping=grouping)
+    reading = Reading(clock_offsets=clock_offsets)
+    return read_trace(*map(Path, paths), format_name=format, grouping=grouping, reading=reading)
 
 
 def sample_log() -> Path:

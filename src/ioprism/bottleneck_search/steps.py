@@ -23,6 +23,7 @@ from ioprism.bottleneck_search.settings import (
     Settings,
 )
 from ioprism.engine.base import Engine
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
 from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
@@ -93,10 +94,16 @@ class Source:
     format_name: str | None = None
     stages: Path | None = None
     grouping: Grouping = "one"
+    reading: Reading | None = None
 
     def read(self) -> Trace:
         """Open the traces as one job."""
-        return read_trace(*self.paths, format_name=self.format_name, grouping=self.grouping)
+        return read_trace(
+            *self.paths,
+            format_name=self.format_name,
+            grouping=self.grouping,
+            reading=self.reading,
+        )
 
     def stage(self, settings: Settings, engine: Engine, *, like_wisio: bool) -> PreparedView:
         """Return the main view, from the store if it has it."""

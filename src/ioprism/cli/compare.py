@@ -88,6 +88,7 @@ def compare(
                 side,
                 format_name=format_name,
                 grouping=options.grouping(),
+                reading=options.reading(),
                 prepare=lambda trace: with_layout(trace, layout),
                 analyse=lambda trace: analyse(trace, settings=settings, engine=engine).document,
             )

@@ -61,7 +61,9 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     loads, history = server_loads(servers), options.site_history(site)
-    jobs_of_paths = job_groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = job_groups(
+        paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
+    )
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
         with _progress("reading events", quiet=quiet) as progress:
@@ -69,6 +71,7 @@ def insights(
                 jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
+                reading=options.reading(),
                 servers=loads,
                 site=history,
                 progress=progress,
@@ -82,6 +85,7 @@ def insights(
                     jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
+                    reading=options.reading(),
                     servers=loads,
                     site=history,
                     progress=progress,

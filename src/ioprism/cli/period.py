@@ -172,7 +172,12 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
         return [paths]
     from ioprism.formats.registry import job_groups
 
-    return job_groups(paths, format_name=format_name, grouping=options.grouping())
+    return job_groups(
+        paths,
+        format_name=format_name,
+        grouping=options.grouping(),
+        reading=options.reading(),
+    )
 
 
 def _show_many(
@@ -187,7 +192,13 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        periods = period_table(jobs, settings, format_name=format_name, progress=progress)
+        periods = period_table(
+            jobs,
+            settings,
+            format_name=format_name,
+            reading=options.reading(),
+            progress=progress,
+        )
     for message in periods.failed:
         output.say(f"skipped {message}")
     if as_json:
@@ -224,6 +235,6 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
         return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one file: give a single TRACE.")
-    from ioprism.formats.signals.described_text import read_described_text
+    from ioprism.formats.signals.text_signals import read_described_text
 
     return read_described_text(paths[0], mapping)

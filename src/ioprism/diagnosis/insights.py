@@ -22,6 +22,7 @@ from ioprism.errors import (
 )
 from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.formats.job_groups import Group
+from ioprism.formats.reading import Reading
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
 from ioprism.text import printable
@@ -53,6 +54,7 @@ def judge_group(
     *,
     thresholds: Thresholds,
     format_name: str | None = None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
     site: JobHistory | None = None,
     progress: Progress | None = None,
@@ -63,6 +65,7 @@ def judge_group(
         group: the logs of the job.
         thresholds: when rules fire.
         format_name: of the logs, if it is not to be recognised.
+        reading: how to read them.
         servers: the load of the servers that the job used.
         site: what other jobs of the site reached.
         progress: is told how many events were read.
@@ -75,7 +78,7 @@ def judge_group(
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name, grouping="one")
+    trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
     engine = LookingAhead(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
@@ -104,13 +107,19 @@ def judge_many(
     *,
     thresholds: Thresholds,
     format_name: str | None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
     site: JobHistory | None = None,
     progress: Callable[[int], None],
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(
-        _attempt, thresholds=thresholds, format_name=format_name, servers=servers, site=site
+        _attempt,
+        thresholds=thresholds,
+        format_name=format_name,
+        reading=reading,
+        servers=servers,
+        site=site,
     )
     for number, result in enumerate(mapped(work, jobs, crashed=_crash_of), start=1):
         progress(number)

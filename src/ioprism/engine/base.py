@@ -63,7 +63,7 @@ class ContinuedPartition(Protocol):
         """How many of the partitions in front of it belong to the same file."""
         ...
 
-    def prepared(self) -> PreparedPartition:
+    def prepare(self) -> PreparedPartition:
         """Read it as far as that is possible without knowing the parts before it."""
         ...
 
@@ -76,7 +76,7 @@ class PreparedPartition(Protocol):
         """What later parts have to know of this one."""
         ...
 
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+    def continue_after(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events, given the moves of the parts before this one."""
         ...
 

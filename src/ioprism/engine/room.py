@@ -88,7 +88,7 @@ def _summaries(views: Sequence[ShardedView], partition: Partition) -> list[pl.Da
 def _batches(partition: Partition) -> Iterator[pl.LazyFrame]:
     """Events of a partition alone: what came before it changes few of them."""
     if isinstance(partition, ContinuedPartition):
-        return partition.prepared().continued((), _unheard)
+        return partition.prepare().continue_after((), _unheard)
     return partition.batches(_unheard)
 
 

@@ -91,13 +91,13 @@ class _Told:
     earlier: tuple[Any, ...]
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        return self.partition.continued(self.earlier, warn)
+        return self.partition.continue_after(self.earlier, warn)
 
 
 @expected_failures_returned
 def prepared_of(partition: ContinuedPartition) -> PreparedPartition:
     """Read a partition that continues another, or is continued, without knowing the others."""
-    return partition.prepared()
+    return partition.prepare()
 
 
 @expected_failures_returned

@@ -11,7 +11,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
-from ioprism.formats.text import opened
+from ioprism.formats.text import open_text
 from ioprism.model.ceiling import Ceiling
 from ioprism.model.sizes import MIB
 
@@ -32,8 +32,8 @@ def read_ceiling(path: Path) -> Ceiling:
     """Read a benchmark's result; its kind is recognised from its content.
 
     Raises:
-        NoSuchTraceError: there is no such file.
-        BrokenTraceError: it is no result that ioprism knows.
+        NoSuchTraceError: the file does not exist.
+        BrokenTraceError: its kind of result is not known.
     """
     check_file(path)
     text = _text(path)
@@ -49,7 +49,7 @@ def read_ceiling(path: Path) -> Ceiling:
 
 
 def _text(path: Path) -> str:
-    with opened(path) as file:
+    with open_text(path) as file:
         return file.read(LARGEST).decode("utf-8", "replace")
 
 

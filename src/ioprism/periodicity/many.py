@@ -22,6 +22,8 @@ from ioprism.units import format_counted
 if TYPE_CHECKING:
     import polars as pl
 
+    from ioprism.formats.reading import Reading
+
 
 @dataclass(frozen=True, slots=True)
 class JobPeriod:
@@ -114,11 +116,12 @@ def period_table(
     settings: PeriodSettings,
     *,
     format_name: str | None = None,
+    reading: Reading | None = None,
     processes: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
-    work = partial(_attempt, settings=settings, format_name=format_name)
+    work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
     rows = list(
         _report_progress(mapped(work, groups, crashed=_crashed_job, processes=processes), progress)
     )
@@ -137,13 +140,17 @@ def _report_progress(
 
 
 def _attempt(
-    group: Group, *, settings: PeriodSettings, format_name: str | None
+    group: Group,
+    *,
+    settings: PeriodSettings,
+    format_name: str | None,
+    reading: Reading | None,
 ) -> JobPeriod | FailedPeriod:
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
 
     try:
-        trace = read_trace(*group, format_name=format_name, grouping="one")
+        trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
         return describe_job(trace, LocalEngine(), settings)
     except AnalysisError as error:
         return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")

@@ -28,7 +28,7 @@ from ioprism.formats.darshan.records import (
     dxt_segment_words,
 )
 from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_lustre
-from ioprism.formats.surveys import each
+from ioprism.formats.reading import Reading
 from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
 from ioprism.model.sizes import MOST_RANKS
@@ -47,6 +47,9 @@ class DarshanReader:
          "targets", "collective", "layers"}
     )  # fmt: skip
 
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
+
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
         return is_log(source)
@@ -56,7 +59,8 @@ class DarshanReader:
         completeness = Completeness()
         log = read_log(source)
         job = read_job(log, completeness.warn)
-        return _Content(log, completeness, job, read_names(log, completeness.warn)).trace()
+        names = read_names(log, completeness.warn)
+        return _Content(log, completeness, job, names, self.reading).trace()
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class _Content:
     completeness: Completeness
     job: Job
     names: Names
+    reading: Reading
 
     def trace(self) -> Trace:
         for note in notes(self.log):
@@ -172,7 +177,7 @@ class _Content:
         )
         if not self.dxt:
             return PROCESSES.conform(self._numbered(ranks))
-        scanned = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
+        scanned = self.reading.each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
         for _, messages in scanned:
             for message in messages:
                 self.completeness.warn(message)

@@ -1,4 +1,4 @@
-"""Write tables for other programs: CSV or Parquet, harmless to whoever opens them."""
+"""Write tables for other programs: CSV or Parquet, safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ def harmless(table: pl.DataFrame) -> pl.DataFrame:
 
 def _harmless(column: pl.Series) -> pl.Series:
     odd = column.filter(column.str.contains(ODD)).unique().to_list()
-    return column.replace(odd, [_shown(text) for text in odd]) if odd else column
+    return column.replace(odd, [_escape_formula(text) for text in odd]) if odd else column
 
 
-def _shown(text: str) -> str:
+def _escape_formula(text: str) -> str:
     shown = printable(text)
     return f"'{shown}" if shown.startswith(FORMULA) else shown

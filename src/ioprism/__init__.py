@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioprism import servers, write_time
     from ioprism.api import (
         analyse,
+        anonymise,
         bottlenecks,
         characterise,
         compare,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         read,
         read_jobs,
         report,
-        rhythm,
         sample_log,
         schedule,
     )
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
         StallTime,
         Verdict,
     )
-    from ioprism.periodicity.detect import period
-    from ioprism.periodicity.results import Period, Rhythm
+    from ioprism.periodicity.of_job import period
+    from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
     from ioprism.reports.figures.catalogue import StaticFigure
@@ -101,8 +101,8 @@ _HOMES = {
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
     "comparison.changes": "Comparison",
-    "periodicity.detect": "period",
-    "periodicity.results": "Period Rhythm",
+    "periodicity.of_job": "period",
+    "periodicity.results": "Period Periodicity",
     "phase_detection.find": "Phase Phases",
     "scheduling.result": "Schedule",
     "engine.base": "Engine View",
@@ -161,6 +161,7 @@ __all__ = [
     "OverBudgetError",
     "Partition",
     "Period",
+    "Periodicity",
     "Phase",
     "PhaseSettings",
     "Phases",
@@ -170,7 +171,6 @@ __all__ = [
     "Recommendation",
     "Report",
     "ReportSettings",
-    "Rhythm",
     "RuleError",
     "RunFailedError",
     "Saving",
@@ -195,6 +195,7 @@ __all__ = [
     "View",
     "__version__",
     "analyse",
+    "anonymise",
     "bottlenecks",
     "characterise",
     "compare",
@@ -209,7 +210,6 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
-    "rhythm",
     "sample_log",
     "schedule",
     "servers",

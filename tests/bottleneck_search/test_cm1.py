@@ -96,7 +96,7 @@ def test_alike_bottlenecks_are_grouped_and_none_is_lost() -> None:
     assert set(grouped) == listed
     assert len(groups) == 43
     ranks = {g["label"]: len(g["ids"]) for g in groups if list(g["view"]) == ["process"]}
-    assert ranks == {"critical": 26, "very high": 5}  # WisIO parts them at 80 degrees
+    assert ranks == {"critical": 5, "very high": 26}  # WisIO parts them at 80 degrees
 
 
 def test_one_line_stands_for_alike_ones_in_the_terminal_and_pages_count_lines() -> None:

@@ -25,7 +25,7 @@ from docs.schema_words import (
     some,
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
-from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
+from ioprism.bottleneck_search.result import AlikeGroup, Bottleneck, ViewSummary
 from ioprism.characteristics.details import (
     CommonSize,
     FileGroup,
@@ -174,6 +174,7 @@ BOTTLENECK = of(
     Bottleneck,
     views=said(each(each(TEXT)), "the perspectives in which it stands out"),
     peers=said(named(ANY), "what it is compared with"),
+    members=said(each(named(ANY)), "records it stands for: name, seconds, excess_seconds"),
 )
 BOTTLENECKS = keys(
     {
@@ -181,6 +182,7 @@ BOTTLENECKS = keys(
         "totals": said(named(maybe(NUMBER)), "of the job"),
         "views": said(each(of(ViewSummary)), "the perspectives looked at"),
         "bottlenecks": said(each(BOTTLENECK), "worst first"),
+        "groups": said(each(of(AlikeGroup)), "those that are alike, with `--method slope`"),
         "found": said(WHOLE, "bottlenecks, those on other pages included"),
         "unexplained": said(WHOLE, "bottlenecks that no rule explains"),
         "coverage": said(maybe(NUMBER), "share of bottlenecks that a rule explains"),

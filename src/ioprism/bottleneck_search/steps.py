@@ -134,12 +134,17 @@ class PreparedView:
     settings: Settings
 
     def bottlenecks(
-        self, known: Sequence[Rule], *, top: int | None = None, page: int = 1
+        self,
+        known: Sequence[Rule],
+        *,
+        top: int | None = None,
+        page: int = 1,
+        fold: bool = False,
     ) -> Bottlenecks:
-        """Find and explain bottlenecks."""
+        """Find and explain bottlenecks; with `fold`, one of those that are alike."""
         result = bottlenecks_of(self.main, self.trace, self.settings)
         return explain_bottlenecks(
-            result, known, top=top, page=page, settings=self.settings.shown()
+            result, known, top=top, page=page, fold=fold, settings=self.settings.shown()
         )
 
     def inspect(

@@ -94,7 +94,7 @@ def bottlenecks(
         looked_at = Source(paths, format_name, stages, options.grouping(), options.reading()).stage(
             settings, engine_options.made(progress), like_wisio=compatible is not None
         )
-        result = looked_at.bottlenecks(known, top=per_view, page=page)
+        result = looked_at.bottlenecks(known, top=per_view, page=page, fold=not as_json)
     if target is not None:
         write_table(result.to_frame(), target, replace=force)
     if as_json:

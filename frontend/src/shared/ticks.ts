@@ -73,7 +73,7 @@ function binaryTicks(high: number, most: number): number[] {
   for (const scale of [unit / 1024, unit]) {
     for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) {
       const step = factor * scale;
-      if (step >= 1 && high / step <= most) return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
+      if (step >= 1 && Math.floor(high / step) <= most) return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
     }
   }
   return [0, high];

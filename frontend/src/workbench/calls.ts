@@ -27,7 +27,7 @@ export function findCall(job: Job, key: string): number {
 
 export function callFacts(job: Job, i: number): Facts {
   const { marks } = job, calls = callsOf(marks, i), file = marks.file[i], host = job.hostOf(marks.rank[i]), targets = job.targetsOf(i);
-  const facts: Facts = [["interface", job.layerTitle(marks.layer[i])], ["rank", `${marks.rank[i] < 0 ? "all" : marks.rank[i]}${host ? ` on ${host}` : ""}`]];
+  const facts: Facts = [["interface", job.layerTitle(marks.layer[i])], job.rankStep > 1 ? ["ranks", job.markRanks(marks.rank[i])] : ["rank", `${marks.rank[i] < 0 ? "all" : marks.rank[i]}${host ? ` on ${host}` : ""}`]];
   if (marks.process) facts.push(["thread", job.threadName(marks.process[i])]);
   facts.push(["from", clock(timeOf(marks, i), marks.tick)], ["took", duration(lengthOf(marks, i))]);
   if (marks.calls && !job.bins) facts.push(["calls", count(calls)], ["time in calls", duration(busyOf(marks, i))]);

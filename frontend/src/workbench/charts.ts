@@ -97,7 +97,7 @@ function upward(pen: Pen, box: Box, ticks: { value: number; text: string }[], up
     const y = Math.round(up(value));
     pen.fillStyle = colour("--line");
     pen.fillRect(box.left, y, box.width, 1);
-    names.push({ text, y });
+    names.push({ text, y: box.left < 120 ? Math.max(y, box.top + 24) : y }); // narrow: below the chart's own name
   }
 }
 

@@ -30,20 +30,24 @@ function callPart({ job, call, actions }: DetailInput): HTMLElement {
     facts.append(el("dt", {}, name), el("dd", { title: text }, name === "file" ? button(text, () => actions.showFile(file), { class: "pick", title: "Highlight all calls on this file" }) : text));
   }
   const step = (mark: number, text: string): HTMLElement => { const made = button(text, () => actions.pin(mark)); made.disabled = mark < 0; return made; };
-  const part = el("section", { class: "call", "aria-label": "Pinned call" }, el("h3", {}, callTitle(job, call)), el("p", { class: "actions" }, step(before, "← previous"), step(after, "next →"), link, button("Unpin", actions.unpin)), facts);
+  const part = el("section", { class: "call", "aria-label": "Pinned call" }, el("h3", {}, callTitle(job, call)), el("p", { class: "actions" }, step(before, "← previous"), step(after, "next →"), link, button("Unpin", actions.unpin)), facts), nest = el("div", { class: "nest" });
   for (const [title, list] of [["Called by", above], ["Calls below it", below]] as const) if (list.length) {
-    part.append(el("h4", {}, title), el("ul", { class: "calls" }, ...list.slice(0, 12).map((mark) => el("li", {}, button(`${job.layerTitle(job.marks.layer[mark])} ${callTitle(job, mark)}`, () => actions.pin(mark), { class: "pick" }), ` ${duration(job.marks.duration[mark] * job.marks.tick)}`))));
-    if (list.length > 12) part.append(el("p", { class: "hint" }, `and ${count(list.length - 12)} more`));
+    nest.append(el("h4", {}, title), el("ul", { class: "calls" }, ...list.slice(0, 12).map((mark) => el("li", {}, button(`${job.layerTitle(job.marks.layer[mark])} ${callTitle(job, mark)}`, () => actions.pin(mark), { class: "pick" }), ` ${duration(job.marks.duration[mark] * job.marks.tick)}`))));
+    if (list.length > 12) nest.append(el("p", { class: "hint" }, `and ${count(list.length - 12)} more`));
   }
+  if (nest.childElementCount) part.append(nest);
   return part;
 }
 
 function selectionPart({ job, layer, low, high, select: chosen, actions }: DetailInput): HTMLElement {
-  const from = chosen?.low ?? low, to = chosen?.high ?? high, ranks = inRanks(chosen?.ranks ?? ""), inside = summarise(job, layer, from, to, ranks);
+  const from = chosen?.low ?? low, to = chosen?.high ?? high, there = job.loaded?.ranks ?? null, wanted = inRanks(chosen?.ranks ?? "");
+  const ranks = there ? (rank: number): boolean => wanted(rank) && rank >= there[0] && rank <= there[1] : wanted;
+  if (job.loaded && (from < job.loaded.low || to > job.loaded.high)) return el("section", { class: "selection" }, el("p", { class: "notice" }, "The selection is not in view; zoom to it to see its totals."), button("Zoom to it", actions.zoom));
+  const inside = summarise(job, layer, from, to, ranks);
   const everyone = !chosen?.ranks, whole = everyone && from <= job.data.time[0] && to >= job.data.time[1];
-  const rest = everyone ? (whole ? null : without(totals(job, layer), inside)) : summarise(job, layer, from, to, (rank) => !ranks(rank));
+  const rest = everyone ? (whole || job.loaded ? null : without(totals(job, layer), inside)) : summarise(job, layer, from, to, (rank) => !wanted(rank) && (!there || (rank >= there[0] && rank <= there[1])));
   const restName = everyone ? "rest of the run" : "other ranks, same time", step = (to - from) / 1000;
-  const title = `${chosen ? "Selection" : whole ? "Whole run" : "In view"}: ${clock(from, step)} to ${clock(to, step)}${chosen?.ranks ? `, ranks ${chosen.ranks.length > 40 ? `${chosen.ranks.slice(0, 38)}…` : chosen.ranks}` : ""}`;
+  const title = `${chosen ? "Selection" : whole ? "Whole run" : "In view"}: ${clock(from, step)} to ${clock(to, step)}${chosen?.ranks ? `, ${/^\d+$/.test(chosen.ranks) ? "rank" : "ranks"} ${chosen.ranks.length > 40 ? `${chosen.ranks.slice(0, 38)}…` : chosen.ranks}` : there ? `, ranks ${there[0]}-${there[1]}` : ""}`;
   const layers = job.ioLayers().map((one): [string, string] => [job.data.layers[one], job.layerTitle(one)]);
   const tools = el("p", { class: "actions" });
   if (layers.length > 1) tools.append(select("interface", layers, job.data.layers[layer], actions.layer));
@@ -51,11 +55,11 @@ function selectionPart({ job, layer, low, high, select: chosen, actions }: Detai
   tools.append(button("Save calls as CSV", actions.csv, { id: "save-csv" }));
   return el("section", { class: "selection", "aria-label": "Selection" }, el("h3", { id: "in-view" }, title), tools, el("div", { class: "columns" },
     totalsTable(job, inside, rest, restName),
-    bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.rankName(rank), (rank) => actions.showRank(rank)),
+    bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.markRanks(rank), (rank) => actions.showRank(rank)),
     job.marks.fn ? bars(true, "Functions", inside.byFunction, null, (name) => name, (name) => actions.showFunction(name)) : null,
     bars(job.timed, "Files", inside.byFile, null, (file) => shortName(job.fileName(file), 30), (file) => actions.showFile(file)),
     inside.byTarget.size ? bars(job.timed, "Targets", inside.byTarget, null, (target) => `target ${target}`, (target) => actions.showTarget(target)) : null,
-    job.timed ? sizeBars("Request sizes", inside.sizes, rest?.sizes ?? null, restName) : sizeBars("Request sizes of the run", job.data.sizes, null, "")));
+    job.timed ? sizeBars(job.runs ? "Average request sizes of runs" : "Request sizes", inside.sizes, rest?.sizes ?? null, restName) : sizeBars("Request sizes of the run", job.data.sizes, null, "")));
 }
 
 const kept = new Map<string, Summary>();

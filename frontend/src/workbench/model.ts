@@ -45,6 +45,13 @@ export class Job {
   }
 
   rankName(rank: number): string { return rank < 0 ? "all ranks (shared)" : `rank ${rank}`; }
+
+  // Who a mark stands for: in a coarse tile, several ranks.
+  markRanks(rank: number): string { return rank >= 0 && this.rankStep > 1 ? `ranks ${rank}–${Math.min(this.ranks, rank + this.rankStep) - 1}` : this.rankName(rank); }
+
+  // Of a trace of any size, marks are there for a part of the time and of the ranks.
+  loaded: { low: number; high: number; ranks: [number, number] | null } | null = null;
+  get runs(): boolean { return this.marks.calls !== null && this.timed; } // whether marks stand for several calls
   threadName(process: number): string { return this.data.threads[process] ?? `process ${process}`; }
 
   // Storage targets that a mark's bytes lie on.

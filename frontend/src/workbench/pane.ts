@@ -229,7 +229,7 @@ export class Pane {
       pen.fillStyle = colour("--select");
       for (let n = first; n < last; n += 1) {
         const row = layout.rows[n];
-        if (!select.ranks || row.ranks.some(chosen)) pen.fillRect(from, layout.tops[n] + shift, Math.max(1, to - from), row.height);
+        if (!select.ranks || (!isOpenBlock(row) && row.ranks.some(chosen))) pen.fillRect(from, layout.tops[n] + shift, Math.max(1, to - from), row.height);
       }
       pen.fillStyle = colour("--c1");
       pen.fillRect(from, 0, 1, height);
@@ -240,7 +240,7 @@ export class Pane {
       const { marks } = this.job, a = left + axis.across(timeOf(marks, call), width), b = left + axis.across(endOf(marks, call), width);
       for (let n = first; n < last; n += 1) {
         const row = layout.rows[n];
-        if (row.kind === "chart" || !row.ranks.includes(marks.rank[call]) || (row.layer >= 0 && row.layer !== marks.layer[call])) continue;
+        if (row.kind === "chart" || isOpenBlock(row) || !row.ranks.includes(marks.rank[call]) || (row.layer >= 0 && row.layer !== marks.layer[call])) continue;
         pen.strokeStyle = colour("--ink");
         pen.lineWidth = 2;
         pen.strokeRect(a - 1, layout.tops[n] + shift + 1, Math.max(3, b - a + 2), row.height - 2);
@@ -332,7 +332,7 @@ export class Pane {
     const [first, last] = this.layout.visible(Math.min(from, to), Math.max(from, to) + 1), ranks = new Set<number>();
     for (let n = first; n < last; n += 1) {
       const row = this.layout.rows[n];
-      if (!((row.kind === "host" || row.kind === "group") && row.open)) for (const rank of row.ranks) ranks.add(rank);
+      if (!isOpenBlock(row)) for (const rank of row.ranks) ranks.add(rank);
     }
     return ranks.size >= this.job.ranks ? [] : [...ranks];
   }
@@ -369,6 +369,7 @@ export class Pane {
   }
 }
 
+const isOpenBlock = (row: Row): boolean => row.open && (row.kind === "host" || row.kind === "group");
 let rasterCanvas: HTMLCanvasElement | null = null;
 const baseOf = (rank: number, step: number): number => rank < 0 ? rank : Math.floor(rank / step) * step;
 export const only = (name: string): string => ({ timeline: "ranks", heat: "ranks", space: "offsets" })[name] ?? name;

@@ -37,8 +37,8 @@ function fillLedger(job: Job, actions: StoryActions): void {
   let number = 0;
   place.replaceChildren(...[...lines, ...(rest > 0 ? [{ what: "rest", seconds: rest }] : [])].map(({ what, seconds }) => {
     const known = LEDGER_NAMES[what], name = titles.get(what) ?? known ?? what, tone = known && !titles.has(what) ? `ledger-${what}` : `ledger-cause ledger-${(number += 1) % 6}`;
-    const part = button("", () => actions.ledger(what), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${name}: ${duration(seconds)} of ${duration(whole)}` });
-    part.append(el("span", {}, seconds / whole > 0.03 ? `${duration(seconds)} ${seconds / whole > 0.1 ? name : ""}` : ""));
+    const part = button("", () => actions.ledger(what), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${duration(seconds)} ${name}, of ${duration(whole)}` });
+    part.append(el("span", {}, seconds / whole > 0.03 ? seconds / whole > 0.1 ? `${duration(seconds)} ${name}` : duration(seconds) : ""));
     part.style.flexGrow = String(Math.max(seconds / whole, 0.004));
     part.dataset["what"] = what;
     return part;
@@ -80,7 +80,7 @@ function causeCard(job: Job, cause: Cause, n: number, main: number, actions: Sto
 
 // The slow group beside its peers: the same work.
 function contrastTable(cause: Cause): HTMLElement {
-  const { slow, peers, names } = cause.contrast, table = el("table", { class: "contrast" }, el("thead", {}, el("tr", {}, ...["", "calls", "median", "rate"].map((text) => el("th", { scope: "col" }, text)))));
+  const { slow, peers, names } = cause.contrast, table = el("table", { class: "contrast" }, el("thead", {}, el("tr", {}, ...["group", "calls", "median", "rate"].map((text) => el("th", { scope: "col" }, text)))));
   const body = el("tbody");
   for (const [group, name] of [[slow, names[0]], [peers, names[1]]] as const) {
     if (!group) continue;

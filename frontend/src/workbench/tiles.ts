@@ -3,7 +3,8 @@ import { decodeMarks, type Marks } from "./marks.ts";
 import type { Pane } from "./pane.ts";
 import type { Header, PageData } from "./types.ts";
 
-interface TileHeader extends Header { width: number | null; rank_step: number }
+export interface TileHeader extends Header { width: number | null; rank_step: number }
+export interface Loaded { low: number; high: number; ranks: [number, number] | null }
 
 export async function fetchTile(low: number, high: number, ranks: string): Promise<{ marks: Marks; header: TileHeader }> {
   const wanted = new URLSearchParams({ start: String(low), end: String(high), columns: String(Math.min(1200, Math.max(400, window.innerWidth))), ranks });
@@ -15,20 +16,23 @@ export async function fetchTile(low: number, high: number, ranks: string): Promi
 }
 
 // Asks for what is seen, once the user pauses; the old picture stays until the new one is there.
-export function followTiles(pane: Pane, adopt: (marks: Marks, header: TileHeader) => void): () => void {
+export function followTiles(pane: Pane, adopt: (marks: Marks, header: TileHeader, loaded: Loaded) => void): () => void {
   let asked = 0, number = 0, last = "";
   return () => {
     const { low, high, first, last: end } = pane.axis, margin = 0.25 * (high - low), seen = pane.visibleRanks();
-    const ranks = seen && seen[1] - seen[0] + 1 < pane.job.ranks && low > first ? `${seen[0]}-${seen[1]}` : "", key = `${low} ${high} ${ranks}`;
+    // Only where all ranks together are too many calls, those of the visible rows are asked for.
+    const some = seen && seen[1] - seen[0] + 1 < pane.job.ranks && !pane.axis.whole && (pane.job.data.timeline.width !== null || pane.job.loaded?.ranks) ? seen : null;
+    const ranks = some ? `${some[0]}-${some[1]}` : "", key = `${low} ${high} ${ranks}`;
     if (key === last) return;
     last = key;
     clearTimeout(asked);
     asked = window.setTimeout(() => {
       number += 1;
       const mine = number, began = performance.now();
-      fetchTile(Math.max(first, low - margin), Math.min(end, high + margin), ranks).then(({ marks, header }) => {
+      const loaded = { low: Math.max(first, low - margin), high: Math.min(end, high + margin), ranks: some };
+      fetchTile(loaded.low, loaded.high, ranks).then(({ marks, header }) => {
         if (mine !== number) return;
-        adopt(marks, header);
+        adopt(marks, header, loaded);
         document.documentElement.dataset["tile"] = String(Math.round(performance.now() - began));
       }).catch(() => { document.documentElement.dataset["tile"] = "failed"; last = ""; });
     }, 80);

@@ -54,7 +54,7 @@ class Workbench {
     const { data, job } = this;
     if (data.only) document.documentElement.dataset["only"] = only(data.only);
     this.fillText();
-    if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; data.timeline.width = header.width; job.adopt(marks); }
+    if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; job.loaded = { low: this.axis.first, high: this.axis.last, ranks: null }; data.timeline.width = header.width; job.adopt(marks); }
     else if (data.timeline.count && data.timeline.data && data.timeline.columns) {
       job.adopt(decodeMarks(data.timeline as Parameters<typeof decodeMarks>[0], await inflate(fromBase64(data.timeline.data))));
       delete data.timeline.data;
@@ -69,10 +69,12 @@ class Workbench {
   }
 
   private exploreMore(): void {
-    this.follow = followTiles(this.pane, (marks, header) => {
+    this.follow = followTiles(this.pane, (marks, header, loaded) => {
+      this.job.loaded = loaded;
       this.job.rankStep = header.rank_step;
       this.data.timeline.width = header.width;
       this.adopt(marks);
+      this.follow(); // with fewer ranks, if these were too many calls
     });
     void awaitStory((told) => {
       const { timeline: _timeline, time: _time, explore: _explore, ...rest } = told;
@@ -107,6 +109,7 @@ class Workbench {
     axis.onChange(() => {
       if (!this.restoring) store.set(axis.whole ? { low: null, high: null } : { low: axis.low, high: axis.high }, true);
       pane.moving();
+      hideTip();
       this.follow();
       this.settleDetails();
     });
@@ -289,6 +292,7 @@ class Workbench {
     const command = commandFor(this.commands, event);
     if (!command) return;
     event.preventDefault();
+    hideTip();
     command.run();
   }
 

@@ -32,6 +32,7 @@ from ioprism.units import format_count, format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.tiles import LEVELS, Tiles, tiles_of
 
+
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
     """Return what the page shows at once; findings, phases and tables come later."""
     shown = tiles.whole()

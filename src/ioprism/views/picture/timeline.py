@@ -281,6 +281,7 @@ def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataF
     if not module.moves_data or not set(needed) <= set(table.columns):
         return None
     moves = operation != "metadata"
+    kind = operation if moves else "open"
     counted = [module.named(name) for name in (module.calls[operation] if moves else module.opens)]
     calls = pl.sum_horizontal([name for name in counted if name in table.columns])
     size = pl.col(module.bytes(operation)) if moves else pl.lit(None)
@@ -290,7 +291,7 @@ def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataF
         "file",
         pl.col("rank").fill_null(NO_RANK),
         pl.lit(module.layer, dtype=Layer).alias("layer"),
-        pl.lit("open" if operation == "metadata" else operation, dtype=Operation).alias("operation"),
+        pl.lit(kind, dtype=Operation).alias("operation"),
         pl.col(first).alias("start"),
         pl.col(last).alias("end"),
         bytes=size.cast(pl.Int64),

@@ -70,13 +70,10 @@ function tidy(value: number, kind: Amount): string {
 // Steps of 1, 2, 5, 10, 20, 50, 100, 200 or 500 of a binary unit, so that ticks read 20 MiB, not 19.1 MiB.
 function binaryTicks(high: number, most: number): number[] {
   const unit = 1024 ** Math.max(0, Math.floor(Math.log2(high) / 10 + 1e-9));
-  for (const scale of [unit / 1024, unit]) {
-    for (const factor of [1, 2, 5, 10, 20, 50, 100, 200, 500]) {
-      const step = factor * scale;
-      if (step >= 1 && Math.floor(high / step) <= most) return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
-    }
-  }
-  return [0, high];
+  const steps = [unit / 1024, unit].flatMap((scale) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * scale)).filter((step) => step >= 1 && step <= high);
+  const step = steps.find((one) => Math.floor(high / one) <= most);
+  if (step === undefined) return [steps.length ? steps[steps.length - 1] : high]; // room for one only
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
 }
 
 function logTicks(low: number, high: number, base: number, most: number): number[] {

@@ -20,7 +20,7 @@ export const forgetCurves = (): void => kept.clear();
 export function chartsOf(job: Job): Chart[] {
   const layers = phaseLayers(job), list: Chart[] = [];
   if (layers.length) list.push({ id: "phases", title: "phases", height: 6 + 14 * layers.length, open: true });
-  if (job.marks.count) list.push({ id: "bandwidth", title: "bandwidth", height: 66, open: true });
+  if (job.marks.count) list.push({ id: "bandwidth", title: job.counters ? "average bandwidth" : "bandwidth", height: 66, open: true });
   if (job.marks.count && job.data.timeline.source === "calls") list.push({ id: "concurrency", title: "calls in flight", height: 44, open: true });
   if (job.data.rhythm?.period) list.push({ id: "period", title: "period", height: 48, open: false });
   if (job.targets.length) list.push({ id: "targets", title: "storage targets", height: Math.max(40, Math.min(120, 4 + 8 * job.targets.length)), open: false });

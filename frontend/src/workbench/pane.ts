@@ -95,6 +95,7 @@ export class Pane {
     if (!this.paint) return;
     this.drawHead();
     if (this.pinned.rows.length) this.drawSheet(this.top, this.pinned, 0, this.pinned.height);
+    else { this.top.nodes.clear(); this.top.labels.replaceChildren(); }
     this.drawSheet(this.main, this.layout, this.scroll.scrollTop, this.scroll.clientHeight);
   }
 

@@ -179,7 +179,7 @@ class Timeline:
     @property
     def whole(self) -> bool:
         """Whether every call is there by itself."""
-        return self.width is None
+        return self.width is None and self.source == "calls"
 
 
 def timeline(trace: Trace, engine: Engine, *, most: int = MOST_MARKS) -> Timeline:
@@ -269,9 +269,10 @@ def counter_timeline(trace: Trace) -> Timeline:
         for operation in ("read", "write", "metadata")
     ]
     marks = ordered(pl.concat([MARKS.to_frame(), *(part for part in parts if part is not None)]))
-    marks = marks.head(MOST_MARKS)
-    end = float(marks["end"].to_numpy().max()) if marks.height else runtime
-    return Timeline(marks, 0.0, max(end, runtime), 0, None, "counters")
+    if not marks.height:
+        return Timeline(marks, 0.0, runtime, 0)
+    end = float(marks["end"].to_numpy().max())
+    return Timeline(marks.head(MOST_MARKS), 0.0, max(end, runtime), 0, None, "counters")
 
 
 def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataFrame | None:

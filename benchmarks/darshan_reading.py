@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.peers import BENCH, OURS, SHARED, Cost, peer, row, run
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism.formats.darshan.content import (
     Counters,
     Dxt,
@@ -20,7 +21,6 @@ from ioprism.formats.darshan.content import (
     LogContent,
     Segments,
 )
-from ioprism.formats.darshan.writer import write_log
 from ioprism.model.trace import Job
 
 MILLION = 1_000_000

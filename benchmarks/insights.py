@@ -24,7 +24,7 @@ SMALL = 2 * 2**20  # bytes; larger logs are left out of the folder
 PHASES = """
 import json, resource
 import numpy as np, polars as pl
-from ioprism.analyses.phases import phases
+from ioprism.phase_detection.find import phases
 from ioprism.engine.local import LocalEngine
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Job, MemoryPartition, Trace
@@ -102,9 +102,9 @@ def file_log() -> Path:
     path = BENCH / f"files-{FILES}.darshan"
     if path.exists():
         return path
-    from ioprism.formats.darshan.from_trace import log_content
-    from ioprism.formats.darshan.writer import write_log
-    from ioprism.synthetic import Burst, Requests, Workload, synthesise
+    from benchmarks.synthetic import Burst, Requests, Workload, synthesise
+    from benchmarks.synthetic.darshan_content import log_content
+    from benchmarks.synthetic.darshan_writer import write_log
 
     BENCH.mkdir(exist_ok=True)
     ranks = 8

@@ -17,9 +17,9 @@ import numpy as np
 
 from benchmarks.periodicity_families import batches
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
-from ioprism.analyses.periodicity import auto
-from ioprism.analyses.periodicity.live.online import Tracker
-from ioprism.analyses.periodicity.sampling import sample
+from ioprism.periodicity import auto
+from ioprism.periodicity.online.tracker import Tracker
+from ioprism.periodicity.sampling import sample
 
 STREAMS = int(os.environ.get("IOPRISM_BENCH_STREAMS", "100"))
 PICTURE = Path(__file__).parent.parent / "docs/images/rhythm-calibration.svg"

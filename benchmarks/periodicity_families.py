@@ -16,9 +16,9 @@ import numpy as np
 
 from benchmarks.peers import row
 from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
-from ioprism.analyses.periodicity.detect import period
-from ioprism.analyses.periodicity.live.online import Tracker
-from ioprism.analyses.periodicity.results import Period
+from ioprism.periodicity.detect import period
+from ioprism.periodicity.online.tracker import Tracker
+from ioprism.periodicity.results import Period
 
 STREAMS = int(os.environ.get("IOPRISM_BENCH_STREAMS", "200"))
 BATCHES = 400  # of a live stream

@@ -44,7 +44,7 @@ time = np.arange(size) / 10.0
 values = np.where(time % 30.0 < 6.0, 1e9 * np.maximum(noise, 0.0), 0.0)
 np.save(sys.argv[1], np.stack((time, values)))
 """
-OUR_SETUP = "from ioprism.analyses.periodicity.detect import period"
+OUR_SETUP = "from ioprism.periodicity.detect import period"
 OUR_PERIOD = """
     found = period(time, values)
     seconds = found.seconds if found else None
@@ -54,8 +54,8 @@ OUR_FIXED = """
     seconds = found.seconds if found else None
 """
 OUR_HYBRID_SETUP = """
-from ioprism.analyses.periodicity.spectral.hybrid import analyse
-from ioprism.analyses.periodicity.sampling import sample, step_function
+from ioprism.periodicity.spectral.hybrid import analyse
+from ioprism.periodicity.sampling import sample, step_function
 """
 OUR_HYBRID = """
     found = analyse(sample(step_function(time, values), frequency=10.0))

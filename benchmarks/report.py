@@ -44,7 +44,7 @@ import json, resource, sys, time
 from pathlib import Path
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.service.explore import exploring
+from ioprism.explore import exploring
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
@@ -152,8 +152,8 @@ def compared(what: str, ours: float, theirs: float) -> None:
 
 def many_files() -> None:
     """A log with calls on 33 files: one page."""
+    from benchmarks.synthetic import Burst, Requests, Workload, synthesise
     from ioprism.api import analyse
-    from ioprism.synthetic import Burst, Requests, Workload, synthesise
 
     burst = Burst("/scratch/run/part_{rank:04d}.bin", "write", Requests(count=2000, size=2**16),
                   start=1.0, length=20.0)  # fmt: skip

@@ -17,21 +17,21 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.analyses.job_metrics.compute import job_metrics
-from ioprism.analyses.job_metrics.load import machine_load
-from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.formats.counters.mmpmon import MmpmonReader
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
-from ioprism.pipeline.ingest import ingest
-from ioprism.storage.counter_store import (
+from ioprism.servers.compute import job_metrics
+from ioprism.servers.counter_formats.mmpmon import MmpmonReader
+from ioprism.servers.ingest import ingest
+from ioprism.servers.load import machine_load
+from ioprism.servers.settings import MetricSettings
+from ioprism.servers.simulated_files import write_simulation
+from ioprism.servers.simulated_load import Simulation, SimulationSettings, simulate
+from ioprism.servers.store import (
     CounterStore,
     add_counters,
     add_jobs,
     open_store,
     store_for_writing,
 )
-from ioprism.synthetic.server_load import Simulation, SimulationSettings, simulate
-from ioprism.synthetic.server_load_files import write_simulation
 
 SETTINGS = MetricSettings(120 * SECOND)
 MONTHS_OF_THE_PAPER = 19

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.analyses.write_time.convergence import finished
-from ioprism.analyses.write_time.sampling import PlanSettings, plan
-from ioprism.analyses.write_time.system import System, bundled_system
 from ioprism.model.samples import MEGABYTE, Sample, WritePattern
+from ioprism.write_time.convergence import finished
+from ioprism.write_time.sampling import PlanSettings, plan
+from ioprism.write_time.system import System, bundled_system
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 import psutil
 
 from benchmarks.simulated_storage.site_year import DAY, RANKS_PER_NODE, Centre, centre, write_year
-from ioprism.analyses.site.event import SiteEvent
-from ioprism.analyses.site.summary import Chosen, site_story
-from ioprism.pipeline.site import SiteOptions, add_logs, chosen_tables
 from ioprism.reports.to_html.site import page as site_page
-from ioprism.storage.site_store import make_site
+from ioprism.site.event import SiteEvent
+from ioprism.site.steps import SiteOptions, add_logs, chosen_tables
+from ioprism.site.store import make_site
+from ioprism.site.summary import Chosen, site_story
 
 SEEDS = (1, 2, 3)
 Result = TypeVar("Result")

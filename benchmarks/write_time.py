@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ioprism.analyses.write_time.features import feature_table, features
-from ioprism.analyses.write_time.gram import TrainingData, all_subsets, search
-from ioprism.analyses.write_time.kinds import KINDS
-from ioprism.analyses.write_time.preparation import TrainingSettings, prepare
-from ioprism.analyses.write_time.sampling import PlanSettings, plan
-from ioprism.analyses.write_time.system import System, bundled_system
-from ioprism.formats.samples.runs import read_runs
 from ioprism.model.samples import Sample, WritePattern
+from ioprism.write_time.features import feature_table, features
+from ioprism.write_time.gram import TrainingData, all_subsets, search
+from ioprism.write_time.kinds import KINDS
+from ioprism.write_time.preparation import TrainingSettings, prepare
+from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.write_time.sampling import PlanSettings, plan
+from ioprism.write_time.system import System, bundled_system
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "write_time" / "simulated"
 NAIVE_SETS = 6  # training sets that the naive loop is timed on

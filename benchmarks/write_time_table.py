@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.simulated_machines import Machine, machine, measure
-from ioprism.analyses.write_time.features import feature_table
-from ioprism.analyses.write_time.model import WriteTimeModel
-from ioprism.analyses.write_time.preparation import TrainingSettings, prepare, sort_samples
-from ioprism.analyses.write_time.training import train
 from ioprism.model.samples import Sample, WritePattern
+from ioprism.write_time.features import feature_table
+from ioprism.write_time.model import WriteTimeModel
+from ioprism.write_time.preparation import TrainingSettings, prepare, sort_samples
+from ioprism.write_time.training import train
 
 FloatArray = npt.NDArray[np.float64]
 Predict = Callable[[Sequence[WritePattern]], FloatArray]

@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any, get_type_hints
 
 import ioprism
+from benchmarks import synthetic
 from docs.schema_words import comments
-from ioprism import client, servers, synthetic, write_time
+from ioprism import client, servers, write_time
 from ioprism.model.result import Result
 from ioprism.model.schema import Table
 

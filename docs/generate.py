@@ -14,14 +14,14 @@ import click
 
 from docs import api_page, machine_pages, manual, schemas
 from ioprism.cli import COMMANDS, main
+from ioprism.diagnosis.rules import wording
+from ioprism.diagnosis.rules.registry import FAMILIES
+from ioprism.diagnosis.rules.rule import Rule
 from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.model.counters import COUNTERS, JOBS
 from ioprism.model.schema import TABLES, Table
-from ioprism.model.site import SITE_TABLES
-from ioprism.rules import wording
-from ioprism.rules.registry import FAMILIES
-from ioprism.rules.rule import Rule
 from ioprism.settings import Thresholds
+from ioprism.site.columns import SITE_TABLES
 from ioprism.units import format_bytes
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -10,27 +10,27 @@ from dataclasses import fields
 
 from docs.api_page import field_table
 from ioprism import errors
-from ioprism.analyses.bottlenecks.settings import Settings as BottleneckSettings
-from ioprism.analyses.job_metrics.settings import MetricSettings
-from ioprism.analyses.periodicity.detect import Options
-from ioprism.analyses.periodicity.live.online import Settings as LiveSettings
-from ioprism.analyses.write_time.preparation import TrainingSettings
-from ioprism.analyses.write_time.sampling import PlanSettings
+from ioprism.bottleneck_search.settings import Settings as BottleneckSettings
 from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.diagnosis.wording import FOLDER
 from ioprism.engine.cluster import ClusterSettings
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.formats.darshan.records import FIXED
-from ioprism.pipeline.period import RhythmSettings
-from ioprism.pipeline.report import ReportSettings
-from ioprism.pipeline.schedule import ScheduleSettings
-from ioprism.pipeline.servers import Question
-from ioprism.pipeline.site import SiteOptions
-from ioprism.pipeline.verdict import DiagnosisOptions
+from ioprism.live.metrics import Counts, Latency, exposition
+from ioprism.live.watch import WatchSettings
+from ioprism.periodicity.detect import Options
+from ioprism.periodicity.online.tracker import Settings as LiveSettings
+from ioprism.periodicity.steps import RhythmSettings
 from ioprism.plugins import GROUPS
-from ioprism.service.metrics import Counts, Latency, exposition
-from ioprism.service.watch import WatchSettings
+from ioprism.report_steps import ReportSettings
+from ioprism.scheduling.steps import ScheduleSettings
+from ioprism.servers.settings import MetricSettings
+from ioprism.servers.steps import Question
 from ioprism.settings import PhaseSettings
+from ioprism.site.steps import SiteOptions
+from ioprism.write_time.preparation import TrainingSettings
+from ioprism.write_time.sampling import PlanSettings
 
 SETTINGS: dict[str, tuple[type, ...]] = {
     "report": (ReportSettings,),

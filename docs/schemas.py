@@ -25,19 +25,19 @@ from docs.schema_words import (
     some,
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
-from ioprism.analyses.bottlenecks.result import Bottleneck, ViewSummary
-from ioprism.analyses.characterise import Amount, Amplification
-from ioprism.analyses.periodicity import results
-from ioprism.analyses.periodicity.live import online
-from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
-from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
-from ioprism.analyses.phases import LayerPhases, Phase
-from ioprism.analyses.scheduling.result import PolicyOutcome
-from ioprism.analyses.slowest_rank import SlowestRank
+from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
+from ioprism.characteristics.totals import Amount, Amplification
+from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
 from ioprism.model.finding import Finding, Severity
-from ioprism.pipeline.many_periods import JobPeriod
+from ioprism.periodicity import results
+from ioprism.periodicity.many import JobPeriod
+from ioprism.periodicity.online import tracker as online
+from ioprism.periodicity.online.expectation import ExpectedPhase
+from ioprism.periodicity.online.probabilities import FrequencyRange
+from ioprism.phase_detection.find import LayerPhases, Phase
 from ioprism.reports.to_json import SCHEMA
+from ioprism.scheduling.result import PolicyOutcome
 
 FOLDER = Path(ioprism.__file__).parent / "schemas"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

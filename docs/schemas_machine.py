@@ -18,19 +18,19 @@ from docs.schema_words import (
     one_of,
     said,
 )  # fmt: skip
-from ioprism.analyses.job_metrics.contacts import Contact
-from ioprism.analyses.job_metrics.fleet import SizeClass
-from ioprism.analyses.job_metrics.load import PARTS
-from ioprism.analyses.job_metrics.profile import Change
-from ioprism.analyses.job_metrics.result import FLAGS, MEASURES
-from ioprism.analyses.job_metrics.validate import Check
-from ioprism.analyses.write_time.estimate import Part
 from ioprism.model.counters import DIRECTIONS
 from ioprism.model.schema import Column
-from ioprism.model.site import SITE_JOBS
-from ioprism.pipeline.benchmark import Phase
-from ioprism.pipeline.site import Added
-from ioprism.reports.to_json.servers import PLAIN
+from ioprism.servers.benchmark import Phase
+from ioprism.servers.contacts import Contact
+from ioprism.servers.documents import PLAIN
+from ioprism.servers.fleet import SizeClass
+from ioprism.servers.load import PARTS
+from ioprism.servers.profile import Change
+from ioprism.servers.result import FLAGS, MEASURES
+from ioprism.servers.validate import Check
+from ioprism.site.columns import SITE_JOBS
+from ioprism.site.steps import Added
+from ioprism.write_time.estimate import Part
 
 SHARE = said(maybe(NUMBER), "from 0 to 1")
 

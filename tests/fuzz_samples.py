@@ -16,23 +16,22 @@ import msgpack
 
 from ioprism import Trace, convert, servers
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.counters.registry import read_jobs
 from ioprism.formats.registry import read_trace
+from ioprism.live.intake import Message
+from ioprism.live.watch import Watch, WatchSettings
 from ioprism.model.counters import EARLIEST, LATEST
-from ioprism.model.site import SITE_TABLES
 from ioprism.servers import ReadingOptions, Tally
-from ioprism.service.intake import Message
-from ioprism.service.watch import Watch, WatchSettings
-from ioprism.storage import run_store
-from ioprism.storage.counter_store import open_store
-from ioprism.storage.site_store import make_site, open_site
-from ioprism.write_time import Run, WritePattern
-from tests.formats.jobs.test_formats import SACCT
+from ioprism.servers.counter_formats.registry import read_jobs
+from ioprism.servers.store import open_store
+from ioprism.site.columns import SITE_TABLES
+from ioprism.site.store import make_site, open_site
+from ioprism.write_time import Run, WritePattern, run_store
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.signals.test_ftio_text import COLUMNS, LISTS
 from tests.formats.signals.test_signals import BODY, GEKKO, IO_TIME, MODE
-from tests.service.running import burst
-from tests.storage.test_site_store import batch
+from tests.live.running import burst
+from tests.servers.test_jobs_formats import SACCT
+from tests.site.test_site_store import batch
 
 DATA = Path(__file__).parent / "data"
 Sums = tuple[int, int]  # calls and bytes, or records and their sum

@@ -10,7 +10,7 @@ import pytest
 
 import ioprism
 from ioprism import Thresholds
-from ioprism.pipeline.insights import judge_group
+from ioprism.diagnosis.insights import judge_group
 from tests.conftest import SHARED_DATA, TEST_DATA
 
 SAMPLES = [

@@ -24,15 +24,15 @@ from docs.generate import PAGES, REFERENCE
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
 from ioprism.cli import COMMANDS, main
+from ioprism.diagnosis.rules.registry import RULES
 from ioprism.diagnosis.sampling import MOST_CALLS
-from ioprism.diagnosis.stages import KINDS, kind_of
+from ioprism.diagnosis.training import KINDS, kind_of
 from ioprism.diagnosis.wording import FOLDER as CHECKS
-from ioprism.pipeline.site import AT_ONCE
+from ioprism.live.metrics import Counts, Latency, exposition
+from ioprism.live.pull import QUEUE
+from ioprism.mcp import LONGEST_TEXT, PAGE
 from ioprism.plugins import GROUPS
-from ioprism.rules.registry import RULES
-from ioprism.service.mcp import LONGEST_TEXT, PAGE
-from ioprism.service.metrics import Counts, Latency, exposition
-from ioprism.service.pull import QUEUE
+from ioprism.site.steps import AT_ONCE
 from ioprism.views.picture.timeline import MOST_MARKS
 from tests.conftest import ROOT
 

@@ -20,9 +20,9 @@ from click.testing import CliRunner
 
 from ioprism import PluginError, plugins
 from ioprism.cli import main
+from ioprism.diagnosis.rules.registry import all_rules
 from ioprism.diagnosis.wording import texts
-from ioprism.formats.counters import registry
-from ioprism.rules.registry import all_rules
+from ioprism.servers.counter_formats import registry
 from tests.conftest import ROOT, TEST_DATA
 
 EXAMPLES = ROOT / "docs/examples/plugins"
@@ -193,5 +193,7 @@ def test_counters_and_job_lists_have_readers_of_plug_ins_too(
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named_with_its_package() -> None:
-    with pytest.raises(PluginError, match=r"'broken' \(ioprism.rules\) of no_such_module.*\nHint"):
+    with pytest.raises(
+        PluginError, match=r"'broken' \(ioprism.diagnosis.rules\) of no_such_module.*\nHint"
+    ):
         plugins.load(EntryPoint("broken", "no_such_module:RULES", "ioprism.rules"))

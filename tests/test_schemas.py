@@ -19,12 +19,12 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from ioprism import Period
-from ioprism.analyses.periodicity.live.expectation import ExpectedPhase
-from ioprism.analyses.periodicity.live.online import Change, Prediction
-from ioprism.analyses.periodicity.live.probabilities import FrequencyRange
 from ioprism.cli import main
+from ioprism.live import documents as live
+from ioprism.periodicity.online.expectation import ExpectedPhase
+from ioprism.periodicity.online.probabilities import FrequencyRange
+from ioprism.periodicity.online.tracker import Change, Prediction
 from ioprism.recording.choice import find_tracers
-from ioprism.reports.to_json import live
 from tests.cli.test_write_time import LOCAL
 from tests.cli.test_write_time import table as runs_table
 from tests.conftest import TEST_DATA

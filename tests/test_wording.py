@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 import ioprism
 from ioprism.cli import main
-from ioprism.rules import wording
-from ioprism.rules.registry import RULES
+from ioprism.diagnosis.rules import wording
+from ioprism.diagnosis.rules.registry import RULES
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).parent / "data"

@@ -16,8 +16,8 @@ from benchmarks.simulated_storage.kinds import (
     workflow,
 )
 from benchmarks.simulated_storage.scenario import Case, Scenario, play
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log, write_trace
+from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_writer import write_log, write_trace
 from ioprism.formats.dftracer.writer import write_dftracer
 from ioprism.storage.atomic import atomic_write_text
 

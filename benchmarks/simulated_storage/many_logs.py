@@ -13,6 +13,10 @@ import polars as pl
 
 from benchmarks.simulated_storage.play import Recorded
 from benchmarks.simulated_storage.simulate import Run, events, targets_of
+from benchmarks.synthetic.darshan_content import COUNTED, FILE_ALIGNMENT, record_id
+from benchmarks.synthetic.darshan_reduce import SHARED, reduce_shared
+from benchmarks.synthetic.darshan_tally import PREFIXES, tally
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism.formats.darshan.content import (
     Counters,
     LogContent,
@@ -21,10 +25,6 @@ from ioprism.formats.darshan.content import (
     LustreRecord,
     Module,
 )
-from ioprism.formats.darshan.from_trace import COUNTED, FILE_ALIGNMENT, record_id
-from ioprism.formats.darshan.reduce import SHARED, reduce_shared
-from ioprism.formats.darshan.tally import PREFIXES, tally
-from ioprism.formats.darshan.writer import write_log
 from ioprism.model.trace import Job
 
 AT_ONCE = 250  # runs whose calls are counted together

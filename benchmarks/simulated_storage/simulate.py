@@ -13,10 +13,10 @@ import polars as pl
 from benchmarks.simulated_storage.hardware import Machine
 from benchmarks.simulated_storage.play import Player, Recorded
 from benchmarks.simulated_storage.program import Call, Program, Step
+from benchmarks.synthetic import bursts as synthetic
 from ioprism.model.files import file_table
 from ioprism.model.schema import EVENTS, FILES, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, MemoryPartition, Mount, Trace
-from ioprism.synthetic import bursts as synthetic
 
 START_TIME = 1_760_000_000.0
 LEAVING = 2e-5  # seconds for which ranks leave a barrier one after the other

@@ -29,8 +29,8 @@ from benchmarks.simulated_storage.patterns import (
 )
 from benchmarks.simulated_storage.program import Program
 from benchmarks.simulated_storage.simulate import Run, run
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
+from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_writer import write_log
 
 DAY = 86400.0
 FIRST_DAY = datetime(2025, 1, 1, tzinfo=UTC).timestamp()

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import msgpack
 
 from ioprism import ServiceError, client
-from ioprism.service.http import Server
-from ioprism.service.intake import Message
-from ioprism.service.watch import Watch, WatchSettings
+from ioprism.live.http import Server
+from ioprism.live.intake import Message
+from ioprism.live.watch import Watch, WatchSettings
 
 BANDWIDTH = 10e9  # bytes per second, of the file system
 VOLUME = 200e9  # bytes of one burst

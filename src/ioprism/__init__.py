@@ -17,14 +17,6 @@ from ioprism.version import __version__
 
 if TYPE_CHECKING:
     from ioprism import servers, write_time
-    from ioprism.analyses.bottlenecks.inspection import Inspection
-    from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks
-    from ioprism.analyses.characterise import Characteristics
-    from ioprism.analyses.compare import Comparison
-    from ioprism.analyses.periodicity.detect import period
-    from ioprism.analyses.periodicity.results import Period, Rhythm
-    from ioprism.analyses.phases import Phase, Phases
-    from ioprism.analyses.scheduling.result import Schedule
     from ioprism.api import (
         analyse,
         bottlenecks,
@@ -39,8 +31,14 @@ if TYPE_CHECKING:
         read_jobs,
         report,
         rhythm,
+        sample_log,
         schedule,
     )
+    from ioprism.bottleneck_search.inspection import Inspection
+    from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks
+    from ioprism.characteristics.totals import Characteristics
+    from ioprism.comparison.changes import Comparison
+    from ioprism.diagnosis.rules.registry import Insights
     from ioprism.engine.base import Engine, View
     from ioprism.engine.dask import DaskEngine
     from ioprism.engine.local import LocalEngine
@@ -70,6 +68,7 @@ if TYPE_CHECKING:
         UnknownFormatError,
         UsageError,
     )
+    from ioprism.inspection import FindingInspection
     from ioprism.model.files import file_table
     from ioprism.model.finding import Finding, Recommendation, Severity, Subject
     from ioprism.model.schema import EVENTS, FILES, PROCESSES
@@ -85,22 +84,24 @@ if TYPE_CHECKING:
         StallTime,
         Verdict,
     )
-    from ioprism.pipeline.inspect import FindingInspection
-    from ioprism.pipeline.report import ReportSettings
+    from ioprism.periodicity.detect import period
+    from ioprism.periodicity.results import Period, Rhythm
+    from ioprism.phase_detection.find import Phase, Phases
+    from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
-    from ioprism.rules.registry import Insights
+    from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
 
 # Where a name is declared; errors are in `errors`, functions named like commands in `api`.
 _HOMES = {
-    "analyses.bottlenecks.inspection": "Inspection",
-    "analyses.bottlenecks.result": "Bottleneck Bottlenecks",
-    "analyses.characterise": "Characteristics",
-    "analyses.compare": "Comparison",
-    "analyses.periodicity.detect": "period",
-    "analyses.periodicity.results": "Period Rhythm",
-    "analyses.phases": "Phase Phases",
-    "analyses.scheduling.result": "Schedule",
+    "bottleneck_search.inspection": "Inspection",
+    "bottleneck_search.result": "Bottleneck Bottlenecks",
+    "characteristics.totals": "Characteristics",
+    "comparison.changes": "Comparison",
+    "periodicity.detect": "period",
+    "periodicity.results": "Period Rhythm",
+    "phase_detection.find": "Phase Phases",
+    "scheduling.result": "Schedule",
     "engine.base": "Engine View",
     "engine.dask": "DaskEngine",
     "engine.local": "LocalEngine",
@@ -110,10 +111,10 @@ _HOMES = {
     "model.signal": "Signal StepFunction",
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
-    "pipeline.inspect": "FindingInspection",
-    "pipeline.report": "ReportSettings",
+    "inspection": "FindingInspection",
+    "report_steps": "ReportSettings",
     "reports.report": "Report",
-    "rules.registry": "Insights",
+    "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -202,6 +203,7 @@ __all__ = [
     "read_jobs",
     "report",
     "rhythm",
+    "sample_log",
     "schedule",
     "servers",
     "write_time",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ioprism.analyses.bottlenecks.result import Bottlenecks
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.characterise import characterise as _characterise
+from ioprism.bottleneck_search.result import Bottlenecks
+from ioprism.characteristics.totals import Characteristics
+from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace, read_traces
@@ -16,21 +16,26 @@ from ioprism.model.trace import Trace
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
-    from ioprism.analyses.bottlenecks.inspection import Inspection
-    from ioprism.analyses.compare import Comparison
-    from ioprism.analyses.periodicity.results import Rhythm
-    from ioprism.analyses.phases import Phases
-    from ioprism.analyses.scheduling.result import Schedule
+    from ioprism.bottleneck_search.inspection import Inspection
+    from ioprism.comparison.changes import Comparison
+    from ioprism.diagnosis.rules.registry import Insights
+    from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
-    from ioprism.pipeline.inspect import FindingInspection
-    from ioprism.pipeline.report import ReportSettings
+    from ioprism.periodicity.results import Rhythm
+    from ioprism.phase_detection.find import Phases
+    from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
-    from ioprism.rules.registry import Insights
+    from ioprism.scheduling.result import Schedule
 
 
 def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
     """Read files and folders of any known format as one trace: a job, or a workflow."""
     return read_trace(*map(Path, paths), format_name=format)
+
+
+def sample_log() -> Path:
+    """Return the path of the Darshan log that ioprism ships, of a simulated checkpointing job."""
+    return Path(__file__).parent / "sample" / "checkpointing-job.darshan"
 
 
 def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # noqa: A002
@@ -55,7 +60,7 @@ def convert(
         replace: whether a target that exists is replaced.
         engine: whose workers write a store; by default it is written here.
     """
-    from ioprism.pipeline.convert import convert as write
+    from ioprism.conversion import convert as write
 
     write(trace, Path(target), replace=replace, engine=engine)
 
@@ -70,9 +75,9 @@ def diagnose(
         layout: a file with the storage targets of files, where the trace does not say.
         engine: where to compute; by default here.
     """
+    from ioprism.diagnosis.steps import DiagnosisOptions
+    from ioprism.diagnosis.steps import diagnose as judge
     from ioprism.formats.layouts import read_layout
-    from ioprism.pipeline.verdict import DiagnosisOptions
-    from ioprism.pipeline.verdict import diagnose as judge
 
     options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
     return judge(trace, options=options, engine=engine)
@@ -106,7 +111,7 @@ def bottlenecks(
         compatible: count as WisIO 0.2.2 does.
         settings: threshold, percentile, floor, bucket, combine, across, layer.
     """
-    from ioprism.pipeline.bottlenecks import analyse
+    from ioprism.bottleneck_search.steps import analyse
 
     return analyse(
         trace,
@@ -126,9 +131,9 @@ def insights(
     trace: Trace, *, thresholds: Thresholds | None = None, engine: Engine | None = None
 ) -> Insights:
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
-    from ioprism.analyses.evidence import evidence_of_trace
+    from ioprism.diagnosis.evidence import evidence_of_trace
+    from ioprism.diagnosis.steps import judge_job
     from ioprism.engine.memory import in_memory
-    from ioprism.pipeline.verdict import judge_job
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
@@ -143,7 +148,7 @@ def phases(
     engine: Engine | None = None,
 ) -> Phases:
     """Return when a job does I/O, with the fastest and slowest rank of each phase."""
-    from ioprism.analyses.phases import phases as find_phases
+    from ioprism.phase_detection.find import phases as find_phases
 
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
 
@@ -165,7 +170,7 @@ def rhythm(
         engine: where to compute; by default here.
         settings: layer, metric, frequency, start, end, options, components, fit.
     """
-    from ioprism.pipeline.period import RhythmSettings, job_rhythm
+    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
 
     chosen = RhythmSettings(direction=direction, by=by, **settings)
     return job_rhythm(trace, engine or LocalEngine(), chosen).whole
@@ -175,7 +180,7 @@ def analyse(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Report:
     """Run every analysis that the trace has enough detail for."""
-    from ioprism.pipeline.report import document_of
+    from ioprism.report_steps import document_of
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
@@ -205,7 +210,7 @@ def inspect(
         engine: where to compute; by default here.
         settings: of bottlenecks, as `bottlenecks` takes them.
     """
-    from ioprism.pipeline.inspect import inspected_by_name
+    from ioprism.inspection import inspected_by_name
 
     where = engine or LocalEngine()
     return inspected_by_name(trace, identifier, where, thresholds=thresholds, **settings)
@@ -221,8 +226,8 @@ def compare(
         after: the same after the change; repeated runs tell a change from noise.
         engine: where to compute; by default here.
     """
-    from ioprism.pipeline.compare import Side, compare_sides
-    from ioprism.pipeline.report import document_of
+    from ioprism.comparison.steps import Side, compare_sides
+    from ioprism.report_steps import document_of
 
     sides = ([side] if isinstance(side, Trace) else side for side in (before, after))
     return compare_sides(
@@ -248,7 +253,7 @@ def schedule(
         horizon: seconds to simulate; as the workload says if None.
     """
     from ioprism.formats.workloads import read_workload
-    from ioprism.pipeline.schedule import ScheduleSettings, schedule_workload
+    from ioprism.scheduling.steps import ScheduleSettings, schedule_workload
 
     settings = ScheduleSettings(tuple(policies), tuple(phases), seeds, horizon=horizon)
     if workload is None:

@@ -12,13 +12,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from ioprism.errors import ServiceError, UsageError
-from ioprism.records import dataclass
-from ioprism.service.addresses import zeromq
+from ioprism.live.addresses import zeromq
 
 PATIENCE = 10.0  # seconds
 LINGER_MS = 2000
@@ -242,6 +242,6 @@ def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respons
 
 def _show_keys(socket: Any, keys: str | Path | None) -> None:  # noqa: ANN401 - zmq is loaded late
     if keys is not None:
-        from ioprism.service.keys import client_keys
+        from ioprism.live.keys import client_keys
 
         client_keys(Path(keys)).use(socket)

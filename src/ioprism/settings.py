@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ioprism.errors import UsageError
-from ioprism.records import dataclass
 
 PAPER = "Table II of Drishti's paper"
 PEER = "Drishti's default"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from ioprism.cli import main
-from ioprism.service.mcp import Answers, Folders
+from ioprism.mcp import Answers, Folders
 from tests.cli.test_hostile_names import HOSTILE, SCRIPT, cells, is_formula, run
 from tests.cli.test_hostile_names import trace as trace
 from tests.conftest import TEST_DATA

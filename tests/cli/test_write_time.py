@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from ioprism.cli import main
 from ioprism.model.samples import format_node_list
-from tests.analyses.write_time.machines import SCALES, titan_samples
+from tests.write_time.machines import SCALES, titan_samples
 
 HEADER = "pattern,nodes,cores_per_node,burst_bytes,stripe_bytes,stripe_count,node_list,seconds"
 # A laptop's disk is noisy: what counts here is that the loop works, not how precise it is.

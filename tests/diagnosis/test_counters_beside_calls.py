@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.simulated_storage.cases import COUNTERS_ONLY
+from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism import Cause, Trace, Verdict, diagnose, read
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
 from ioprism.model.verdict import Possible
 from tests.call_tables import calls, trace_of
 

@@ -8,9 +8,9 @@ from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make
 from benchmarks.simulated_storage.hardware import Machine, MiB
 from benchmarks.simulated_storage.patterns import Builder, session, stripes, transfer
 from benchmarks.simulated_storage.simulate import run
+from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism import Trace, Verdict, diagnose, read
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
 
 
 def of_heat_maps(trace: Trace, folder: Path, *, heat: bool = True) -> Verdict:

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import (
     AnalysisError,
     DaskEngine,
@@ -27,7 +28,6 @@ from ioprism import (
 from ioprism.engine.cluster import ClusterSettings, Session, close
 from ioprism.formats.dftracer import ranges, reader
 from ioprism.formats.surveys import surveyed_by
-from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.calls.access import AccessPattern
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.perspectives.main_view import MainView

@@ -11,15 +11,15 @@ import pytest
 
 from ioprism import TraceError
 from ioprism.formats.ceilings import read_ceiling
-from ioprism.formats.counters.lustre import LustreReader
-from ioprism.formats.jobs.loadleveler import LoadLevelerReader
-from ioprism.formats.jobs.server_map import read_server_map
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
-from ioprism.formats.samples.runs import read_runs
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.formats.strace.lines import Calls
 from ioprism.model.counters import ReadingOptions, Tally
+from ioprism.servers.counter_formats.lustre import LustreReader
+from ioprism.servers.job_formats.loadleveler import LoadLevelerReader
+from ioprism.servers.job_formats.server_map import read_server_map
+from ioprism.write_time.sample_formats.runs import read_runs
 
 MANY = 100_000
 SOON = 20.0  # seconds; looking at every blank again for each of the others takes minutes
@@ -57,7 +57,7 @@ def _answer(read: Callable[[Path], object], path: Path) -> object:
 @pytest.mark.parametrize(
     ("text", "read", "answer"),
     [
-        ("\n" * MANY, read_trace, "no reader recognises"),
+        ("\n" * MANY, read_trace, "the format is unknow"),
         ("\n" * MANY, read_ceiling, "this is not a benchm"),
         (" " * MANY + "x", read_layout, "it does not list the"),
         (f"IOR xfer\na{' ' * MANY}\n", read_runs, "it contains no runs."),

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism import Trace, convert, read
 from ioprism.formats.darshan.content import Counters, LogContent
 from ioprism.formats.darshan.log import read_log
 from ioprism.formats.darshan.plain import read_plain
-from ioprism.formats.darshan.writer import write_log
 from tests.conftest import TEST_DATA
 from tests.formats.darshan.test_writer import CONTRADICTION, JOB, NAMES, records
 

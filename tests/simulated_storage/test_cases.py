@@ -19,9 +19,9 @@ from benchmarks.simulated_storage.cases import (
     write_workflow,
 )
 from benchmarks.simulated_storage.many_logs import Wanted, write_many
+from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism import read
-from ioprism.formats.darshan.from_trace import FILE_ALIGNMENT, log_content
-from ioprism.formats.darshan.writer import write_log
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *WORKFLOWS])

@@ -30,7 +30,8 @@ from tests.storage.writers import (
 
 KILLED = """
 import os, signal, sys
-from ioprism.storage import atomic, run_store
+from ioprism.storage import atomic
+from ioprism.write_time import run_store
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 atomic.sync = atomic._exchanged = killed
@@ -73,7 +74,7 @@ def renames_fail(_: Path) -> Iterator[None]:
         patch.object(Path, "rename", _failing),
         patch.object(Path, "replace", _failing),
         patch("ioprism.storage.atomic._exchanged", _failing),
-        patch("ioprism.storage.run_store.seal", _failing),  # where nothing is renamed
+        patch("ioprism.write_time.run_store.seal", _failing),  # where nothing is renamed
     ):
         yield
 
@@ -83,7 +84,7 @@ def interrupted(_: Path) -> Iterator[None]:
     """Ctrl-C when all is written and nothing is in place."""
     with (
         patch("ioprism.storage.atomic.sync", _interrupted),
-        patch("ioprism.storage.run_store.seal", _interrupted),
+        patch("ioprism.write_time.run_store.seal", _interrupted),
     ):
         yield
 

@@ -15,14 +15,14 @@ import pytest
 
 from ioprism import IoprismError, api, convert, read, servers
 from ioprism.reports import to_json
+from ioprism.servers.store import LEDGER, open_store
+from ioprism.servers.store import MANIFEST as SERVERS
+from ioprism.site.store import MANIFEST as SITE
+from ioprism.site.store import make_site, open_site
 from ioprism.storage.checked import checked_text
-from ioprism.storage.counter_store import LEDGER, open_store
-from ioprism.storage.counter_store import MANIFEST as SERVERS
-from ioprism.storage.site_store import MANIFEST as SITE
-from ioprism.storage.site_store import make_site, open_site
 from ioprism.storage.trace_store import MANIFEST, _checksum
 from tests.conftest import TEST_DATA
-from tests.storage.test_site_store import batch
+from tests.site.test_site_store import batch
 
 HUGE = 10**400
 ODD: tuple[Any, ...] = (

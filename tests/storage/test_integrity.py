@@ -14,15 +14,14 @@ import pytest
 
 from ioprism import BrokenTraceError, IoprismError, TraceError, servers
 from ioprism.model.counters import EARLIEST, LATEST
-from ioprism.storage import run_store
+from ioprism.servers.store import JOBS_FILE, LEDGER, MANIFEST, open_store
 from ioprism.storage.checked import (
     ChangedContentError,
     digest_of,
     read_checked,
     write_checked,
 )
-from ioprism.storage.counter_store import JOBS_FILE, LEDGER, MANIFEST, open_store
-from ioprism.write_time import Run, WritePattern
+from ioprism.write_time import Run, WritePattern, run_store
 from tests.conftest import TEST_DATA
 
 FLIPS = 120

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from polars.testing import assert_frame_equal
 
+from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import NoSuchTraceError, TraceError, convert, read
 from ioprism.cli import main
-from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.text import address_of
 
 fsspec = pytest.importorskip("fsspec")

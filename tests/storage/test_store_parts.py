@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
+from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import OutputError, Partition, Trace, UsageError, read
-from ioprism.pipeline.convert import convert
+from ioprism.conversion import convert
 from ioprism.storage.store_parts import Written, write_store_in_parts
-from ioprism.synthetic import checkpointing_job, synthesise
 from tests.call_tables import trace_of
 from tests.storage.faults import IN_PROCESS
 from tests.storage.writers import content

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from ioprism.cli import main
 from ioprism.model.samples import format_node_list
-from tests.analyses.write_time.machines import titan_samples
 from tests.conftest import TEST_DATA
+from tests.write_time.machines import titan_samples
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 OTHER = TEST_DATA / "darshan/e_mpiio_collective.darshan"

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism import EVENTS, FILES, PROCESSES, UsageError
-from ioprism.synthetic import (
+from benchmarks.synthetic import (
     Access,
     Burst,
     MetadataStorm,
@@ -21,6 +20,7 @@ from ioprism.synthetic import (
     checkpointing_job,
     synthesise,
 )
+from ioprism import EVENTS, FILES, PROCESSES, UsageError
 
 SHARED = Burst("/scratch/shared.dat", "write", Requests(count=20, size=8192), start=1.0, length=2.0)
 PERIODIC = replace(SHARED, path="/scratch/{phase}.dat", period=10.0, repetitions=8)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism import EVENTS
-from ioprism.analyses.storage_targets import stripe_bytes
+from ioprism.diagnosis.target_balance import stripe_bytes
 from ioprism.model.usage import Striping
 from ioprism.views.targets import TargetLoad
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.bottlenecks.severity import LABELS
-from ioprism.cli import options, output
+from ioprism.bottleneck_search.rule_language.load import rules
+from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.severity import LABELS
+from ioprism.bottleneck_search.steps import Source
 from ioprism.cli.bottleneck_options import looking
-from ioprism.cli.options import TABLE, option
+from ioprism.command import options, output
+from ioprism.command.options import TABLE, Command, option
 from ioprism.formats.tables.export import write_table
-from ioprism.pipeline.bottlenecks import Source
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
-from ioprism.rules.bottlenecks.load import rules
 from ioprism.views.perspectives.codes import meanings
 
 FOUND = 3  # the exit code when --fail-on was met
@@ -28,7 +28,7 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @looking

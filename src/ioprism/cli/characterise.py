@@ -6,16 +6,17 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.ceiling import relate
-from ioprism.analyses.characterise import characterise as describe
-from ioprism.cli import options, output
+from ioprism.characteristics.ceiling import relate
+from ioprism.characteristics.totals import characterise as describe
+from ioprism.command import options, output
+from ioprism.command.options import Command
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @options.ceilings

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ioprism.api import analyse
-from ioprism.cli import options, output
-from ioprism.cli.options import option
+from ioprism.command import options, output
+from ioprism.command.options import Command, option
+from ioprism.comparison.steps import compare_sides, read_side, run_folders
+from ioprism.diagnosis.steps import with_layout
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
-from ioprism.pipeline.compare import compare_sides, read_side, run_folders
-from ioprism.pipeline.verdict import with_layout
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form
@@ -22,7 +22,7 @@ FAILED = 3  # exit code when --fail-on was met
 BETWEEN = "\0"  # stands for `--` among the paths: no path holds it
 
 
-class TwoSides(click.Command):
+class TwoSides(Command):
     """Keeps the `--` between both sides, so that options may stand anywhere."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
-from ioprism.pipeline.convert import check_ending
-from ioprism.pipeline.convert import convert as write
+from ioprism.command import options, output
+from ioprism.command.options import PATH, Command, option
+from ioprism.conversion import check_ending
+from ioprism.conversion import convert as write
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @click.argument("target", metavar="OUT", type=PATH)
 @options.format_name

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ioprism.cli import options, output
-from ioprism.cli.options import PATH, NumberRange, option
+from ioprism.command import options, output
+from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.errors import CannotJudgeError
 from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.reports import to_json
@@ -16,13 +16,13 @@ from ioprism.reports.to_terminal import diagnose as terminal_form
 from ioprism.settings import Thresholds
 
 if TYPE_CHECKING:  # counters are judged without a table library
+    from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.model.verdict import Verdict
-    from ioprism.pipeline.verdict import DiagnosisOptions
 
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--top", type=click.IntRange(1), help="Show at most this many causes.")
@@ -75,7 +75,7 @@ def diagnose(
     if log is not None:
         source, verdict = log, _judge_counters(log)
     else:
-        from ioprism.pipeline.verdict import diagnose as judge
+        from ioprism.diagnosis.steps import diagnose as judge
 
         source = trace = options.read_job(paths, format_name)
         with output.progress("reading events", quiet=quiet) as progress:
@@ -93,8 +93,8 @@ def diagnose(
 
 
 def _judge_counters(log: PlainLog) -> Verdict:
-    from ioprism.analyses.evidence import evidence_of_log
-    from ioprism.pipeline.verdict import judge_log
+    from ioprism.diagnosis.evidence import evidence_of_log
+    from ioprism.diagnosis.steps import judge_log
 
     return judge_log(evidence_of_log(log, Thresholds())).verdict
 
@@ -105,14 +105,15 @@ def _site(
     """What a site knows beyond the trace, where anything is given."""
     if not (layout or ceilings or model or servers):
         return None
+    from ioprism.cli.insights import server_loads
+    from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.formats.ceilings import read_ceiling
     from ioprism.formats.layouts import read_layout
-    from ioprism.pipeline.verdict import DiagnosisOptions
-    from ioprism.pipeline.write_time import load_model
+    from ioprism.write_time.steps import load_model, seconds_of_writes
 
     return DiagnosisOptions(
         layout={} if layout is None else read_layout(layout),
         ceilings=[read_ceiling(path) for path in ceilings],
-        model=None if model is None else load_model(model),
-        servers=servers,
+        write_seconds=None if model is None else seconds_of_writes(load_model(model)),
+        servers=server_loads(servers),
     )

@@ -6,23 +6,28 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ioprism.cli import options
-from ioprism.cli.options import option
+from ioprism.command import options
+from ioprism.command.options import Command, option
+from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
+from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.job_groups import groups
 from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
-from ioprism.pipeline.insights import Failed, Judged, groups, judge_group, judge_many
-from ioprism.rules.registry import LEVELS, Insights
 from ioprism.settings import Thresholds, read_thresholds
+
+if TYPE_CHECKING:
+    from ioprism.model.server_load import ServerLoads
 
 FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
@@ -52,7 +57,7 @@ def insights(
     Example: ioprism insights run42.darshan --min-level warn
     """
     thresholds = chosen_thresholds(thresholds_file)
-    check_store(servers)
+    loads = server_loads(servers)
     jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
@@ -61,7 +66,7 @@ def insights(
                 jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
-                servers=servers,
+                servers=loads,
                 progress=progress,
             )
         jobs, failures = [judged], []
@@ -73,7 +78,7 @@ def insights(
                     jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
-                    servers=servers,
+                    servers=loads,
                     progress=progress,
                 )
             )
@@ -89,23 +94,24 @@ def chosen_thresholds(file: Path | None) -> Thresholds:
     return Thresholds() if file is None else read_thresholds(file)
 
 
-def check_store(servers: Path | None) -> None:
-    """Complain of a store once, rather than for every job."""
-    if servers is not None:
-        from ioprism.storage.counter_store import open_store
+def server_loads(store: Path | None) -> ServerLoads | None:
+    """Open a store of server counters once, rather than for every job."""
+    if store is None:
+        return None
+    from ioprism.servers.background_load import stored_loads
 
-        open_store(servers)
+    return stored_loads(store)
 
 
 def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     if quiet or not sys.stderr.isatty():
         return nullcontext(lambda _: None)
-    from ioprism.cli import output
+    from ioprism.command import output
 
     return output.progress(what, quiet=quiet)
 
 
-def _filtered(insights: Insights, level: Severity) -> Insights:
+def _at_level(insights: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
         return insights
     return replace(insights, findings=insights.at_least(level))
@@ -117,7 +123,7 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 
 
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
-    shown = _filtered(judged.insights, level)
+    shown = _at_level(judged.insights, level)
     if as_json:
         from ioprism.reports import to_json
         from ioprism.reports.to_json import insights as json_form
@@ -130,7 +136,7 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
         )
         click.echo(text)
         return
-    from ioprism.cli import output
+    from ioprism.command import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
     terminal_form.show(
@@ -158,16 +164,16 @@ def _show_many(
         from ioprism.reports import to_json
         from ioprism.reports.to_json import insights as json_form
 
-        rows = [(j.paths, j.warnings, j.job, _filtered(j.insights, level)) for j in jobs]
+        rows = [(j.paths, j.warnings, j.job, _at_level(j.insights, level)) for j in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
         text = to_json.document_of(
             json_form.jobs_body(rows, failures), paths=paths, format_name=formats, warnings=failures
         )
         click.echo(text)
         return
-    from ioprism.cli import output
+    from ioprism.command import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
-    shown = [(j.paths, j.job, _filtered(j.insights, level)) for j in jobs]
+    shown = [(j.paths, j.job, _at_level(j.insights, level)) for j in jobs]
     terminal_form.show_jobs(shown, output.console(), everything=everything)
     output.show_warnings(failures)

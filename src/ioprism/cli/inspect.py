@@ -8,20 +8,21 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from ioprism.analyses.bottlenecks.inspection import Inspection
-from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.analyses.evidence import evidence_of_trace
-from ioprism.cli import options, output
+from ioprism.bottleneck_search.inspection import Inspection
+from ioprism.bottleneck_search.rule_language.load import rules
+from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.steps import Source
 from ioprism.cli.bottleneck_options import looking
-from ioprism.cli.insights import check_store, chosen_thresholds
+from ioprism.cli.insights import chosen_thresholds, server_loads
+from ioprism.command import options, output
+from ioprism.command.options import Command
+from ioprism.diagnosis.evidence import evidence_of_trace
+from ioprism.diagnosis.insights import with_background_load
 from ioprism.errors import UsageError
+from ioprism.inspection import FindingInspection, inspected_finding, rule_called
 from ioprism.model.trace import Trace
-from ioprism.pipeline.bottlenecks import Source
-from ioprism.pipeline.insights import with_background_load
-from ioprism.pipeline.inspect import FindingInspection, inspected_finding, rule_called
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import inspect as terminal_form
-from ioprism.rules.bottlenecks.load import rules
 from ioprism.text import printable
 
 Inspected = Inspection | FindingInspection
@@ -33,7 +34,7 @@ OF_BOTTLENECKS = frozenset(
 OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @click.argument("identifier", metavar="ID")
 @options.format_name
@@ -65,6 +66,10 @@ def inspect(
 
     Example: ioprism inspect run42.darshan small-writes
     """
+    if len(paths) == 1 and Path(identifier).exists() and not paths[0].exists():
+        raise click.UsageError(
+            f"the trace comes before the ID.\nHint: ioprism inspect {identifier} {paths[0]}"
+        )
     rule = rule_called(identifier)
     if rule is None:
         _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")
@@ -79,11 +84,10 @@ def inspect(
             trace = looked_at.trace
             inspection: Inspected = looked_at.inspect(identifier, known, engine, source)
         else:
-            check_store(servers)
             trace = options.read_job(paths, format_name)
             evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
             inspection = inspected_finding(
-                rule, with_background_load(evidence, servers), trace, engine
+                rule, with_background_load(evidence, server_loads(servers)), trace, engine
             )
     _show(inspection, trace, as_json=as_json)
 

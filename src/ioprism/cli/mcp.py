@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli.options import PATH
+from ioprism.command.options import PATH, Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=PATH)
 def mcp(folders: tuple[Path, ...]) -> None:
     """Serve the Model Context Protocol: tools that return the same JSON as the commands.
@@ -18,6 +18,6 @@ def mcp(folders: tuple[Path, ...]) -> None:
 
     Example: ioprism mcp /projects/me/traces
     """
-    from ioprism.service.mcp import server
+    from ioprism.mcp import server
 
     server(folders or (Path(),)).run("stdio")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ioprism.analyses.periodicity.detect import METHODS, Options
-from ioprism.analyses.periodicity.spectral.filters import parse_filter
-from ioprism.analyses.periodicity.spectral.outliers import OUTLIERS
-from ioprism.cli import options, output
-from ioprism.cli.options import PATH, Number, option
+from ioprism.command import options, output
+from ioprism.command.options import PATH, Command, Number, option
 from ioprism.model.trace import Progress, Trace
-from ioprism.pipeline.period import JobRhythm, RhythmSettings, job_rhythm
-from ioprism.records import dataclass
+from ioprism.periodicity.detect import METHODS, Options
+from ioprism.periodicity.spectral.filters import parse_filter
+from ioprism.periodicity.spectral.outliers import OUTLIERS
+from ioprism.periodicity.steps import JobRhythm, RhythmSettings, job_rhythm
 from ioprism.reports import to_json
 from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
@@ -65,7 +65,7 @@ class AutoNumber(click.ParamType["float | None"]):
         return number
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--direction",
@@ -167,7 +167,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
     """The paths of each job; a single file is one without asking."""
     if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    from ioprism.pipeline.many_periods import job_groups
+    from ioprism.formats.job_groups import job_groups
 
     return job_groups(paths, format_name=format_name, grouping=options.grouping())
 
@@ -181,17 +181,17 @@ def _show_many(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from ioprism.pipeline.many_periods import period_table
+    from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        found = period_table(jobs, settings, format_name=format_name, progress=progress)
-    for message in found.failed:
+        table = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in table.failed:
         output.say(f"skipped {message}")
     if as_json:
-        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        document = to_json.document_of(table.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(found, output.console())
+        terminal_form.show_many(table, output.console())
 
 
 def _write_page(

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import click
 
-from ioprism.analyses.phases import phases as find_phases
-from ioprism.cli import options, output
-from ioprism.cli.options import NumberRange, option
+from ioprism.command import options, output
+from ioprism.command.options import Command, NumberRange, option
 from ioprism.engine.local import LocalEngine
+from ioprism.phase_detection.find import phases as find_phases
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import phases as terminal_form
 from ioprism.settings import PhaseSettings
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")

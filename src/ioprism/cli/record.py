@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from ioprism.cli import options, output
-from ioprism.cli.options import PATH, option
+from ioprism.command import options, output
+from ioprism.command.options import PATH, Command, option
 from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
 from ioprism.recording.choice import TRACERS
 
 if TYPE_CHECKING:
-    from ioprism.pipeline.document import Document
-    from ioprism.pipeline.record import Plan
-    from ioprism.pipeline.trials import Trial
+    from ioprism.recording.steps import Plan
+    from ioprism.recording.trials import Trial
+    from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
 PAGE = "report.html"
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @option(
     "--output",
@@ -145,7 +145,7 @@ def record(
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
-    from ioprism.pipeline.record import delete_traces, plan_recording, record_runs
+    from ioprism.recording.steps import delete_traces, plan_recording, record_runs
     from ioprism.reports.to_terminal import record as form
 
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
@@ -219,8 +219,8 @@ def _report(
 ) -> bool:
     """Report on the last run, compare and try if asked, and return whether it is a regression."""
     from ioprism.api import analyse
-    from ioprism.pipeline.compare import compare_sides, read_side
-    from ioprism.pipeline.record import estimate_overhead, read_run
+    from ioprism.comparison.steps import compare_sides, read_side
+    from ioprism.recording.steps import estimate_overhead, read_run
     from ioprism.reports.to_json import report as json_form
     from ioprism.reports.to_terminal import compare as compare_form
     from ioprism.reports.to_terminal import record as form
@@ -261,9 +261,9 @@ def _try(
     plan: Plan, recording: Recording, document: Document, *, rounds: int, as_json: bool
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
-    from ioprism.pipeline.compare import diagnosed_stall
-    from ioprism.pipeline.trials import try_hints
+    from ioprism.comparison.steps import diagnosed_stall
     from ioprism.recording.hints import fitting_hints
+    from ioprism.recording.trials import try_hints
 
     if not rounds or not recording.runs[-1].ended:
         return []

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from ioprism.cli import options
-from ioprism.cli.options import PATH, option
+from ioprism.command import options
+from ioprism.command.options import PATH, option
+from ioprism.diagnosis.rules.registry import all_rules
 from ioprism.reports import to_json
 from ioprism.reports.to_json import rules as json_form
-from ioprism.rules.registry import all_rules
 from ioprism.units import format_counted
 
 
@@ -28,7 +28,7 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
     if as_json:
         click.echo(to_json.plain_document(json_form.body(all_rules())))
         return
-    from ioprism.cli import output
+    from ioprism.command import output
     from ioprism.reports.to_terminal import rules as terminal_form
 
     if limits:
@@ -61,7 +61,7 @@ def check(path: Path) -> None:
 
     Example: ioprism rules check my-rules.toml
     """  # fmt: skip
-    from ioprism.rules.bottlenecks.load import read_rules
+    from ioprism.bottleneck_search.rule_language.load import read_rules
 
     read = read_rules(path)
     on = sum(rule is not None for rule in read.rules.values())

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ioprism.cli import options, output
-from ioprism.cli.options import PAGE, PATH, NumberRange, option, stacked
+from ioprism.cli.insights import server_loads
+from ioprism.command import options, output
+from ioprism.command.options import PAGE, PATH, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
-from ioprism.pipeline.site import (
+from ioprism.reports import to_json
+from ioprism.site.steps import (
     SiteOptions,
     add_logs,
     chosen_tables,
@@ -20,12 +22,11 @@ from ioprism.pipeline.site import (
     parse_day,
     with_key,
 )
-from ioprism.reports import to_json
-from ioprism.storage.site_store import make_site
+from ioprism.site.store import make_site
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:
-    from ioprism.analyses.site.summary import SiteStory, SiteTables
+    from ioprism.site.summary import SiteStory, SiteTables
 
 store_option = option("--store", type=PATH, required=True, help="Folder of the store.")
 
@@ -126,12 +127,12 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         servers: Path | None,
         **others: Any,  # noqa: ANN401 - whatever the command takes
     ) -> None:
-        from ioprism.analyses.site.summary import Chosen
+        from ioprism.site.summary import Chosen
 
         which = Chosen(parse_day(since), parse_day(until), application, user)
-        command(tables=chosen_tables(store, which, servers=servers), **others)
+        command(tables=chosen_tables(store, which, servers=server_loads(servers)), **others)
 
-    return stacked(*declared)(with_tables)
+    return stack_decorators(*declared)(with_tables)
 
 
 def _table(subject: str, what: str) -> click.Command:
@@ -141,8 +142,8 @@ def _table(subject: str, what: str) -> click.Command:
             help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
     def command(tables: SiteTables, top: int, as_json: bool) -> None:
-        from ioprism.analyses.site.summary import site_table
         from ioprism.reports.to_terminal import site as terminal_form
+        from ioprism.site.summary import site_table
 
         table = site_table(tables, subject, top=top or None)
         if as_json:
@@ -180,8 +181,8 @@ def report(
 
     Example: ioprism site report --store site.store -o site.html
     """
-    from ioprism.analyses.site.summary import site_story
     from ioprism.reports.to_html import site as html_form
+    from ioprism.site.summary import site_story
     from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
 
     story = site_story(tables)

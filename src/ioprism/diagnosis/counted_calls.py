@@ -7,10 +7,11 @@ request, and syncs behind one, where their rank pauses longest.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
-from ioprism.analyses.believable_times import believable_metadata
 from ioprism.diagnosis.rows import (
     METADATA,
     SYNC,
@@ -23,7 +24,7 @@ from ioprism.diagnosis.rows import (
     no_rows,
     single_calls,
 )
-from ioprism.records import dataclass
+from ioprism.model.believable_times import believable_metadata
 
 MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit
 

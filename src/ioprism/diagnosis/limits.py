@@ -6,10 +6,8 @@ known answers.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
-
-from ioprism.records import dataclass
 
 T = TypeVar("T")
 Pair = tuple[float, float]
@@ -20,6 +18,12 @@ def _limit(default: T, meaning: str, *, unit: str, source: str) -> T:
     value: T = field(default=default, metadata={"meaning": meaning, "unit": unit, "source": source})
     return value
 
+
+# Shares of calls, bytes, seconds or ranks, where checks need no finer distinction.
+NEARLY_ALL = 0.9  # convention
+DOMINANT = 0.8  # convention
+MAJORITY = 0.5  # by definition
+MINOR = 0.1  # convention; Drishti's limit for small and misaligned requests
 
 REAL = "measured on before/after pairs of real programs"
 SPEC = "definition of a cause"

@@ -7,7 +7,7 @@ which the busiest rank waits. A change gives rows other durations; the phases ar
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats
 from ioprism.model.verdict import CallGroup, Contrast, Decision
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +70,9 @@ def replay(observed: Observed, change: Change) -> Replayed:
     """Let the phases run again after a change."""
     doubted = change.service_doubt and change.likely.work is not None
     least, most = observed.service.doubt if doubted else (1.0, 1.0)
-    likely = _saved(observed, change.likely, 1.0)
-    low = float(_saved(observed, change.worst, most).sum())
-    high = float(_saved(observed, change.best, least).sum())
+    likely = _savings(observed, change.likely, 1.0)
+    low = float(_savings(observed, change.worst, most).sum())
+    high = float(_savings(observed, change.best, least).sum())
     seconds, noise = float(likely.sum()), observed.limits.run_noise
     # The next run has its noise, independent of what the log leaves open.
     spread = noise * seconds
@@ -86,7 +85,7 @@ def replay(observed: Observed, change: Change) -> Replayed:
     )
 
 
-def _saved(observed: Observed, scenario: Scenario, factor: float) -> Floats:
+def _savings(observed: Observed, scenario: Scenario, factor: float) -> Floats:
     longest = observed.busiest_rank(scenario.chain)
     if scenario.work is not None:
         longest = np.maximum(longest, observed.busiest_target(scenario.work) * factor)

@@ -8,13 +8,13 @@ plus what is not exclusive (the way through the node and the network).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import SYNC, CallRows, Flags, Floats, Ints, first_of_each
-from ioprism.records import dataclass
 
 MAX_PIECES = 8_000_000  # rows held in memory; calls beyond that are left out of target sums
 MIN_CALLS = 12  # of one kind and size, for a median of their service times
@@ -35,7 +35,7 @@ class TargetPieces:
 def target_pieces(rows: CallRows, files: Files) -> TargetPieces:
     """Map rows to the targets of their files."""
     nowhere = np.full(len(rows), -1, np.int64)
-    striped = files.striped
+    striped = files.striped_rows
     if not len(striped) or not len(rows):
         none = np.empty(0, np.int64)
         return TargetPieces(none, none, np.empty(0), (), nowhere, nowhere)

@@ -7,11 +7,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ioprism.errors import AnalysisError, IoprismError, MissingPackageError, UsageError
-from ioprism.records import dataclass
 from ioprism.text import printable
 
 Cluster = Literal["local", "slurm", "lsf", "pbs"]

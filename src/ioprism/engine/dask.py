@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,7 +37,6 @@ from ioprism.engine.tasks import (
 )
 from ioprism.errors import AnalysisError, IoprismError
 from ioprism.model.trace import Partition, Progress, Trace
-from ioprism.records import dataclass
 
 FAN_IN = 8  # tables that one task joins
 RETRIES = 2

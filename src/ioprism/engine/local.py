@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -11,7 +12,6 @@ from ioprism.engine.room import check_room, needed_by_all, pairs, sample
 from ioprism.engine.shards import Held
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
-from ioprism.records import dataclass
 
 # Partial tables are joined when they hold this many rows, so that memory stays bounded.
 ROWS_HELD = 4_000_000

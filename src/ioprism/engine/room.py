@@ -7,13 +7,13 @@ first is what each further partition will add, on the average.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from ioprism.engine.base import ContinuedPartition, ShardedView, View
 from ioprism.errors import NotEnoughMemoryError
 from ioprism.model.trace import Partition
-from ioprism.records import dataclass
 
 PROGRAM = 200 * 10**6  # bytes of the process before it has read anything
 LEEWAY = 1.2  # by which a limit may be exceeded

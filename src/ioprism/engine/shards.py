@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -13,7 +13,6 @@ import polars as pl
 
 from ioprism.engine.base import ShardedView, View, finished
 from ioprism.engine.room import check_room
-from ioprism.records import dataclass
 
 SHARDS = 16
 

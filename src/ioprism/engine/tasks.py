@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -20,7 +21,6 @@ from ioprism.engine.room import Sample, sample
 from ioprism.engine.shards import Held
 from ioprism.errors import IoprismError
 from ioprism.model.trace import Completeness, Job, Partition, Trace, Warn
-from ioprism.records import dataclass
 
 Found = TypeVar("Found")
 Tables = tuple[pl.DataFrame, ...]

@@ -7,7 +7,7 @@ one, whenever events are asked for, builds tables of bounded size.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import polars as pl
@@ -15,7 +15,6 @@ import polars as pl
 from ioprism.model.schema import EVENTS, Layer, Operation
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 
 BATCH = 100_000  # rows in one table
 IMPOSSIBLE = -1  # stands for a number that cannot be true

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ file alike open it together; how far apart they seem to do so is how far apart t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from ioprism.formats.clock_offsets import said_offsets
 from ioprism.model.trace import Partition, Trace, Warn
-from ioprism.records import dataclass
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
 LEAST = 0.5  # seconds; nodes are not said to differ by less

@@ -6,12 +6,10 @@ pointer is kept per process and path: a file that a process has open twice share
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-
-from ioprism.records import dataclass
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

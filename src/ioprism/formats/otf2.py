@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +19,6 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, PROCESSES
 from ioprism.model.trace import Job, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 MAGIC = b"\x03BOTF2"

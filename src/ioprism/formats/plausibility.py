@@ -7,12 +7,11 @@ answer wrong. Readers pass on what a trace says; this is where it is judged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS
 from ioprism.model.trace import Job, Partition, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # small signals are read without a table library

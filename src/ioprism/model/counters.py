@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import polars as pl
 
 from ioprism.model.schema import Column, Table
-from ioprism.records import dataclass
 
 SECOND = 1_000_000  # microseconds
 # 1900 to 2200: a time outside is damage, and would only litter the store with months.

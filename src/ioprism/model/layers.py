@@ -9,8 +9,7 @@ passed over. Reads need not add up: a library may read a byte once for all ranks
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from ioprism.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

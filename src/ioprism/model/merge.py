@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
@@ -11,7 +12,6 @@ import polars as pl
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.signal import StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, LazyTables, Partition, Trace, Warn
-from ioprism.records import dataclass
 
 MOST_NAMED = 3  # programs in the name of a workflow
 

@@ -7,10 +7,9 @@ each column as data (`Kind` is also the vocabulary of the columns of its tables)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Literal
 
-from ioprism.records import dataclass
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ioprism.errors import UsageError
-from ioprism.records import dataclass
 
 MEGABYTE = 1_000_000
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
 from ioprism.model.layers import LAYERS
 from ioprism.model.layers import OPERATIONS as OPERATIONS  # the column of operations
-from ioprism.records import dataclass
 
 KINDS = ("file", "dataset", "console")
 

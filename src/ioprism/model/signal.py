@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-
-from ioprism.records import dataclass
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioprism.records import dataclass
+from dataclasses import dataclass
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 MOST_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage

@@ -6,13 +6,12 @@ Plain lists, so that a small log is judged without loading a table library.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import add
 from typing import Any
 
 from ioprism.model.trace import Mount
-from ioprism.records import dataclass
 
 DIRECTIONS = ("read", "write")
 EVERYONE = -1  # the rank of an entry that stands for all ranks together

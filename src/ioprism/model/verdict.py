@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.finding import Finding, Recommendation
 from ioprism.model.result import Result
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:
     import polars as pl

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ioprism.recording.choice import Choice
-from ioprism.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

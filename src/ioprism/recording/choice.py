@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ioprism.errors import UsageError
 from ioprism.recording.command import Command
@@ -10,7 +11,6 @@ from ioprism.recording.darshan import find_darshan, module_hint
 from ioprism.recording.dftracer import find_dftracer
 from ioprism.recording.strace import find_strace
 from ioprism.recording.tracer import Tracer
-from ioprism.records import dataclass
 
 INSTALL: Mapping[str, str] = {
     "darshan": "`module load darshan`, `spack install darshan-runtime`, or set LD_LIBRARY_PATH to "

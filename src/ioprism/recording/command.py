@@ -14,13 +14,12 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.errors import UsageError
 from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.records import dataclass
+from ioprism.recording.process import ask
 from ioprism.text import printable
 
 PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?")

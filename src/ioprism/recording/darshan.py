@@ -7,13 +7,13 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
 from ioprism.recording.elf import Linkage, read_linkage
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
-from ioprism.records import dataclass
 
 LIBRARY = "libdarshan.so"
 # MiB for a process. Darshan's defaults are 4 and 1, and drop records of programs with many files.

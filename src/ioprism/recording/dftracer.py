@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
-from ioprism.records import dataclass
 
 LIBRARY = "lib64/libdftracer_preload.so"
 # Bytes of events that are kept in memory: what a killed process loses, about 20 calls. Its default

@@ -6,16 +6,16 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from ioprism.campaign.process import ask
 from ioprism.recording.choice import INSTALL, find_tracers
 from ioprism.recording.darshan import Darshan, module_hint
+from ioprism.recording.process import ask
 from ioprism.recording.strace import Strace, ptrace_works
 from ioprism.recording.tracer import STAT_IS_A_SYMBOL, glibc_version
-from ioprism.records import dataclass
 
 Status = Literal["ok", "missing", "no"]
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")

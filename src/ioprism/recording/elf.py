@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import mmap
 import struct
+from dataclasses import dataclass
 from pathlib import Path
-
-from ioprism.records import dataclass
 
 LOADED, DYNAMIC, INTERPRETER = 1, 2, 3  # types of segments
 END, NEEDED, STRING_TABLE = 0, 1, 5  # tags of the dynamic segment

@@ -8,10 +8,10 @@ a hint had an effect.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.recording.command import Command
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write_text
 
 BUFFER = 64 * 2**20  # bytes of an aggregator: four times ROMIO's default

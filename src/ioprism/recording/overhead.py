@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.recording.command import Command, Program
 from ioprism.recording.tracer import Tracer
-from ioprism.records import dataclass
 
 CALLS = 3000  # of the probe: 0.1 s with a tracer that takes 30 µs a call
 PROBES = 3  # times that the probe runs each way; the fastest counts, as others disturb it

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
-from ioprism.campaign.process import ask
 from ioprism.recording.command import Command
+from ioprism.recording.process import ask
 from ioprism.recording.tracer import Start
-from ioprism.records import dataclass
 
 BASE = ("-f", "-ttt", "-T", "-yy", "-s", "32", "-e", "trace=%file,%desc,%process")
 SECCOMP_SINCE = (5, 3)  # --seccomp-bpf: calls that are not traced cost nothing

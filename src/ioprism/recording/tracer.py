@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from ioprism.recording.command import Command
-from ioprism.records import dataclass
 
 PRELOAD = "LD_PRELOAD"
 INHERITED = "files that another program opened, such as the shell for `PROGRAM > FILE`"

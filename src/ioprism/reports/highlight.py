@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.diagnosis.rules.registry import all_rules
+from ioprism.diagnosis.rules.rule import WHOLE_JOB, CallKind
 from ioprism.model.finding import Finding
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import Cause
-from ioprism.rules.registry import all_rules
-from ioprism.rules.rule import WHOLE_JOB, CallKind
 from ioprism.views.picture.timeline import Timeline
 
 Show = dict[str, Any]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.errors import EndingError
 from ioprism.model.finding import Finding
-from ioprism.pipeline.document import Document
 from ioprism.plugins import declared, load
-from ioprism.records import dataclass
+from ioprism.report_steps import Document
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write_text

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import polars as pl
 
-from ioprism.analyses.bottlenecks.result import Bottlenecks
-from ioprism.analyses.characterise import Characteristics
-from ioprism.analyses.phases import Phase, Phases
+from ioprism.bottleneck_search.result import Bottlenecks
+from ioprism.characteristics.totals import Characteristics
 from ioprism.model.quantities import Kind, in_words
-from ioprism.pipeline.document import Document
-from ioprism.records import dataclass
+from ioprism.phase_detection.find import Phase, Phases
+from ioprism.report_steps import Document
 from ioprism.text import printable
 
 MOST_ROWS = 3000

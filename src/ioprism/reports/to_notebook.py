@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 
-from ioprism.pipeline.document import Document
-from ioprism.records import dataclass
+from ioprism.report_steps import Document
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.units import format_seconds
 

@@ -9,9 +9,9 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
-    from ioprism.analyses.characterise import Characteristics
+    from ioprism.characteristics.totals import Characteristics
     from ioprism.model.verdict import Verdict
-    from ioprism.pipeline.document import Document
+    from ioprism.report_steps import Document
 
 
 def first_advice(verdict: Verdict) -> str | None:

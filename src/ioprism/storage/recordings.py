@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError
-from ioprism.records import dataclass
 from ioprism.version import __version__
 
 MARKER = "record.json"

@@ -11,13 +11,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import OutputError
 from ioprism.model.trace import Completeness, Partition, Trace
-from ioprism.records import dataclass
 from ioprism.storage.atomic import held_alone, refuse_unless_ours, sync, take_place
 from ioprism.storage.trace_store import MANIFEST, VERSION, write_events, write_tables
 from ioprism.version import __version__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from ioprism.model.trace import (
     Trace,
     Warn,
 )
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
 from ioprism.storage.plain_file import open_plain
 from ioprism.storage.remote import at_hand, is_file

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import polars as pl
+from dataclasses import dataclass
 
-from ioprism.records import dataclass
+import polars as pl
 
 _SPREAD = ("layer", "target", "operation")
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.synthetic import Burst, Requests, Workload, synthesise
+from benchmarks.synthetic.darshan_writer import write_trace
 from ioprism import IoprismError, characterise, read
 from ioprism.formats.darshan.log import read_log
-from ioprism.formats.darshan.writer import write_trace
-from ioprism.synthetic import Burst, Requests, Workload, synthesise
 from tests.conftest import ROOT, SHARED_DATA, TEST_DATA
 from tests.formats.darshan.repacking import repack
 

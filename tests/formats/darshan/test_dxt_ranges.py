@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from benchmarks.synthetic import checkpointing_job, synthesise
+from benchmarks.synthetic.darshan_writer import write_trace
 from ioprism import read
 from ioprism.formats.darshan import dxt_ranges
-from ioprism.formats.darshan.writer import write_trace
-from ioprism.synthetic import checkpointing_job, synthesise
 
 
 @pytest.fixture(scope="module")

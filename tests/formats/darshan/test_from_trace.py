@@ -7,10 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import Trace, read
-from ioprism.formats.darshan.log import ByteOrder
-from ioprism.formats.darshan.writer import VERSIONS, Version, write_trace
-from ioprism.synthetic import (
+from benchmarks.synthetic import (
     Burst,
     MetadataStorm,
     Requests,
@@ -20,6 +17,9 @@ from ioprism.synthetic import (
     Workload,
     synthesise,
 )
+from benchmarks.synthetic.darshan_writer import VERSIONS, Version, write_trace
+from ioprism import Trace, read
+from ioprism.formats.darshan.log import ByteOrder
 
 DATA = ("read", "write")
 

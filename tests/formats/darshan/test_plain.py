@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.synthetic import checkpointing_job, synthesise
+from benchmarks.synthetic.darshan_writer import VERSIONS, write_trace
 from ioprism import LocalEngine, Thresholds, Trace, TraceError, read
-from ioprism.analyses.evidence import evidence_of_log, evidence_of_trace
+from ioprism.diagnosis.evidence import evidence_of_log, evidence_of_trace
+from ioprism.diagnosis.rules.registry import judge
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.darshan.plain import counters_alone, read_plain
-from ioprism.formats.darshan.writer import VERSIONS, write_trace
 from ioprism.model.usage import Usage
-from ioprism.rules.registry import judge
-from ioprism.synthetic import checkpointing_job, synthesise
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -72,7 +72,7 @@ def test_so_is_every_public_log(shared_data: Path) -> None:
 
 @pytest.mark.corpus
 def test_damaged_logs_are_judged_or_refused_but_never_crash(shared_data: Path) -> None:
-    from ioprism.pipeline.insights import judge_group
+    from ioprism.diagnosis.insights import judge_group
 
     judged = 0
     for log in sorted((shared_data / "broken").iterdir()):

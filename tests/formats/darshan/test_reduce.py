@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.formats.darshan.reduce import reduce_shared
+from benchmarks.synthetic.darshan_reduce import reduce_shared
 
 
 def records() -> pl.DataFrame:

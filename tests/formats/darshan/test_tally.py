@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.synthetic.darshan_reduce import reduce_shared
+from benchmarks.synthetic.darshan_tally import PREFIXES, tally
 from ioprism import EVENTS, read
 from ioprism.formats.darshan.records import FIXED
-from ioprism.formats.darshan.reduce import reduce_shared
-from ioprism.formats.darshan.tally import PREFIXES, tally
 from ioprism.model.schema import Operation
 from ioprism.model.sizes import SIZE_BINS
 

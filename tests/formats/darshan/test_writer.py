@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
 from ioprism import Job, Mount, OutputError, Trace, UsageError, read
 from ioprism.formats.darshan.content import (
     Counters,
@@ -32,7 +33,6 @@ from ioprism.formats.darshan.content import (
 )
 from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, MODULES, PADDING
-from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
 
 BYTE_ORDERS: tuple[ByteOrder, ...] = ("<", ">")
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)

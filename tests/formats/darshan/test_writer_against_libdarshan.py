@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
 from ioprism import read
 from ioprism.formats.darshan.content import (
     Counters,
@@ -26,7 +27,6 @@ from ioprism.formats.darshan.content import (
 )
 from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
-from ioprism.formats.darshan.writer import VERSIONS, Compression, Version, write_log
 from tests.formats.darshan.test_writer import JOB
 
 libdarshan: Any = pytest.importorskip("darshan.backend.cffi_backend")

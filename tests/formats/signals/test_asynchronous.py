@@ -8,10 +8,10 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from ioprism.analyses.asynchronous import RequiredBandwidth
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.pipeline.period import RhythmSettings, job_rhythm
+from ioprism.periodicity.asynchronous import RequiredBandwidth
+from ioprism.periodicity.steps import RhythmSettings, job_rhythm
 
 STARTS = [10.0 * number for number in range(1, 9)]
 SIZE = 1e9

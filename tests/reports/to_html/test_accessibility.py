@@ -64,9 +64,7 @@ STRAGGLER, COLLECTIVE = DATA / "g_straggler_rank2.darshan", DATA / "e_mpiio_coll
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "phone"])
-def test_the_report_has_no_barrier(
-    browser: Browser, axe: str, tmp_path: Path, scheme: str
-) -> None:
+def test_the_report_has_no_barrier(browser: Browser, axe: str, tmp_path: Path, scheme: str) -> None:
     path = written(tmp_path / "report.html", "report", STRAGGLER)
 
     assert troubles(browser, axe, path, scheme) == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page
 
-from ioprism.reports.to_html.live import page
-from tests.service.running import FREE, burst, counting, running, sender
+from ioprism.live.page import page
+from tests.live.running import FREE, burst, counting, running, sender
 
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page
 
 from ioprism import FILES, PROCESSES, Job, Rhythm, Signal, Trace
-from ioprism.analyses.periodicity.rhythm import rhythm
-from ioprism.pipeline.period import JobRhythm, RhythmSettings
+from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.steps import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.period import page
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>.darshan"

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page
 
+from benchmarks.synthetic import checkpointing_job, synthesise
+from benchmarks.synthetic.darshan_writer import write_trace
 from ioprism import (
     EVENTS,
     FILES,
@@ -28,12 +30,10 @@ from ioprism import (
     characterise,
     read,
 )
-from ioprism.analyses.breakdown import by_file, by_rank
-from ioprism.analyses.storage_path import by_host, by_target
-from ioprism.formats.darshan.writer import write_trace
-from ioprism.pipeline.document import Document
+from ioprism.characteristics.breakdown import by_file, by_rank
+from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.report_steps import Document
 from ioprism.reports.to_html import report as form
-from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.picture.timeline import timeline
 from tests.conftest import TEST_DATA
 from tests.reports.to_html.opening import opened, painted, row_middle, settled, written

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioprism.analyses.site.event import SiteEvent
-from ioprism.analyses.site.summary import SiteStory
 from ioprism.reports.to_html.site import data, page
 from ioprism.reports.to_terminal.site import sentence
+from ioprism.site.event import SiteEvent
+from ioprism.site.summary import SiteStory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,6 +10,8 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page
 
+from benchmarks.synthetic import checkpointing_job, synthesise
+from benchmarks.synthetic.darshan_writer import write_trace
 from ioprism import (
     EVENTS,
     FILES,
@@ -21,8 +23,6 @@ from ioprism import (
     analyse,
     read,
 )
-from ioprism.formats.darshan.writer import write_trace
-from ioprism.synthetic import checkpointing_job, synthesise
 from tests.conftest import SHARED_DATA, TEST_DATA
 from tests.reports.to_html.opening import (
     PHONE,

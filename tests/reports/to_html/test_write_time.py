@@ -7,13 +7,13 @@ import hashlib
 import re
 from html.parser import HTMLParser
 
-from ioprism.analyses.write_time.evaluation import evaluate
-from ioprism.analyses.write_time.system import parse_system
-from ioprism.analyses.write_time.training import train
-from ioprism.reports.to_html.write_time import page
 from ioprism.reports.to_terminal.plot import error_plot
 from ioprism.write_time import TrainingSettings, load_system
-from tests.analyses.write_time.machines import SCALES, titan_samples
+from ioprism.write_time.evaluation import evaluate
+from ioprism.write_time.page import page
+from ioprism.write_time.system import parse_system
+from ioprism.write_time.training import train
+from tests.write_time.machines import SCALES, titan_samples
 
 FAST = TrainingSettings(kind="stages")
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from ioprism import EVENTS, LocalEngine
-from ioprism.synthetic import (
+from benchmarks.synthetic import (
     Burst,
     Requests,
     SyntheticTrace,
@@ -19,6 +18,7 @@ from ioprism.synthetic import (
     checkpointing_job,
     synthesise,
 )
+from ioprism import EVENTS, LocalEngine
 from ioprism.views.calls.access import AccessPattern, TouchedRanges
 from tests.call_tables import trace_of
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import EVENTS, LocalEngine, TooManyPiecesError
 from ioprism.engine import local
-from ioprism.synthetic import checkpointing_job, synthesise
 from ioprism.views.calls.call_class import SIZE_EDGES, SIZE_NAMES, size_bin
 from ioprism.views.perspectives import main_view as module
 from ioprism.views.perspectives.main_view import KEYS, MainView

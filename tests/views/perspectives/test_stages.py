@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ioprism import LocalEngine, NoSuchTraceError
-from ioprism.analyses.bottlenecks.settings import Settings
-from ioprism.pipeline.bottlenecks import PreparedView, Source
-from ioprism.rules.bottlenecks.load import rules
+from ioprism.bottleneck_search.rule_language.load import rules
+from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.steps import PreparedView, Source
 from ioprism.views.perspectives.main_view import MainView
 from ioprism.views.perspectives.stages import StageStore, stage_key
 from tests.conftest import TEST_DATA

@@ -7,11 +7,12 @@ its parts do not.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
-from ioprism.records import dataclass
 
 SIZE_STEPS = 4  # classes of work for each factor of two in bytes
 MAIN_SHARE = 0.95  # of the stall time

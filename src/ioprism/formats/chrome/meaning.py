@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ioprism.formats.call_rows import Row, plausible
@@ -13,7 +13,6 @@ from ioprism.formats.recorder.meaning import meaning
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 
 MICRO = 1e-6
 _PATHS = ("file", "path", "fname", "filename", "file_name")

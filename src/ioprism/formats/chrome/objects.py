@@ -6,11 +6,11 @@ import json
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ioprism.formats.text import head, opened
-from ioprism.records import dataclass
 
 CHUNK = 2**18  # bytes read at once
 LONGEST_OBJECT = 16 * 2**20  # characters

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from ioprism.formats.text import head
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEAD = 4096

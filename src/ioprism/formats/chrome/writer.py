@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,7 +18,6 @@ import polars as pl
 from isal import igzip
 
 from ioprism.model.trace import Progress, Trace
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write
 
 BINS = 1000  # of the bandwidth counters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -23,7 +23,6 @@ from ioprism.formats.darshan.records import (
     dxt_segment_words,
 )
 from ioprism.model.trace import Job
-from ioprism.records import dataclass
 
 SEGMENTS_AT_ONCE = 2**16
 

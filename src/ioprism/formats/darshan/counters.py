@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,6 @@ from ioprism.formats.darshan.meaning import MODULES
 from ioprism.formats.darshan.records import FIXED, PADDING, PLAIN_COUNTS, WITHOUT_FILES, Layout
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 Words = npt.NDArray[np.uint64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from ioprism.formats.darshan.records import (
 )
 from ioprism.model.schema import EVENTS, Layer, Operation
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8

@@ -11,7 +11,7 @@ import mmap
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,6 @@ from ioprism.formats.darshan.counters import FileCodes
 from ioprism.formats.darshan.dxt import HEADER_BYTES, MAX_SEGMENTS
 from ioprism.formats.darshan.log import Log, Region
 from ioprism.formats.text import UNREADABLE
-from ioprism.records import dataclass
 
 COMPRESSED = 8 * 2**20  # bytes of a region that are worth a range of their own
 PROBE = 4096  # compressed bytes that are sure to hold the head of a record

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.log import Log, whole
 from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import Job, Mount, Warn
-from ioprism.records import dataclass
 
 if TYPE_CHECKING:  # the job's facts are read without it
     import numpy as np

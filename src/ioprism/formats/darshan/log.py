@@ -11,6 +11,7 @@ import bz2
 import re
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -20,7 +21,6 @@ from ioprism.errors import BrokenTraceError
 from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.records import ADDED_IN, DXT_LAYERS, DXT_VERSIONS, FIXED, MODULES
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 
 MAGIC = 6567223
 VERSION = re.compile(rb"(\d)\.(\d\d)")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-
-from ioprism.records import dataclass
+from dataclasses import dataclass, field
 
 Names = tuple[str, ...]
 _CALLS: Mapping[str, Names] = {"read": ("READS",), "write": ("WRITES",)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import add
 from pathlib import Path
@@ -39,7 +39,6 @@ from ioprism.model.usage import (
     Striping,
     is_data,
 )
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 MODULE_BYTES = 4 * 2**30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -31,7 +32,6 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
 from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
-from ioprism.records import dataclass
 
 DATASETS = ("H5D", "PNETCDF_VAR")
 

@@ -7,9 +7,9 @@ Older versions lack some fields; the tables below name what each version has, in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ioprism.model.sizes import SIZE_BINS
-from ioprism.records import dataclass
 
 # Position in the header's module table, for logs since 3.41.
 MODULES = (

@@ -7,7 +7,7 @@ and seconds per process, and bytes per second. Files are not told.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from ioprism.formats.dftracer.parse import parse_sums
 from ioprism.model.schema import Layer
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 MOST_SECONDS = 10_000_000

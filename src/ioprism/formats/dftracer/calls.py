@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from threading import Lock
@@ -23,7 +23,6 @@ from ioprism.formats.dftracer.templates import (
     template_of,
 )
 from ioprism.formats.file_pointer import UNKNOWN, Integers
-from ioprism.records import dataclass
 
 UNDEFINED = -1  # a file whose hash nobody has defined; `UNKNOWN`: a call without file
 FILE = "fhash"

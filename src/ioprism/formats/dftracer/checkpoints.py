@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +26,6 @@ from isal import isal_zlib
 from ioprism.errors import OutputError
 from ioprism.formats.foreign_database import opened_tables
 from ioprism.formats.text import UNREADABLE
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_write
 from ioprism.storage.cache import cached_name
 

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,6 @@ from ioprism.formats.file_pointer import (
 )
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 CORES = os.cpu_count() or 1

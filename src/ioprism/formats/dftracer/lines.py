@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,7 +12,6 @@ from isal import isal_zlib
 
 from ioprism.formats.dftracer.checkpoints import Stretch, inflated_from
 from ioprism.formats.text import GZIP, UNREADABLE
-from ioprism.records import dataclass
 
 WINDOW = 2**18  # compressed bytes read at once
 CHUNK = 2**20  # inflated bytes taken at once

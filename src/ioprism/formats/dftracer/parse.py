@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
@@ -16,7 +17,6 @@ import polars as pl
 
 from ioprism.formats.dftracer.few_lines import read_few_lines
 from ioprism.formats.dftracer.lines import CHUNK, LONGEST_LINE
-from ioprism.records import dataclass
 
 REQUIRED = ("name", "ts", "dur", "pid", "tid")
 LINE = "ioprism:line"  # which line it is, where somebody has written that into it

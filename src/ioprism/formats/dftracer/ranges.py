@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from isal import isal_zlib
 from ioprism.formats.dftracer.checkpoints import Checkpoint, Stretch, index_of
 from ioprism.formats.dftracer.lines import LONGEST_LINE
 from ioprism.formats.text import GZIP, UNREADABLE, is_gzip
-from ioprism.records import dataclass
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a range of their own
 COMPRESSED = 4 * 2**20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -28,7 +29,6 @@ from ioprism.formats.surveys import each, on_workers
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEAD = 4096  # bytes that show what a file is

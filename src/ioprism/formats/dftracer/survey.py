@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from ioprism.formats.dftracer.objects import (
 )
 from ioprism.formats.dftracer.parse import Parsed, parse
 from ioprism.formats.dftracer.ranges import Range
-from ioprism.records import dataclass
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode

@@ -12,14 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.formats.dftracer.objects import arguments_of, is_call, unequal_keys, whole_number
-from ioprism.records import dataclass
 
 Places = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]

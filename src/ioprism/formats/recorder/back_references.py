@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from ioprism.formats.recorder.layout import Layout, Section
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.formats.recorder.streams import Stream
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 
 _HEAD = struct.Struct("<BiiiB")  # status, start, end, result, function
 _LOCAL = struct.Struct("<dd")  # start, end of the rank, seconds since 1970

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_st
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 BATCH = 250_000  # events yielded at once, more or less

@@ -6,6 +6,8 @@ common is understood once; sizes, offsets and positions are taken from their col
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
@@ -14,7 +16,6 @@ from ioprism.formats.file_pointer import UNKNOWN, Integers
 from ioprism.formats.recorder.meaning import plain_name
 from ioprism.formats.recorder.signatures import SignatureTable
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
-from ioprism.records import dataclass
 
 MANY = 64  # signatures of one function that are worth it
 AS_FIRST = UNKNOWN + 1

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError
-from ioprism.records import dataclass
 from ioprism.storage.plain_file import open_plain
 
 MOST_RANKS = 10_000_000

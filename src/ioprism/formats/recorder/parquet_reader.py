@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -24,7 +25,6 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.storage.plain_file import open_plain
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})

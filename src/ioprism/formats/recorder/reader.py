@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from ioprism.formats.recorder.streams import Grammars, last_end, read_grammars, 
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.records import dataclass
 
 RANKS_TOGETHER = 8  # in one partition
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ import polars as pl
 
 from ioprism.formats.file_pointer import Integers
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 USER_FUNCTION = 255  # its name is the second argument

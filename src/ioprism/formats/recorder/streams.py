@@ -8,6 +8,7 @@ any memory holds, so lengths are computed first and bounded by the number of tim
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +25,6 @@ from ioprism.formats.recorder.layout import (
     Section,
 )
 from ioprism.model.trace import Warn
-from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

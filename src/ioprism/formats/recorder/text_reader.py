@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from ioprism.formats.recorder.streams import Stream
 from ioprism.formats.text import head, lines
 from ioprism.model.files import file_table
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEAD = 4096

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +13,6 @@ import numpy as np
 from ioprism.errors import BrokenTraceError
 from ioprism.model.signal import FloatArray, StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from ioprism.errors import BrokenTraceError, UsageError
 from ioprism.formats.signals.build import Content, Intervals, build_trace, interval_bytes
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Completeness, Trace
-from ioprism.records import dataclass
 
 FIELDS = ("start", "end", "bytes", "bandwidth")
 SEPARATORS = re.compile(r"[,;\s]+")

@@ -8,12 +8,12 @@ is left to the msgpack library.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ioprism.model.signal import FloatArray
-from ioprism.records import dataclass
 
 MAP, MAP_END = 0x80, 0x90  # of at most 15 entries
 ARRAY, ARRAY_END = 0x90, 0xA0  # of at most 15 items

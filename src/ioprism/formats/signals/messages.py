@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
 from ioprism.formats.signals.tmio import parse_document, parse_flush
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness
-from ioprism.records import dataclass
 
 MOST_NAME = 200  # characters of a job's name; a longer one is cut right behind, and refused later
 Problem = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError)

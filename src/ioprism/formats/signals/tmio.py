@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from ioprism.formats.signals.documents import (
 )
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness, Trace
-from ioprism.records import dataclass
 
 # Modes ending in _b tell the bandwidth that was required, not what was measured.
 MODES = ("read_sync", "write_sync", "read_async_t", "write_async_t")

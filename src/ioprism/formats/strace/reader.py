@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +31,6 @@ from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.model.usage import is_data
-from ioprism.records import dataclass
 from ioprism.units import format_counted
 
 HEAD = 16384  # bytes that show what a file is

@@ -9,13 +9,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ioprism.formats.call_rows import Row
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.strace.lines import SystemCall
 from ioprism.model.sizes import LARGEST_PLAUSIBLE
-from ioprism.records import dataclass
 
 _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 
 LARGEST = 2**20  # bytes of a TOML file
 SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,7 +28,6 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.records import dataclass
 
 ROWS = 250_000  # read at once
 ROWS_PER_PARTITION = 1_000_000

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.analyses.periodicity.describe import components
-from ioprism.analyses.periodicity.detect import Options
-from ioprism.analyses.periodicity.onsets.scales import averaged
-from ioprism.analyses.periodicity.results import Period, Rhythm
-from ioprism.analyses.periodicity.sampling import sample
-from ioprism.analyses.periodicity.spectral import hybrid
-from ioprism.analyses.periodicity.spectral.fit import fit
-from ioprism.analyses.periodicity.spectral.spectrum import power_spectrum
-from ioprism.analyses.periodicity.spectral.stft import spectrogram
-from ioprism.analyses.periodicity.spectral.wavelet import (
+from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.trace import Trace
+from ioprism.periodicity.describe import components
+from ioprism.periodicity.detect import Options
+from ioprism.periodicity.onsets.scales import averaged
+from ioprism.periodicity.results import Period, Rhythm
+from ioprism.periodicity.sampling import sample
+from ioprism.periodicity.spectral import hybrid
+from ioprism.periodicity.spectral.fit import fit
+from ioprism.periodicity.spectral.spectrum import power_spectrum
+from ioprism.periodicity.spectral.stft import spectrogram
+from ioprism.periodicity.spectral.wavelet import (
     Scalogram,
     approximate,
     highest_level,
     scalogram,
 )
-from ioprism.model.signal import FloatArray, Signal, StepFunction
-from ioprism.model.trace import Trace
-from ioprism.pipeline.period import JobRhythm, RhythmSettings
+from ioprism.periodicity.steps import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 
@@ -95,11 +95,11 @@ def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
 def _fit(rhythm: Rhythm) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
     block = -(-len(rhythm.signal.values) // FITTED_SAMPLES)
-    found = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
+    waves = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
     return {
-        "before": short(found.mse_before),
-        "after": short(found.mse_after),
-        "waves": [asdict(wave) for wave in found.components],
+        "before": short(waves.mse_before),
+        "after": short(waves.mse_after),
+        "waves": [asdict(wave) for wave in waves.components],
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.analyses.scheduling.result import Schedule
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_terminal.schedule import title
+from ioprism.scheduling.result import Schedule
 
 MOST_TURNS = 400  # of one job in the picture
 

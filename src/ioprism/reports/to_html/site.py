@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ioprism.analyses.site.summary import SiteStory
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.reports.to_terminal.site import day, periodic_share, sentence
+from ioprism.site.summary import SiteStory
 from ioprism.text import printable
 from ioprism.units import format_counted
 

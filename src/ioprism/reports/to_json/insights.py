@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ioprism.diagnosis.rules.registry import Insights
 from ioprism.model.trace import Job
-from ioprism.rules.registry import Insights
 from ioprism.text import name_of
 
 

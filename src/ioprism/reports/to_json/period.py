@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.pipeline.period import JobRhythm, PartRhythm
+from ioprism.periodicity.steps import JobRhythm, PartRhythm
 
 
 def body(rhythm: JobRhythm, by: str | None) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from ioprism.rules import wording
-from ioprism.rules.rule import Rule
+from ioprism.diagnosis.rules import wording
+from ioprism.diagnosis.rules.rule import Rule
 from ioprism.settings import Thresholds
 
 

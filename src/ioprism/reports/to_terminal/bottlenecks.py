@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from ioprism.analyses.bottlenecks.result import Bottleneck, Bottlenecks, Name, ViewSummary
+from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, ViewSummary
 from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_seconds

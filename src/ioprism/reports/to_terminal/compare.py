@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.analyses.compare import CauseChange, Comparison, Kept, Metric
+from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric
 from ioprism.model.finding import Finding
 from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_terminal import heading, table

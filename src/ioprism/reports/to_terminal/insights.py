@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from ioprism.diagnosis.rules.registry import Insights
 from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
@@ -16,7 +17,6 @@ from ioprism.model.verdict import NotChecked
 from ioprism.reports.to_terminal import heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.diagnose import job_line
-from ioprism.rules.registry import Insights
 from ioprism.units import format_count, format_counted, format_seconds
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all

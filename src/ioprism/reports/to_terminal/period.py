@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.analyses.asynchronous import RequiredBandwidth
-from ioprism.analyses.periodicity.results import NextPhase, Period, Rhythm
 from ioprism.model.signal import Signal
-from ioprism.pipeline.many_periods import JobPeriod, PeriodTable
-from ioprism.pipeline.period import PartRhythm
+from ioprism.periodicity.asynchronous import RequiredBandwidth
+from ioprism.periodicity.many import JobPeriod, PeriodTable
+from ioprism.periodicity.results import NextPhase, Period, Rhythm
+from ioprism.periodicity.steps import PartRhythm
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_counted, format_rate, format_seconds
@@ -64,9 +64,9 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def show_many(found: PeriodTable, console: Console) -> None:
+def show_many(periods: PeriodTable, console: Console) -> None:
     """Print one row per job."""
-    heading(console, found.summary())
+    heading(console, periods.summary())
     rows = [
         (
             name(job.application or Path(job.path).name),
@@ -78,7 +78,7 @@ def show_many(found: PeriodTable, console: Console) -> None:
             "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
             name(Path(job.path).name),
         )
-        for job in found.jobs
+        for job in periods.jobs
     ]
     columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
     table(console, columns, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from ioprism.analyses.phases import LayerPhases, Phase, Phases, RankTime
+from ioprism.phase_detection.find import LayerPhases, Phase, Phases, RankTime
 from ioprism.reports.to_terminal import heading, table
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 

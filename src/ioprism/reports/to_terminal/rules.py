@@ -8,10 +8,10 @@ from dataclasses import fields
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.diagnosis.rules import wording
+from ioprism.diagnosis.rules.rule import Rule
 from ioprism.reports.to_terminal import heading, table
 from ioprism.reports.to_terminal.causes import STYLES
-from ioprism.rules import wording
-from ioprism.rules.rule import Rule
 from ioprism.settings import Thresholds
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.analyses.scheduling.result import BASELINE, Interval, PolicyOutcome, Schedule
 from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.scheduling.result import BASELINE, Interval, PolicyOutcome, Schedule
 from ioprism.units import format_counted, format_rate, format_seconds
 
 MOST_JOBS = 12

@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from ioprism.analyses.site.event import SiteEvent
-from ioprism.analyses.site.summary import SiteTable
 from ioprism.reports.to_terminal import heading, table
+from ioprism.site.event import SiteEvent
+from ioprism.site.summary import SiteTable
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_rate
 

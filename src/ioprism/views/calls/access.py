@@ -9,12 +9,11 @@ in the order of their start, as readers cut traces.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from ioprism.model.schema import Layer, Operation
-from ioprism.records import dataclass
 
 KEYS = ("layer", "file", "rank", "operation")
 _FILE_KEYS = ("layer", "file", "rank")

@@ -11,13 +11,14 @@ is known. They wait, together with the last request of every stream, until piece
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import SLOTS
 
 Flags = npt.NDArray[np.bool_]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import polars as pl
-
-from ioprism.records import dataclass
 
 COLUMNS = ("start", "end", "process", "file", "layer", "operation", "function", "offset", "bytes")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from ioprism.model.sizes import LARGEST_IN_BIN
-from ioprism.records import dataclass
 
 SUMS = ("operations", "bytes", "seconds")
 

@@ -8,6 +8,7 @@ rows of single kinds (open, stat, …) have no time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -19,7 +20,6 @@ from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

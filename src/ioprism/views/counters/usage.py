@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,6 @@ from ioprism.model.usage import (
     Usage,
     is_data,
 )
-from ioprism.records import dataclass
 
 _ENTRY = ("file", "rank")
 

@@ -7,6 +7,7 @@ array of flags. Names are looked up at the very end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,6 @@ from ioprism.errors import UsageError
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
 from ioprism.plugins import declared, load
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import SIZE_NAMES, Codes, layer_of, operation_of, size_bin_of
 
 GROUP = "ioprism.views"

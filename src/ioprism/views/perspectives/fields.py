@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import (
     READ,
     SIZE_NAMES,

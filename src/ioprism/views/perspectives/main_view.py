@@ -7,13 +7,13 @@ in which pieces are added: time is counted in whole nanoseconds, calls in parts 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
 from ioprism.errors import TooManyPiecesError
-from ioprism.records import dataclass
 from ioprism.views.calls.access_order import Flags, Walk, Whole, walk
 from ioprism.views.calls.call_class import WRITE, call_class
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import OPERATIONS
-from ioprism.records import dataclass
 from ioprism.views.calls.call_class import CLASSES, READ, SLOTS, WRITE, Codes
 from ioprism.views.perspectives.codes import OF_CALLS, Perspective, perspective
 from ioprism.views.perspectives.fields import SUMMED

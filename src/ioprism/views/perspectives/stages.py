@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ import polars as pl
 from ioprism.errors import NoSuchTraceError, OutputError
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.trace import Completeness, Job, Mount, Trace
-from ioprism.records import dataclass
 from ioprism.storage.atomic import atomic_folder
 from ioprism.version import __version__
 from ioprism.views.perspectives.main_view import VERSION, MainView

@@ -7,6 +7,7 @@ nearly all zero and lie together, so deflate makes them vanish.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 import polars as pl
 from isal import isal_zlib
 
-from ioprism.records import dataclass
 from ioprism.text import printable
 from ioprism.views.picture.timeline import Timeline
 

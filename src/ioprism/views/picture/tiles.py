@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
@@ -17,7 +17,6 @@ import polars as pl
 
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.picture.timeline import (
     Calls,
     Runs,

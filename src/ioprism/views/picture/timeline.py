@@ -7,6 +7,7 @@ It keeps their sums, so that bandwidth and busy time drawn from runs stay exact.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -14,7 +15,6 @@ from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 
 MOST_MARKS = 1_600_000  # about 12 MB of page
 COLUMNS = 8192  # of the finest runs; a wide screen shows a quarter of them

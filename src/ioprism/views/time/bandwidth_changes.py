@@ -8,6 +8,7 @@ exact integral over `BINS` equal bins, so that memory does not grow with the tra
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,6 @@ from ioprism.engine.base import Engine, View
 from ioprism.model.layers import counted_layers
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-from ioprism.records import dataclass
 from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS
 from ioprism.views.time.steps import SHORTEST, running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,6 @@ import polars as pl
 
 from ioprism.model.intervals import Floats, unite
 from ioprism.model.schema import Layer
-from ioprism.records import dataclass
 
 _INTERVALS = pl.Schema({"layer": Layer, "start": pl.Float64(), "end": pl.Float64()})
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-
-from ioprism.records import dataclass
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ioprism import Severity
-from ioprism.analyses.evidence import Evidence
-from ioprism.rules.rule import Answer, Hit, Rule, by_file, file_details, share
+from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.rules.rule import Answer, Hit, Rule, by_file, file_details, share
 
 HOME = "/home/"
 MOST = 0.1  # of the bytes: less is configuration files and the like

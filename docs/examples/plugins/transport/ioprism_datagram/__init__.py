@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ioprism import UsageError
-from ioprism.service.intake import Intake, Message
-from ioprism.service.state import Journal
+from ioprism.live.intake import Intake, Message
+from ioprism.live.state import Journal
 
 AT_ONCE = 1000  # messages taken before an answer is given
 LARGEST = 2**16  # bytes

@@ -1,1 +1,0 @@
-"""From views to results: pure functions without files, text or colour."""

@@ -1,1 +1,0 @@
-"""How long a file-per-process write takes, and which configuration is better."""

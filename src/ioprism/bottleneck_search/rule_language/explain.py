@@ -1,0 +1,221 @@
+"""Explain bottlenecks by rules: all conditions on all of them, messages for those told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from ioprism.bottleneck_search.cross_view import PREFIX
+from ioprism.bottleneck_search.find import Found
+from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reason
+from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, ReasonRule, Rule
+from ioprism.text import printable
+from ioprism.units import format_seconds
+from ioprism.views.perspectives.fields import FIELDS
+
+# What needs no telling of a record that costs more than its peers.
+COMMONPLACE = ("large_transfers",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """For each bottleneck, in the order of the table, what holds."""
+
+    holds: pl.DataFrame  # a column of flags for each reason of each rule
+    explained: pl.Series
+
+
+def apply_rules(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
+    """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
+    everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
+    conditions = (
+        (rule.condition.compute & reason.condition.compute & everywhere).alias(_key(rule, number))
+        for rule in rules
+        for number, reason in enumerate(rule.reasons)
+    )
+    holds = table.lazy().select(conditions).collect()  # what conditions share is computed once
+    explaining = [
+        _key(rule, n) for rule in rules if rule.explains for n in range(len(rule.reasons))
+    ]
+    if not explaining or not holds.height:
+        return Verdicts(holds, pl.Series("explained", [False] * table.height, dtype=pl.Boolean))
+    return Verdicts(holds, holds.select(explained=pl.any_horizontal(explaining)).to_series())
+
+
+def _key(rule: Rule, of: int | str) -> str:
+    """The name of the column of one of a rule's reasons or values."""
+    return f"{rule.key}.{of}"
+
+
+def explain_bottlenecks(
+    bottlenecks: Found,
+    rules: Sequence[Rule],
+    *,
+    top: int | None = None,
+    page: int = 1,
+    settings: Mapping[str, Any] | None = None,
+) -> Bottlenecks:
+    """Judge all bottlenecks and word those of one page of every view."""
+    if bottlenecks.one_list:
+        rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
+    verdicts = apply_rules(bottlenecks.table, rules)
+    table = bottlenecks.table.with_columns(verdicts.explained)
+    told = _page(table, top, page, per_view=not bottlenecks.one_list)
+    by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
+    return Bottlenecks(
+        totals=bottlenecks.totals,
+        views=tuple(
+            replace(view, explained=by_view.get(".".join(view.view), 0))
+            for view in bottlenecks.views
+        ),
+        bottlenecks=tuple(_bottlenecks(table, verdicts, told, rules)),
+        found=table.height,
+        unexplained=int((~verdicts.explained).sum()),
+        settings=settings or {},
+        table=table.select(*_front(table), pl.exclude("number", "^.*_code$", *_front(table))),
+    )
+
+
+def _front(table: pl.DataFrame) -> list[str]:
+    records = sorted(name for name in table.columns if name.startswith(PREFIX))
+    return ["id", "view", *records, "label", "severity", "at_stake", "job_share", "explained"]
+
+
+def _page(table: pl.DataFrame, top: int | None, page: int, *, per_view: bool) -> pl.Series:
+    """The rows to tell, of all or of every view one page: most seconds first."""
+    rows = table.select("view", "number").with_row_index("row")
+    if top is None:
+        return rows["row"]
+    order = pl.col("number").rank("ordinal")
+    place = order.over("view") if per_view else order
+    first = (page - 1) * top
+    return rows.filter(place.is_between(first + 1, first + top))["row"]
+
+
+def _bottlenecks(
+    table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[Rule]
+) -> Iterator[Bottleneck]:
+    told = table[rows.to_list()] if len(rows) else table.clear()
+    holds = verdicts.holds[rows.to_list()] if len(rows) else verdicts.holds.clear()
+    numbers = told.select(
+        value.compute.alias(_key(rule, name))
+        for rule in rules
+        for name, value in rule.values.items()
+    )
+    values = numbers.to_dicts() if numbers.width else [{}] * told.height
+    for row, flags, extra in zip(
+        told.iter_rows(named=True), holds.iter_rows(named=True), values, strict=True
+    ):
+        yield _bottleneck(row, tuple(_reasons(row, flags, extra, rules)))
+
+
+def _reasons(
+    row: Mapping[str, Any],
+    flags: Mapping[str, bool],
+    extra: Mapping[str, float],
+    rules: Sequence[Rule],
+) -> Iterator[Reason]:
+    for rule in rules:
+        own = {name: extra[_key(rule, name)] for name in rule.values}
+        for number, reason in enumerate(rule.reasons):
+            if flags[_key(rule, number)]:
+                shown = {**row, **own}
+                yield Reason(rule.key, reason.message.fill(shown), _evidence(rule, reason, shown))
+
+
+def _evidence(rule: Rule, reason: ReasonRule, values: Mapping[str, Any]) -> dict[str, float]:
+    used = dict.fromkeys(
+        [*sorted(rule.condition.fields | reason.condition.fields), *reason.message.names]
+    )
+    return {name: values[name] for name in used if name not in TEXT_FIELDS}
+
+
+def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottleneck:
+    view = tuple(row["view"].split("."))
+    record: dict[str, Name] = {name: row[PREFIX + name] for name in view if _names(row, name, view)}
+    return Bottleneck(
+        id=row["id"],
+        view=view,
+        record=record,
+        severity=row["severity"],
+        label=row["label"],
+        time=row["at_stake"],
+        time_share=row["time_share"],
+        job_share=row["job_share"],
+        operations=row["count"],
+        operations_share=row["count_share"],
+        bytes=round(row["size"]),
+        bytes_share=row["size_share"],
+        function=row["function"],
+        excess_seconds=row.get("excess_seconds", row["excess_time"]),
+        views=tuple((row.get("views") or row["view"].replace(".", "+")).split(", ")),
+        peers=_peers(row),
+        title=sentence(row, reasons),
+        fields={name: row[name] for name in FIELDS if name in row},
+        reasons=reasons,
+    )
+
+
+def _peers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record is compared with, in the list over all views."""
+    names = ("factor", "peers_seconds", "same_work", "alike", "records", "window_start",
+             "window_end")  # fmt: skip
+    return {name: row[name] for name in names if row.get(name) is not None}
+
+
+def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:
+    """Whether this view names the record: in a drill-down only the last one does."""
+    return row.get(PREFIX + name) is not None or name == view[-1]
+
+
+PLURALS = {"process": "processes", "directory": "directories"}
+WHERE = ("application", "directory", "file", "process", "host", "target", "function", "layer")
+
+
+def sentence(row: Mapping[str, Any], reasons: Sequence[Reason]) -> str:
+    """Return it, or nothing for a record of the paper's views, which has no peers to name."""
+    if "lead" not in row:
+        return ""
+    why = f": {reasons[0].message}" if reasons else ""
+    return f"{_who(row)} {_comparison(row)}{_when(row)}{why}"
+
+
+def _who(row: Mapping[str, Any]) -> str:
+    named = ", ".join(_record_names(row))
+    first = named[:1].upper() + named[1:]
+    if row["alike"] < 2:
+        return first
+    kind = PLURALS.get(row["lead"], f"{row['lead']}s")
+    return f"{first} ({row['alike']:,} of {row['records']:,} {kind} alike)"
+
+
+def _record_names(row: Mapping[str, Any]) -> Iterator[str]:
+    """Application, directory or file, and process; the file names its directory."""
+    views = row["view"].split(".")
+    ordered = [view for view in WHERE if view in views]
+    for view in [*ordered, *(view for view in views if view not in ordered)]:
+        name = row.get(PREFIX + view)
+        text = "unknown" if name is None else printable(str(name)) or "without a name"
+        if view == "directory" and "file" in views:
+            continue
+        if view in ("time", "phase"):
+            yield f"second {float(name or 0.0):g}"
+        else:
+            yield text if view == "process" else f"{view} {text}"
+
+
+def _comparison(row: Mapping[str, Any]) -> str:
+    time, excess = format_seconds(row["at_stake"]), format_seconds(row["excess_seconds"])
+    kind = row["lead"]
+    if row["same_work"] and row["peers_seconds"]:
+        times = row["slowest_process_time"] / row["peers_seconds"]
+        return f"takes {times:.3g} times the median {kind} for the same calls, {excess} more"
+    return f"takes {time}, {excess} of it more than its data and its peers explain"
+
+
+def _when(row: Mapping[str, Any]) -> str:
+    start, end = row.get("window_start"), row.get("window_end")
+    return "" if start is None or end is None else f", from second {start:g} to {end:g}"

@@ -1,0 +1,1 @@
+"""How much I/O a job did, by whom, through which interface."""

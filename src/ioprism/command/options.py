@@ -1,0 +1,340 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ioprism.errors import EndingError, UsageError
+from ioprism.units import parse_bytes
+
+if TYPE_CHECKING:
+    from ioprism.engine.base import Engine
+    from ioprism.engine.cluster import Cluster, Session
+    from ioprism.formats.registry import Grouping
+    from ioprism.model.trace import Progress, Trace
+
+
+class _Finite(click.ParamType[float]):
+    """Nothing is below or above NaN, so that bounds alone let it pass."""
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or refuse it."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+class Number(_Finite, click.types.FloatParamType):
+    """Any finite number."""
+
+
+class NumberRange(_Finite, click.FloatRange):
+    """A finite number within bounds."""
+
+
+class Share(click.ParamType[float]):
+    """A share of something: `5%` or `0.05`."""
+
+    name = "share"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the share, or refuse it."""
+        text = str(value).strip()
+        try:
+            number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf:
+            self.fail(f"{text!r} is not a share such as 5% or 0.05.", param, ctx)
+        return number
+
+
+class Written(click.Path):
+    """A file to write, in the format that the ending of its name says."""
+
+    def __init__(self, what: str, endings: Callable[[], Sequence[str]]) -> None:
+        super().__init__(path_type=Path)
+        self.what, self.endings = what, endings
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's own signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401
+        """Return the path, or refuse its ending before any work is done."""
+        path = cast("Path", super().convert(value, param, ctx))
+        if path.suffix and path.suffix.lower() not in (known := self.endings()):
+            raise EndingError(path, what=self.what, known=known)
+        return path
+
+
+# Options that few users need; help lists them last.
+ADVANCED = {
+    "--one-job", "--each", "--clock-offsets", "--format", "--thresholds", "--layout", "--ceiling",
+    "--model", "--servers", "--engine", "--scheduler", "--cluster", "--workers", "--memory-limit",
+    "--index",
+}  # fmt: skip
+
+
+class Command(click.Command):
+    """A command whose help lists advanced options last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two sections."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                advanced = ADVANCED.intersection(parameter.opts)
+                sections["Advanced" if advanced else "Options"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PAGE = Written("pages", lambda: (".html", ".htm"))
+TABLE = Written("tables", lambda: (".csv", ".parquet"))
+PATH: click.Path = click.Path(path_type=Path)
+option = partial(click.option, show_default=True)
+
+
+def stack_decorators(*decorators: Decorator) -> Decorator:
+    """Apply decorators as if they stood one below the other."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+_GROUPING = "ioprism.grouping"
+
+
+def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Let all files of a folder be one job, for commands that read one job from each path."""
+    decorated: Callable[..., Any] = option(
+        "--one-job", is_flag=True, expose_value=False, callback=_note_grouping,
+        help="Treat all traces as one job or workflow.",
+    )(command)  # fmt: skip
+    return decorated
+
+
+def traces(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the paths of traces, and what several of them mean (see `grouping`)."""
+    return stack_decorators(
+        click.argument("paths", metavar="TRACE...", nargs=-1, type=PATH, callback=_at_least_one),
+        one_job,
+        option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
+               help="Treat every trace as a separate job."),
+        option("--clock-offsets", metavar="FILE", expose_value=False,
+               type=PATH, callback=_set_clocks,
+               help="Lines of a host, rank or file, and the seconds its clock is ahead."),
+    )(command)  # fmt: skip
+
+
+def _at_least_one(
+    context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Name the last argument as missing if there is no trace: it took the only word given."""
+    if not paths:
+        last = [one for one in context.command.params if isinstance(one, click.Argument)][-1]
+        raise click.MissingParameter(ctx=context, param=last)
+    return paths
+
+
+def _note_grouping(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if not value:
+        return
+    if _GROUPING in context.meta:
+        raise click.UsageError("--one-job and --each cannot be combined.")
+    context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
+
+
+def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Let the traces that the command reads be moved by what the file says."""
+    if path is None or context.resilient_parsing:
+        return
+    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+
+    context.with_resource(clock_offsets(read_clock_offsets(path)))
+
+
+def grouping() -> Grouping:
+    """What several paths mean to the command that runs."""
+    return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
+
+
+def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
+    """Read the one job that a command is about."""
+    from ioprism.formats.registry import read_trace
+
+    return read_trace(*paths, format_name=format_name, grouping=grouping())
+
+
+format_name: Decorator = option(
+    "--format", "format_name", metavar="NAME", help="Format of the trace, if it is not recognised."
+)
+as_json: Decorator = option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+)
+seed: Decorator = option(
+    "--seed", default=1, type=click.IntRange(0), help="Seed of the random numbers."
+)
+ceilings: Decorator = option(
+    "--ceiling",
+    "ceilings",
+    metavar="FILE",
+    multiple=True,
+    type=PATH,
+    help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
+)
+thresholds: Decorator = option(
+    "--thresholds",
+    "thresholds_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
+)
+servers: Decorator = option(
+    "--servers",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
+page: Decorator = stack_decorators(
+    option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
+    option("--force", is_flag=True, help="Replace the page if it exists."),
+)
+quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progress.")
+
+
+def engine(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where the events are read: here, or on a Dask cluster.
+
+    They reach the command as one argument, `engine_options`.
+    """
+    declared = [
+        option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
+               help="Where to compute: in this process, or on a Dask cluster."),
+        option("--scheduler", metavar="ADDRESS",
+               help="Address of a running Dask scheduler."),
+        option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
+               help="Kind of Dask cluster to start."),
+        option("--workers", type=click.IntRange(1, 10_000),
+               help="Number of Dask workers to start."),
+        option("--memory-limit", metavar="SIZE",
+               help="Memory to use, such as 1GB; per worker with Dask."),
+        option("--index", is_flag=True,
+               help="With Dask, keep indexes of compressed traces beside them for later runs, "
+               "not in the cache folder."),
+    ]  # fmt: skip
+
+    @wraps(command)
+    def with_engine(
+        *args: Any,  # noqa: ANN401
+        kind: str | None,
+        scheduler: str | None,
+        cluster: str | None,
+        workers: int | None,
+        memory_limit: str | None,
+        index: bool,
+        **others: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - whatever the command takes and returns
+        chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit, index=index)
+        with chosen.surveying() as ready:
+            return command(*args, engine_options=ready, **others)
+
+    return stack_decorators(*declared)(with_engine)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Where to compute, as the options say."""
+
+    kind: str | None = None
+    scheduler: str | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    memory_limit: str | None = None
+    session: Session | None = None  # with the workers, if there are any
+    index: bool = False  # whether indexes are kept beside the traces
+
+    @contextmanager
+    def surveying(self) -> Iterator[EngineOptions]:
+        """Check the options, and let workers, if there are any, survey the files.
+
+        Raises:
+            UsageError: the options contradict each other or make no sense.
+        """
+        limit = self._limit()
+        if not self._means_dask():
+            yield self
+            return
+        from ioprism.engine.cluster import ClusterSettings, Session
+        from ioprism.formats.dftracer.checkpoints import indexes_beside_files
+        from ioprism.formats.surveys import surveyed_by
+
+        kind = cast("Cluster", self.cluster or "local")
+        with (
+            closing(
+                Session(ClusterSettings(self.scheduler, kind, self.workers or 2, limit))
+            ) as session,
+            surveyed_by(session.map),
+            indexes_beside_files() if self.index else nullcontext(),
+        ):
+            yield replace(self, session=session)
+
+    def _limit(self) -> int | None:
+        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
+        if limit is not None and limit < SMALLEST_MEMORY:
+            raise UsageError(
+                f"--memory-limit {self.memory_limit} is not enough to work with.\n"
+                f"Hint: give at least {SMALLEST_MEMORY // 10**6}MB."
+            )
+        return limit
+
+    def _means_dask(self) -> bool:
+        """Whether to use a cluster; a scheduler, cluster or workers mean one."""
+        said = any(one is not None for one in (self.scheduler, self.cluster, self.workers))
+        if self.kind == "local" and said:
+            raise UsageError(
+                "--scheduler, --cluster and --workers are for --engine dask.\n"
+                "Hint: leave them out, or use --engine dask."
+            )
+        if self.scheduler is not None and self.cluster is not None:
+            raise UsageError(
+                "--scheduler names a running cluster, --cluster starts one: give only one of them."
+            )
+        return self.kind == "dask" or said
+
+    def made(self, progress: Progress | None = None) -> Engine:
+        """Return the engine."""
+        if self.session is not None:
+            from ioprism.engine.dask import DaskEngine
+
+            return DaskEngine(memory_limit=self._limit(), progress=progress, session=self.session)
+        from ioprism.engine.local import LocalEngine
+
+        return LocalEngine(progress, memory_limit=self._limit())
+
+
+SMALLEST_MEMORY = 100 * 10**6

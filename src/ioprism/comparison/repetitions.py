@@ -1,0 +1,212 @@
+"""Did a change do anything? Times of repeated runs on both sides, and what noise alone explains.
+
+Run times have outliers: another job on the file system adds a second to one run in six. Where there
+are enough runs, five on each side, their ranks are compared (Mann and Whitney 1947), and the saving
+is the median of all differences between the sides, with the interval that belongs to that test
+(Hodges and Lehmann 1963). Ranks of fewer runs can prove nothing, so that those are compared by
+Welch's t-test (1947), which lets each side vary in its own way. Where one side ran only once, its
+variance is taken to be that of the other side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import NormalDist, fmean, median, variance
+
+LEVEL = 0.95  # of the interval of a difference: the convention
+# Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
+MAX_FALSE_ALARM = 0.01
+MIN_BULK = 5  # runs of a side needed to recognise outliers
+MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
+NORMAL_MAD = 1.4826  # standard deviation over median absolute deviation, of normal noise
+MOST_RUNS = 100  # on each side: more repetitions are not practical
+TERMS = 200  # of a continued fraction that converges in a few dozen
+HALVINGS = 60  # of an interval: to the last digit of a float
+TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Seconds saved by a change: before less after."""
+
+    before: float  # of a typical run: the median, or the mean of a few
+    after: float
+    saved: float
+    low: float | None  # of the 95 % interval; None where no side ran twice
+    high: float | None
+    slower_by_chance: float | None  # how often noise alone makes it this much slower
+    noise: float | None  # standard deviation of one run, outliers apart, over a typical run
+
+    @property
+    def change(self) -> float | None:
+        """Growth over before; None where there was nothing before."""
+        return -self.saved / self.before if self.before else None
+
+    @property
+    def beyond_noise(self) -> bool | None:
+        """Whether the interval excludes no change; None where the noise is not known."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low > 0 or self.high < 0
+
+    def is_regression(self, share: float) -> bool:
+        """Whether it is slower by at least this share, and noise hardly ever explains it."""
+        change, chance = self.change, self.slower_by_chance
+        if change is None or chance is None:
+            return False
+        return change >= share and chance <= MAX_FALSE_ALARM
+
+
+def difference(
+    before: Sequence[float], after: Sequence[float], *, false_alarm: float = MAX_FALSE_ALARM
+) -> Difference:
+    """Compare the times of runs before and after a change.
+
+    Args:
+        before: seconds of at least one run.
+        after: the same after the change.
+        false_alarm: the chance that will count as proof; it decides whether ranks can be used.
+    """
+    # The most extreme order of five and five runs is one of 252.
+    if math.comb(len(before) + len(after), len(before)) * false_alarm > 1:
+        return _difference_of_ranks(before, after)
+    old, new = fmean(before), fmean(after)
+    spread = _standard_error(before, after)
+    if spread is None:
+        return Difference(old, new, old - new, None, None, None, None)
+    error, freedom = spread
+    noise = _noise(before, after)
+    if error == 0:  # a clock too coarse for the runs, or the same file given twice
+        certain = 0.0 if new > old else 1.0
+        return Difference(old, new, old - new, old - new, old - new, certain, noise)
+    reach = student_quantile((1 + LEVEL) / 2, freedom) * error
+    chance = 1 - student_cdf((new - old) / error, freedom)
+    return Difference(old, new, old - new, old - new - reach, old - new + reach, chance, noise)
+
+
+def _difference_of_ranks(before: Sequence[float], after: Sequence[float]) -> Difference:
+    """Compare every run before with every run after: how often is the one after longer?"""
+    pairs = sorted(old - new for old in before for new in after)
+    longer = sum((pair < 0) + 0.5 * (pair == 0) for pair in pairs)
+    below = _below(len(before), len(after))
+    # The distribution is symmetric: its upper tail is read from the lower one.
+    chance = below[min(math.floor(len(pairs) - longer), len(pairs))]
+    outside = (1 - LEVEL) / 2
+    cut = sum(probability <= outside for probability in below)  # pairs beyond each end
+    low, high = pairs[max(cut - 1, 0)], pairs[min(len(pairs) - cut, len(pairs) - 1)]
+    typical = median(before), median(after)
+    return Difference(*typical, median(pairs), low, high, chance, _noise(before, after))
+
+
+def _below(first: int, second: int) -> list[float]:
+    """Return the chance that at most 0, 1, 2, … pairs are in one order, if nothing differs."""
+    pairs = first * second
+    if max(first, second) > MOST_EXACT:
+        law = NormalDist(pairs / 2, math.sqrt(pairs * (first + second + 1) / 12))
+        return [law.cdf(count + 0.5) for count in range(pairs + 1)]
+    # Counts of orders: the coefficients of a Gaussian binomial, factor by factor.
+    ways = [1] + [0] * pairs
+    for number in range(1, first + 1):
+        for count in range(pairs, second + number - 1, -1):
+            ways[count] -= ways[count - second - number]
+        for count in range(number, pairs + 1):
+            ways[count] += ways[count - number]
+    total = math.comb(first + second, first)
+    return [sum_of_ways / total for sum_of_ways in accumulate(ways)]
+
+
+def _standard_error(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
+    """Return the standard error of the difference, and its degrees of freedom."""
+    repeated = [side for side in (before, after) if len(side) > 1]
+    if not repeated:
+        return None
+    if len(repeated) == 1:
+        (side,) = repeated
+        return math.sqrt(variance(side) * (1 / len(before) + 1 / len(after))), len(side) - 1
+    parts = [variance(side) / len(side) for side in repeated]
+    total = sum(parts)
+    if total == 0:
+        return 0.0, 1.0
+    shares = (part**2 / (len(side) - 1) for part, side in zip(parts, repeated, strict=True))
+    return math.sqrt(total), total**2 / sum(shares)
+
+
+def _noise(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """The relative standard deviation of one run, pooled over the sides that were repeated."""
+    squares, freedom = 0.0, 0
+    for side in (before, after):
+        if len(side) > 1 and (typical := median(side)) > 0:
+            squares += (len(side) - 1) * (_deviation(side) / typical) ** 2
+            freedom += len(side) - 1
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def _deviation(side: Sequence[float]) -> float:
+    """The standard deviation; that of the bulk where there are enough runs to tell outliers."""
+    if len(side) < MIN_BULK:
+        return math.sqrt(variance(side))
+    middle = median(side)
+    return NORMAL_MAD * median(abs(seconds - middle) for seconds in side)
+
+
+def runs_needed(noise: float, share: float) -> int | None:
+    """Return how many runs on each side find a change of this share in 19 of 20 cases.
+
+    The standardised change must exceed the quantiles for 1 % false alarms and 5 % misses together.
+    None where more than `MOST_RUNS` would be needed.
+    """
+    for runs in range(2, MOST_RUNS + 1):
+        freedom = 2 * (runs - 1)
+        wanted = student_quantile(1 - MAX_FALSE_ALARM, freedom) + student_quantile(0.95, freedom)
+        error = noise * math.sqrt((1 + (1 + share) ** 2) / runs)  # noise grows with the run time
+        if share >= wanted * error:
+            return runs
+    return None
+
+
+def student_cdf(value: float, freedom: float) -> float:
+    """Return how often Student's t with these degrees of freedom is below a value."""
+    tail = 0.5 * _incomplete_beta(freedom / (freedom + value * value), freedom / 2, 0.5)
+    return 1 - tail if value > 0 else tail
+
+
+def student_quantile(probability: float, freedom: float) -> float:
+    """Return the value below which Student's t is with a probability of at least a half."""
+    low, high = 0.0, 1.0
+    while student_cdf(high, freedom) < probability and high < 1e12:
+        high *= 2
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
+    return high
+
+
+def _incomplete_beta(x: float, a: float, b: float) -> float:
+    """Return the regularised incomplete beta function, by its continued fraction.
+
+    Abramowitz and Stegun 26.5.8, evaluated from the front (Lentz); it converges quickly below the
+    mean of the distribution, and the function is symmetric about it.
+    """
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(1 - x, b, a)
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
+    numerator, denominator = 1.0, 1 - (a + b) * x / (a + 1)
+    denominator = 1 / (denominator or TINY)
+    fraction = denominator
+    for m in range(1, TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            denominator = 1 / ((1 + term * denominator) or TINY)
+            numerator = (1 + term / numerator) or TINY
+            step = denominator * numerator
+            fraction *= step
+        if abs(step - 1) < 1e-14:
+            break
+    return front * fraction

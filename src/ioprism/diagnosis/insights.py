@@ -1,0 +1,119 @@
+"""From paths to insights: one job, or the many of a folder on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ioprism.diagnosis.evidence import Evidence, evidence_of_log, evidence_of_trace
+from ioprism.diagnosis.rules.registry import Insights
+from ioprism.diagnosis.steps import first_views, judge_job, judge_log
+from ioprism.engine.processes import CRASHED, mapped
+from ioprism.errors import (
+    IoprismError,
+)
+from ioprism.formats.darshan.plain import PlainLog, counters_alone
+from ioprism.formats.job_groups import Group
+from ioprism.model.trace import Job, Progress
+from ioprism.settings import Thresholds
+from ioprism.text import printable
+
+if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.model.server_load import ServerLoads
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One job and what was found in it."""
+
+    paths: Group
+    format: str
+    job: Job
+    warnings: tuple[str, ...]
+    insights: Insights
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A log that cannot be read, and why."""
+
+    message: str
+
+
+def judge_group(
+    group: Group,
+    *,
+    thresholds: Thresholds,
+    format_name: str | None = None,
+    servers: ServerLoads | None = None,
+    progress: Progress | None = None,
+) -> Judged:
+    """Judge one job.
+
+    Args:
+        group: the logs of the job.
+        thresholds: when rules fire.
+        format_name: of the logs, if it is not to be recognised.
+        servers: the load of the servers that the job used.
+        progress: is told how many events were read.
+    """
+    log = counters_alone(group, format_name)
+    if log is not None:
+        return _judge_plain_log(log, thresholds, servers)
+    from ioprism.engine.ahead import LookingAhead
+    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
+    from ioprism.formats.registry import read_trace
+
+    trace = read_trace(*group, format_name=format_name)
+    held = in_memory(trace, progress=progress)
+    engine = LookingAhead(LocalEngine(progress), held, first_views(held))
+    evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
+    insights = judge_job(evidence, held, engine)
+    return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
+
+
+def _judge_plain_log(log: PlainLog, thresholds: Thresholds, servers: ServerLoads | None) -> Judged:
+    """Judge a log of counters, without loading a table library."""
+    evidence = with_background_load(evidence_of_log(log, thresholds), servers)
+    insights = judge_log(evidence)
+    return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
+
+
+def with_background_load(evidence: Evidence, servers: ServerLoads | None) -> Evidence:
+    """Add what the servers moved while the job ran, where both are known."""
+    job = evidence.job
+    if servers is None or job.start_time is None or job.end_time is None:
+        return evidence
+    load = servers.during(job.start_time, job.end_time)
+    return replace(evidence, background_load=load)
+
+
+def judge_many(
+    jobs: Sequence[Group],
+    *,
+    thresholds: Thresholds,
+    format_name: str | None,
+    servers: ServerLoads | None = None,
+    progress: Callable[[int], None],
+) -> Iterator[Judged | Failed]:
+    """Judge many jobs in order, on all cores."""
+    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
+    for number, result in enumerate(mapped(work, jobs, crashed=_crash_of), start=1):
+        progress(number)
+        yield result
+
+
+def _attempt(
+    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: ServerLoads | None
+) -> Judged | Failed:
+    try:
+        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+    except (IoprismError, OSError) as error:
+        return Failed(str(error).partition("\n")[0])
+
+
+def _crash_of(group: Group) -> Judged | Failed:
+    return Failed(f"{printable(str(group[0]))}: {CRASHED}")

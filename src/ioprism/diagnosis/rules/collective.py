@@ -1,0 +1,317 @@
+"""How ranks work together in MPI-IO: collective and non-blocking calls, aggregators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.rank_balance import writers
+from ioprism.diagnosis.rules.rule import (
+    Answer,
+    CallKind,
+    Hit,
+    Rule,
+    Unknown,
+    both,
+    by_file,
+    file_details,
+    share,
+)
+from ioprism.model.finding import Severity
+from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
+
+KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
+CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
+BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
+EACH_RANK = "how long each rank is in MPI-IO calls"
+UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
+
+
+def _mpiio(evidence: Evidence, direction: str) -> tuple[Usage, Moves] | None:
+    """The MPI-IO calls of one direction, if several ranks make them."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None or evidence.ranks < 2 or not any(usage.moves[direction].operations):
+        return None
+    return usage, usage.moves[direction]
+
+
+def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Ranks read or write shared files one by one, in small requests."""
+    known = _mpiio(evidence, direction)
+    if known is None:
+        return None
+    usage, moves = known
+    if moves.collective is None or moves.independent is None:
+        return Unknown(KINDS)
+    shared = {file for file, ranks in usage.users(moves.operations).items() if ranks > 1}
+    alone = by_file(usage, moves.independent, only=shared)
+    together = by_file(usage, moves.collective, only=shared)
+    part = share(sum(alone.values()), sum(alone.values()) + sum(together.values()))
+    if part <= 1 - evidence.thresholds.collective_operations:
+        return None
+    calls = by_file(usage, moves.operations, only=shared)
+    moved = by_file(usage, moves.bytes, only=shared)
+    mean_size = share(sum(moved.values()), sum(calls.values()))
+    if mean_size >= evidence.thresholds.small_bytes:
+        return None  # large requests gain nothing from being joined
+    details, rows = file_details(evidence, alone, calls)
+    times = [t if f in alone else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
+    return Hit(
+        {"independent": sum(alone.values()), "collective": sum(together.values()), "share": part,
+         "mean_size": mean_size},
+        evidence.held_up(usage, times),
+        details,
+        files=rows,
+        of_calls=True,
+    )  # fmt: skip
+
+
+def collective_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Most reads or writes through MPI-IO are collective, split ones included."""
+    moved = _mpiio(evidence, direction)
+    if moved is None:
+        return None
+    _, moves = moved
+    if moves.collective is None:
+        return Unknown(KINDS)
+    part = share(sum(moves.collective), sum(moves.operations))
+    if part < evidence.thresholds.collective_operations or not any(moves.collective):
+        return None
+    return Hit({"collective": sum(moves.collective), "share": min(1.0, part)}, None)
+
+
+def blocking_calls(evidence: Evidence, *, direction: str) -> Answer:
+    """Data moves through MPI-IO, and never while the program goes on computing."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None or not any(usage.moves[direction].operations):
+        return None
+    moves = usage.moves[direction]
+    if moves.nonblocking is None:
+        return Unknown(KINDS)
+    if any(moves.nonblocking):
+        return None
+    waited = evidence.held_up(usage, moves.seconds)
+    # No more can be hidden than there is other work to hide it behind.
+    spare = max(0.0, (evidence.runtime or 2 * waited) - evidence.held_up(usage, usage.seconds))
+    numbers = {"calls": sum(moves.operations), "seconds": waited}
+    return Hit(numbers, min(waited, spare))
+
+
+def collective_overhead(evidence: Evidence) -> Answer:
+    """Collective calls take long in every rank, and hardly any of it is spent in storage calls.
+
+    What the quickest rank takes is neither waiting for a late one nor for a slow one.
+    """
+    upper, lower = evidence.usages.get("mpiio"), evidence.usages.get("posix")
+    files = _mostly_collective(evidence)
+    if upper is None or lower is None or evidence.ranks < 2 or not files:
+        return None
+    asked, done = by_file(upper, upper.bytes), by_file(lower, lower.bytes)
+    files = {file for file in files if done.get(file, 0) >= NEARLY_ALL * asked.get(file, 0)}
+    if not files:
+        return Unknown(BELOW)
+    quickest = _quickest(evidence, upper, files)
+    inside = [t if f in files else 0.0 for t, f in zip(lower.seconds, lower.file, strict=True)]
+    storage = evidence.held_up(lower, inside)
+    if quickest is None:
+        return Unknown(EACH_RANK)
+    if storage >= evidence.thresholds.collective_storage * quickest:
+        return None
+    calls = by_file(upper, upper.operations, only=files)
+    details, rows = file_details(evidence, calls, calls)
+    numbers = {"seconds": quickest, "storage": storage, "calls": sum(calls.values())}
+    return Hit(numbers, quickest - storage, details, files=rows)
+
+
+def _mostly_collective(evidence: Evidence) -> set[int]:
+    """Files whose MPI-IO calls are nearly all collective."""
+    usage = evidence.usages.get("mpiio")
+    if usage is None:
+        return set()
+    calls = by_file(usage, usage.operations)
+    together: dict[int, float] = {}
+    for moves in usage.moves.values():
+        for file, count in by_file(usage, moves.collective or [0] * len(usage)).items():
+            together[file] = together.get(file, 0) + count
+    least = evidence.thresholds.collective_operations
+    return {file for file, count in together.items() if share(count, calls[file]) > least}
+
+
+def _quickest(evidence: Evidence, usage: Usage, files: set[int]) -> float | None:
+    """Seconds in reads and writes of the rank with fewest; None where that is not known."""
+    own = dict.fromkeys(range(evidence.ranks), 0.0)
+    shared = 0.0
+    for place, (file, rank) in enumerate(zip(usage.file, usage.rank, strict=True)):
+        if file not in files:
+            continue
+        data = sum(moves.seconds[place] for moves in usage.moves.values())
+        if rank in own:
+            own[rank] += data
+        elif usage.spread is not None:
+            part = share(data, usage.seconds[place])
+            shared += usage.spread.fastest_seconds[place] * part
+        else:
+            return None
+    return min(own.values()) + shared
+
+
+def single_aggregator(evidence: Evidence) -> Answer:
+    """All data of a file that many ranks opened through MPI-IO pass through one rank."""
+    usage = evidence.usages.get("posix")
+    if usage is None or "mpiio" not in evidence.usages or evidence.ranks < 2:
+        return None
+    limits = evidence.thresholds
+    bytes_by_file: dict[int, float] = {}
+    seconds = 0.0
+    for file, part in _largest_parts(evidence, usage).items():
+        if part.of >= limits.imbalance_bytes and part.bytes >= limits.aggregator_share * part.of:
+            bytes_by_file[file] = part.bytes
+            seconds += part.seconds
+    if not bytes_by_file:
+        return None
+    details, rows = file_details(evidence, bytes_by_file, by_file(usage, usage.bytes))
+    numbers = {"files": len(bytes_by_file), "bytes": sum(bytes_by_file.values())}
+    return Hit(numbers, seconds, details, files=rows)
+
+
+def _opened_by_many(evidence: Evidence) -> set[int]:
+    """Files that several ranks opened through MPI-IO, or that have collective calls."""
+    users = evidence.usages["mpiio"].users()
+    return {file for file, ranks in users.items() if ranks > 1} | _collective_files(evidence)
+
+
+def _collective_files(evidence: Evidence) -> set[int]:
+    usage = evidence.usages.get("mpiio")
+    files: set[int] = set()
+    for moves in usage.moves.values() if usage else ():
+        files |= set(by_file(usage, moves.collective)) if usage and moves.collective else set()
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What the busiest rank has of a file."""
+
+    bytes: float
+    of: int  # bytes of all ranks
+    seconds: float
+
+
+def _largest_parts(evidence: Evidence, usage: Usage) -> dict[int, _Part]:
+    files = _opened_by_many(evidence)
+    sizes, times = usage.bytes, usage.seconds
+    own: dict[int, list[int]] = {}
+    parts: dict[int, _Part] = {}
+    for place, file in enumerate(usage.file):
+        if file not in files:
+            continue
+        if usage.rank[place] != EVERYONE:
+            own.setdefault(file, []).append(place)
+        elif usage.spread is not None and sizes[place]:
+            # Who is slowest may be one that waits: how much ranks deviate tells how many write.
+            deviation = usage.spread.deviation_bytes[place]
+            count = max(1.0, writers(sizes[place], deviation, evidence.ranks))
+            alone = max(usage.spread.slowest_bytes[place], sizes[place] / count if deviation else 0)
+            seconds = usage.spread.slowest_seconds[place]
+            parts[file] = _Part(min(alone, sizes[place]), sizes[place], seconds)
+    for file, places in own.items():
+        busiest = max(places, key=lambda place: sizes[place])
+        parts[file] = _Part(sizes[busiest], sum(sizes[p] for p in places), times[busiest])
+    return parts
+
+
+def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
+    """Compare the ranks that touch storage for collective files with the nodes of the job."""
+    if evidence.ranks < 2 or not _collective_files(evidence):
+        return None
+    nodes = len(set(evidence.hosts.values()))
+    if not evidence.callers or not nodes or len(evidence.hosts) < evidence.ranks:
+        return Unknown(CALLERS)
+    moved = {
+        way: size for way, size in _purely_collective(evidence).items() if way in evidence.callers
+    }
+    if not moved:
+        return Unknown(UNMIXED)
+    way = max(moved, key=lambda key: moved[key])
+    (largest, direction), ranks = way, evidence.callers[way]
+    if len(ranks) > MAJORITY * evidence.ranks:
+        return None  # ranks call storage themselves: no aggregation
+    on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
+    if _arrangement(len(ranks), len(on), nodes) != wanted:
+        return None
+    striping = evidence.files.striping.get(largest)
+    if wanted == "across" and striping and len(ranks) >= len(striping.targets) > 1:
+        return None  # one for each target: more of them would not reach more storage
+    mpiio = evidence.usages["mpiio"]
+    seconds = mpiio.moves[direction].seconds
+    times = [t if f == largest else 0.0 for t, f in zip(seconds, mpiio.file, strict=True)]
+    return Hit(
+        {"aggregators": len(ranks), "nodes_with_aggregators": len(on), "nodes": nodes},
+        evidence.held_up(mpiio, times),
+        [{"file": evidence.files.path(largest), "count": len(ranks), "share": len(on) / nodes}],
+        files=[largest],
+    )
+
+
+def _purely_collective(evidence: Evidence) -> dict[tuple[int, str], float]:
+    """Bytes of each file and direction in which every call is collective.
+
+    Independent calls reach POSIX from the rank that makes them, whoever aggregates.
+    """
+    usage = evidence.usages["mpiio"]
+    sizes_by_way: dict[tuple[int, str], float] = {}
+    for direction, moves in usage.moves.items():
+        sizes, calls = by_file(usage, moves.bytes), by_file(usage, moves.operations)
+        together = by_file(usage, moves.collective or [0] * len(usage))
+        for file in together:
+            if together[file] == calls[file]:
+                sizes_by_way[file, direction] = sizes.get(file, 0)
+    return sizes_by_way
+
+
+def _arrangement(aggregators: int, nodes_used: int, nodes: int) -> str:
+    if nodes_used < nodes:
+        return "across"
+    return "one" if aggregators == nodes else "several"
+
+
+def _rule(direction: str, kind: str, level: Severity, aliases: tuple[str, str]) -> Rule:
+    checks = {
+        "independent": (independent_calls, ("collective_operations", "small_bytes")),
+        "collective": (collective_calls, ("collective_operations",)),
+        "blocking": (blocking_calls, ()),
+    }
+    check, thresholds = checks[kind]
+    return Rule(
+        f"{kind}-{direction}s",
+        level,
+        "mpiio",
+        partial(check, direction=direction),
+        f"{kind}-calls",
+        thresholds,
+        (f"drishti:{aliases[direction == 'write']}",),
+        direction,
+        CallKind((direction,), collective={"independent": False, "collective": True}.get(kind)),
+    )
+
+
+RULES = (
+    *both(partial(_rule, kind="independent", level=Severity.HIGH, aliases=("M02", "M03"))),
+    *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
+    *both(partial(_rule, kind="blocking", level=Severity.INFO, aliases=("M06", "M07"))),
+    Rule("collective-overhead", Severity.HIGH, "mpiio", collective_overhead,
+         "collective-overhead", ("collective_storage",),
+         calls=CallKind(DIRECTIONS, collective=True)),
+    Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
+         ("aggregator_share", "imbalance_bytes")),
+    Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",
+         partial(aggregators, wanted="across"), "aggregators-across-nodes", (),
+         ("drishti:M09",)),
+    Rule("several-aggregators-per-node", Severity.WARN, "mpiio",
+         partial(aggregators, wanted="several"), "several-aggregators-per-node", (),
+         ("drishti:M08",)),
+    Rule("one-aggregator-per-node", Severity.OK, "mpiio", partial(aggregators, wanted="one"),
+         "one-aggregator-per-node", (), ("drishti:M10",)),
+)  # fmt: skip

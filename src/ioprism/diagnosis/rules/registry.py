@@ -1,0 +1,198 @@
+"""All rules, and what they find in a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
+from ioprism.diagnosis.rules import (
+    collective,
+    file_balance,
+    interfaces,
+    libraries,
+    metadata,
+    ranks,
+    requests,
+    storage,
+    time,
+    wording,
+)
+from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
+from ioprism.model.finding import Finding, Severity
+from ioprism.model.result import Result
+from ioprism.model.verdict import NotChecked
+from ioprism.plugins import declared, load
+from ioprism.units import format_counted
+
+if TYPE_CHECKING:  # a small log is judged without a table library
+    import polars as pl
+
+    from ioprism.model.verdict import Verdict
+
+FAMILIES = (
+    requests, metadata, ranks, file_balance, collective, libraries, interfaces, time, storage,
+)  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in family.RULES)
+GROUP = "ioprism.rules"
+
+LEVELS = tuple(Severity)  # worst first
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Our own rules, family by family, then those of plug-ins."""
+    return (*RULES, *(rule for plugin in declared(GROUP) for rule in load(plugin)))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleAnswers:
+    """What the rules find in a job, worst first, and what they could not check."""
+
+    findings: tuple[Finding, ...]
+    not_checked: tuple[NotChecked, ...]
+    slowest: SlowestRank | None  # the rank that is longest in I/O calls
+    hits: Mapping[str, tuple[Rule, Hit]]  # by code
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Insights(Result):
+    """The verdict on a job with all findings, those on the calls of a cause first."""
+
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    not_checked: tuple[NotChecked, ...] = ()
+    slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
+
+    def at_least(self, level: Severity) -> tuple[Finding, ...]:
+        """The findings of this level and worse ones."""
+        reach = LEVELS.index(level)
+        return tuple(f for f in self.findings if LEVELS.index(f.severity) <= reach)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism insights --json` says."""
+        return {
+            "findings": [finding.to_dict() for finding in self.findings],
+            "not_checked": [{"code": n.code, "needs": n.needs} for n in self.not_checked],
+            "slowest_rank": None
+            if self.slowest is None
+            else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
+            **_judgement(self.verdict),
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per finding."""
+        import polars as pl
+
+        rows = [
+            (f.code, f.severity.value, f.interface, f.title, f.seconds_at_stake, list(f.aliases))
+            for f in self.findings
+        ]
+        schema = pl.Schema(
+            {
+                "code": pl.String(),
+                "level": pl.String(),
+                "interface": pl.String(),
+                "title": pl.String(),
+                "seconds_at_stake": pl.Float64(),
+                "aliases": pl.List(pl.String()),
+            }
+        )
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        serious = self.at_least(Severity.WARN)
+        first = f"; first: {serious[0].title}" if serious else ""
+        return (
+            f"{format_counted(len(self.findings), 'finding')}, {len(serious)} costing time{first}"
+        )
+
+
+def _judgement(verdict: Verdict) -> dict[str, Any]:
+    whole = verdict.to_dict()
+    return {key: whole[key] for key in ("verdict", "io_stall", "causes", "possible", "ledger")}
+
+
+Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
+
+
+def judge(
+    evidence: Evidence, rules: Iterable[Rule] | None = None, *, measure: Measure | None = None
+) -> RuleAnswers:
+    """Ask every rule; findings are ranked by level, then by the seconds at stake.
+
+    Args:
+        evidence: what is known of the job.
+        rules: what to ask; all there are if None.
+        measure: adds up the calls that findings are about, where the trace has single calls.
+    """
+    hits: dict[str, tuple[Rule, Hit]] = {}
+    unchecked: list[NotChecked] = []
+    for rule in all_rules() if rules is None else rules:
+        answer = rule.check(evidence)
+        if isinstance(answer, Unknown):
+            unchecked.append(NotChecked(rule.code, answer.needs))
+        elif answer is not None:
+            hits[rule.code] = (rule, answer)
+    measured = measure(hits) if measure is not None else {}
+    findings = [
+        finding_of(rule, hit, evidence, measured.get(code)) for code, (rule, hit) in hits.items()
+    ]
+    findings.sort(key=lambda f: (LEVELS.index(f.severity), -(f.seconds_at_stake or 0.0), f.code))
+    return RuleAnswers(tuple(findings), tuple(unchecked), slowest_rank(evidence), hits)
+
+
+def finding_of(rule: Rule, hit: Hit, evidence: Evidence, measured: float | None = None) -> Finding:
+    """Say what a rule has found; `measured` is the time of its calls, where they are known."""
+    limits = {name: float(getattr(evidence.thresholds, name)) for name in rule.thresholds}
+    numbers = {**limits, **hit.evidence}
+    estimated = {"estimated": 1.0} if hit.of_calls and measured is None else {}
+    if measured is not None:
+        hit = replace(hit, seconds=measured)
+    hit = replace(hit, seconds=_at_stake(rule, hit, evidence))
+    level = _level(rule, hit, evidence)
+    return Finding(
+        rule.code,
+        level,
+        hit.subject,
+        {**hit.evidence, **(estimated if hit.seconds else {})},
+        _with_floor(limits, rule, hit, evidence),
+        hit.seconds,
+        hit.interface or rule.interface,
+        rule.aliases,
+        wording.title(rule.advice, numbers, direction=rule.direction, words=hit.words),
+        tuple(hit.details),
+        wording.recommendations(rule.advice, evidence, hit.files, direction=rule.direction),
+    )
+
+
+def _at_stake(rule: Rule, hit: Hit, evidence: Evidence) -> float | None:
+    """What is fine costs nothing, and nothing costs more than the slowest rank's I/O."""
+    if rule.level is Severity.OK or hit.seconds is None:
+        return None
+    slowest = slowest_rank(evidence)
+    return hit.seconds if slowest is None else min(hit.seconds, slowest.seconds)
+
+
+def _level(rule: Rule, hit: Hit, evidence: Evidence) -> Severity:
+    """Nothing is high, or a warning, when next to no time is at stake."""
+    serious = rule.level in (Severity.HIGH, Severity.WARN)
+    if serious and hit.seconds is not None and evidence.negligible(hit.seconds):
+        return Severity.INFO
+    return rule.level
+
+
+def _with_floor(
+    limits: Mapping[str, float], rule: Rule, hit: Hit, evidence: Evidence
+) -> dict[str, float]:
+    if rule.level not in (Severity.HIGH, Severity.WARN) or hit.seconds is None:
+        return dict(limits)
+    floor = {
+        name: float(getattr(evidence.thresholds, name))
+        for name in ("negligible_share", "negligible_seconds")
+    }
+    return {**limits, **floor}

@@ -1,0 +1,163 @@
+"""What a rule is: a question to the evidence, and what its answers look like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ioprism.diagnosis.evidence import Evidence
+from ioprism.model.finding import Severity, Subject
+from ioprism.model.layers import OPERATIONS
+from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
+
+WORST = 10  # files or ranks that a finding names; it may concern many more
+
+JOB = Subject("job")
+
+
+METADATA = ("open", "close", "seek", "stat", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class CallKind:
+    """The calls that a rule is about, of the files and ranks that it finds."""
+
+    operations: tuple[str, ...] = OPERATIONS
+    small: bool = False  # only those below the limit `small_bytes`
+    misaligned: bool = False  # only those that do not begin at a multiple of `alignment`
+    backward: bool = False  # only those that begin before the end of the one before
+    repeated: bool = False  # only those that begin where an earlier one began
+    collective: bool | None = None  # only those that are, or are not, where the trace shows it
+    slowest: bool = False  # only those of the ranks that take longest
+    whole_job: bool = False  # the finding is about the job as such: no call stands out
+
+
+WHOLE_JOB = CallKind(whole_job=True)
+SLOWEST_RANKS = CallKind(slowest=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The rule fires."""
+
+    evidence: Mapping[str, float]  # the numbers, in base units
+    seconds: float | None  # at stake, for the rank most concerned
+    details: Sequence[Mapping[str, object]] = ()
+    subject: Subject = JOB
+    interface: str | None = None  # if not the rule's
+    # All rows of the file table that are concerned, worst first; empty: it is not about files.
+    # Advice looks at where the worst lie; inspecting the finding, at all of them.
+    files: Sequence[int] = ()
+    ranks: Sequence[int] = ()  # all that are concerned; empty: it is not about single ranks
+    words: Mapping[str, str] = field(default_factory=dict)  # for the title
+    # `seconds` are those of all calls of the rule's kind: per-call traces have them exactly,
+    # counters share them out by numbers of calls.
+    of_calls: bool = False
+    part: float = 1.0  # of the time of the calls concerned that is at stake
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The trace cannot tell; what it would need."""
+
+    needs: str
+
+
+Answer = Hit | Unknown | None
+Check = Callable[[Evidence], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that can be told of a job. Codes are stable and never reused."""
+
+    code: str
+    level: Severity
+    interface: str
+    check: Check
+    advice: str  # the file of its texts in advice/
+    thresholds: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    direction: str | None = None
+    calls: CallKind | None = None  # that it is about; None: all of its direction
+
+    @property
+    def call_kind(self) -> CallKind:
+        """The calls that the rule is about."""
+        return self.calls or (CallKind((self.direction,)) if self.direction else CallKind())
+
+
+def both(make: Callable[[str], Rule]) -> list[Rule]:
+    """Return a rule for reading and the same rule for writing."""
+    return [make(direction) for direction in DIRECTIONS]
+
+
+def share(part: float, whole: float) -> float:
+    """A share from 0 to 1; 0 of nothing."""
+    return part / whole if whole else 0.0
+
+
+def by_file(
+    usage: Usage, values: Iterable[float], *, only: set[int] | None = None
+) -> dict[int, float]:
+    """Add up a column per file."""
+    sums: dict[int, float] = {}
+    for file, value in zip(usage.file, values, strict=True):
+        if value and (only is None or file in only):
+            sums[file] = sums.get(file, 0) + value
+    return sums
+
+
+def worst(values: Mapping[int, float], count: int = WORST) -> list[int]:
+    """Return the keys with the highest values, highest first."""
+    if len(values) <= count:
+        return sorted(values, key=lambda key: (-values[key], key))
+    from heapq import nsmallest
+
+    return nsmallest(count, values, key=lambda key: (-values[key], key))
+
+
+def worst_first(values: Mapping[int, float]) -> list[int]:
+    """Return all keys, the worst ones ahead; the others, which may be a million, as they come."""
+    return list(dict.fromkeys([*worst(values), *values]))
+
+
+def file_details(
+    evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
+) -> tuple[list[dict[str, object]], list[int]]:
+    """Return the worst files with their count and its share of their total, and all rows."""
+    details: list[dict[str, object]] = [
+        {
+            "file": evidence.files.path(file),
+            "count": counts[file],
+            "share": share(counts[file], of.get(file, 0)),
+        }
+        for file in worst(counts)
+    ]
+    return details, worst_first(counts)
+
+
+def small_portions(moves: Moves, small: Counts, fixed: float) -> Seconds:
+    """Split each entry's time between small requests and long ones.
+
+    Every request costs about as much as `fixed` bytes, the limit below which it is called
+    small, and long ones cost their bytes as well.
+    """
+    portions = []
+    columns = zip(moves.seconds, small, moves.operations, moves.bytes, strict=True)
+    for seconds, few, requests, moved in columns:
+        transfer = moved if requests > few else 0
+        portions.append(seconds * share(few * fixed, requests * fixed + transfer))
+    return portions
+
+
+def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:
+    """Split each entry's time by the share of its calls that are counted.
+
+    The time of single calls is not known from counters; calls that are small or out of order
+    rarely take longer than their share, so this errs towards too much by little.
+    """
+    return [
+        time * min(1.0, count / whole) if whole else 0.0
+        for time, count, whole in zip(seconds, counts, of, strict=True)
+    ]

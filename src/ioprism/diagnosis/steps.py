@@ -1,0 +1,265 @@
+"""One judgement per job: findings, causes and one sentence, for every command and page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ioprism.diagnosis.checks import Check
+from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
+from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
+from ioprism.diagnosis.ranking import rank_findings
+from ioprism.diagnosis.rules.affected_rows import assign_findings
+from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge
+from ioprism.diagnosis.rules.rule import Hit, Rule
+from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
+from ioprism.diagnosis.wording import JobContext, word_verdict
+from ioprism.model.finding import SERIOUS
+from ioprism.model.usage import Striping
+from ioprism.model.verdict import LedgerLine, Verdict
+from ioprism.plugins import declared, load
+from ioprism.settings import Thresholds
+
+if TYPE_CHECKING:  # counters are judged without a table library
+    from ioprism.engine.base import Engine, View
+    from ioprism.model.ceiling import Ceiling
+    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.trace import Trace
+
+GROUP = "ioprism.causes"
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosisOptions:
+    """What a site knows beyond the trace."""
+
+    layout: Mapping[str, Striping] = field(default_factory=dict)
+    ceilings: Sequence[Ceiling] = ()
+    write_seconds: Callable[[Trace], float] | None = None  # from a write-time model
+    servers: ServerLoads | None = None
+
+
+def diagnose(
+    trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
+) -> Verdict:
+    """Return the verdict on a job."""
+    from ioprism.engine.ahead import LookingAhead
+    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
+
+    chosen = options or DiagnosisOptions()
+    held = in_memory(with_layout(trace, chosen.layout))
+    ahead = LookingAhead(engine or LocalEngine(), held, first_views(held))
+    judgement = _judge_causes(held, ahead, chosen)
+    if judgement.verdict.causes:  # findings on their calls are their symptoms
+        evidence = evidence_of_trace(held, ahead, Thresholds())
+        answers = judge(evidence, measure=_measure(evidence, held, ahead))
+    else:
+        evidence, answers = evidence_of_counters(held), RuleAnswers((), (), None, {})
+    return _finish(answers, judgement, evidence, nodes=_nodes(held)).verdict
+
+
+def first_views(trace: Trace) -> tuple[View, ...]:
+    """What rules and checks both ask of calls, with nothing known before."""
+    from ioprism.diagnosis.sampling import FIRST_LOOK
+
+    return FIRST_LOOK if trace.partitions else ()
+
+
+def judge_job(
+    evidence: Evidence, trace: Trace, engine: Engine, *, options: DiagnosisOptions | None = None
+) -> Insights:
+    """Judge a trace: causes, findings, and which findings show the calls of a cause."""
+    answers = judge(evidence, measure=_measure(evidence, trace, engine))
+    judgement = _judge_causes(trace, engine, options or DiagnosisOptions())
+    return _finish(answers, judgement, evidence, nodes=_nodes(trace))
+
+
+def _nodes(trace: Trace) -> int:
+    return max(1, trace.processes["host"].drop_nulls().n_unique())
+
+
+def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Judgement:
+    """Put a trace to the checks, and use what counters and the site know beyond it."""
+    judgement = judge_trace(trace, engine, more=plugin_checks())
+    verdict = judgement.verdict
+    if trace.counters:
+        verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
+    verdict = _use_site_knowledge(verdict, trace, engine, options)
+    return replace(judgement, verdict=verdict)
+
+
+def judge_log(evidence: Evidence) -> Insights:
+    """Judge a log of counters, without loading a table library."""
+    answers = judge(evidence)
+    judgement = judge_counters(evidence)
+    verdict = _with_untraced(judgement.verdict, answers.slowest)
+    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=1)
+
+
+def _finish(
+    answers: RuleAnswers, judgement: Judgement, evidence: Evidence, *, nodes: int
+) -> Insights:
+    """Add words and completeness, and put findings below the causes whose calls they show."""
+    context = JobContext(
+        evidence.job, evidence.files, evidence.modules, nodes, _mostly_collective(evidence)
+    )
+    verdict = _with_missing(judgement.verdict, evidence)
+    causes: dict[str, str] = {}
+    if judgement.observed is not None and judgement.attribution is not None:
+        causes = assign_findings(
+            answers.hits, judgement.observed, judgement.attribution,
+            small_bytes=evidence.thresholds.small_bytes,
+        )  # fmt: skip
+    findings = [
+        replace(one, cause=causes.get(one.code) if one.severity in SERIOUS else None)
+        for one in answers.findings
+    ]
+    ranked = rank_findings(findings, verdict, evidence.thresholds)
+    symptoms = {
+        cause.code: tuple(one.code for one in ranked if one.cause == cause.code)
+        for cause in verdict.causes
+    }
+    verdict = replace(
+        verdict,
+        causes=tuple(replace(c, symptoms=symptoms[c.code]) for c in verdict.causes),
+        findings=ranked,
+    )
+    return Insights(ranked, word_verdict(verdict, context), answers.not_checked, answers.slowest)
+
+
+def _mostly_collective(evidence: Evidence) -> bool:
+    usage = evidence.usages.get("mpiio")
+    if usage is None:
+        return False
+    together = sum(sum(moves.collective or ()) for moves in usage.moves.values())
+    return together > MAJORITY * max(1, sum(usage.operations))
+
+
+def _with_missing(verdict: Verdict, evidence: Evidence) -> Verdict:
+    """Say what the log lacks; without any I/O in it, nothing can be judged."""
+    missing = evidence.completeness.warnings
+    nothing = verdict.io_stall.basis == "nothing"
+    return replace(verdict, missing=missing, status="cannot-judge" if nothing else verdict.status)
+
+
+def _with_untraced(verdict: Verdict, slowest: SlowestRank | None) -> Verdict:
+    """Let I/O stall the job at least as long as its slowest rank is in I/O by the counters.
+
+    DXT has reads and writes only, and counters of MPI-IO leave out what the rank does besides.
+    """
+    seconds = 0.0 if slowest is None else min(slowest.seconds, verdict.runtime or slowest.seconds)
+    stall = verdict.io_stall
+    beyond = seconds - stall.seconds
+    if beyond <= 0 or (stall.basis in ("exposed", "nothing") and stall.seconds > 0):
+        return verdict
+    share = seconds / verdict.runtime if verdict.runtime > 0 else 0.0
+    hours = None if not stall.core_hours else stall.core_hours * seconds / stall.seconds
+    basis = "counters" if stall.basis == "nothing" else stall.basis
+    return replace(
+        verdict,
+        io_stall=replace(stall, seconds=seconds, share=share, core_hours=hours, basis=basis),
+        ledger=(*verdict.ledger, LedgerLine("untraced", beyond)),
+    )
+
+
+def _measure(evidence: Evidence, trace: Trace, engine: Engine) -> Measure | None:
+    if not trace.partitions:
+        return None
+    from ioprism.diagnosis.affected_calls import measured_seconds
+
+    def measure(hits: Mapping[str, tuple[Rule, Hit]]) -> Mapping[str, float]:
+        complete = {
+            code: (rule, hit)
+            for code, (rule, hit) in hits.items()
+            if _has_all_calls(evidence, hit.interface or rule.interface)
+        }
+        return measured_seconds(complete, trace, engine, evidence.thresholds)
+
+    return measure
+
+
+def _has_all_calls(evidence: Evidence, layer: str) -> bool:
+    """Whether the trace has nearly all calls that its counters have: tracing may run full."""
+    usage, rank_load = evidence.usages.get(layer), evidence.loads.get(layer)
+    if usage is None or rank_load is None or rank_load.operations is None:
+        return True
+    traced = sum(sum(ways.values()) for ways in rank_load.operations.values())
+    return traced >= NEARLY_ALL * sum(usage.operations)
+
+
+def plugin_checks() -> list[Check]:
+    """Load the checks that installed packages declare."""
+    return [load(plugin) for plugin in declared(GROUP)]
+
+
+def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
+    """Return the trace with the targets of its files; those that the trace knows stay."""
+    if not layout:
+        return trace
+    import polars as pl
+
+    known = pl.DataFrame(
+        {
+            "path": list(layout),
+            "said_size": [striping.size for striping in layout.values()],
+            "said_targets": [list(striping.targets) for striping in layout.values()],
+        },
+        schema={"path": pl.String, "said_size": pl.Int64, "said_targets": pl.List(pl.Int64)},
+    )
+
+    def files() -> pl.DataFrame:
+        table = trace.files.join(known, on="path", how="left", maintain_order="left")
+        count = pl.col("said_targets").list.len()
+        return table.with_columns(
+            stripe_size=pl.coalesce("stripe_size", "said_size"),
+            stripe_count=pl.coalesce("stripe_count", count).cast(pl.Int64),
+            targets=pl.coalesce("targets", "said_targets"),
+        ).drop("said_size", "said_targets")
+
+    return replace(trace, load_files=files, load_processes=lambda: trace.processes)
+
+
+def _use_site_knowledge(
+    verdict: Verdict, trace: Trace, engine: Engine, options: DiagnosisOptions
+) -> Verdict:
+    """Use what the site knows: what its system can reach, and whether others were busy."""
+    modelled = 0.0 if options.write_seconds is None else options.write_seconds(trace)
+    needed = max(_ceiling_seconds(trace, engine, options.ceilings), modelled)
+    verdict = limit_to_rate(verdict, needed) if needed > 0 else verdict
+    if options.servers is None:
+        return verdict
+    return check_against_servers(verdict, _server_loads(verdict, trace, options.servers))
+
+
+def _ceiling_seconds(trace: Trace, engine: Engine, ceilings: Sequence[Ceiling]) -> float:
+    """Seconds that the job's bytes need at the best rates that were measured."""
+    if not ceilings:
+        return 0.0
+    from ioprism.characteristics.totals import characterise
+
+    moved = characterise(trace, engine).by_operation
+    seconds = 0.0
+    for direction in ("read", "write"):
+        best = max((c.bandwidth.get(direction, 0.0) for c in ceilings), default=0.0)
+        seconds += moved[direction].bytes / best if best > 0 else 0.0
+    return seconds
+
+
+def _server_loads(verdict: Verdict, trace: Trace, servers: ServerLoads) -> dict[int, float]:
+    """How busy servers were during interference, relative to the whole job."""
+    start, runtime = trace.job.start_time, verdict.runtime
+    if start is None or runtime <= 0:
+        return {}
+    whole = servers.during(start, start + runtime)
+    loads = {}
+    for place, cause in enumerate(verdict.causes):
+        if cause.code == "interference" and whole.bytes and whole.seconds:
+            first, last = start + cause.culprit["from"], start + cause.culprit["to"]
+            then = servers.during(first, last)
+            if then.seconds:
+                loads[place] = (then.bytes / then.seconds) / (whole.bytes / whole.seconds)
+    return loads

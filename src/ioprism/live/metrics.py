@@ -1,0 +1,164 @@
+"""What the service counts, how long its answers took, and all of it as Prometheus collects it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ioprism.live.jobs import Job
+
+BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds
+
+
+@dataclass(slots=True)
+class Counts:
+    """Running totals; the comments are their help texts in /metrics."""
+
+    messages: int = 0  # messages and lines received
+    received_bytes: int = 0  # bytes of messages received
+    intervals: int = 0  # requests and samples added to signals
+    predictions: int = 0  # predictions made
+    announcements: int = 0  # rhythms that began, changed or ended
+    malformed: int = 0  # messages dropped: of no known form, or cut off
+    oversized: int = 0  # messages dropped: larger than allowed
+    duplicates: int = 0  # messages dropped: received before
+    unsound: int = 0  # intervals dropped: not finite, ending before they begin, negative
+    out_of_range: int = 0  # intervals dropped: implausibly far from the others
+    restarted: int = 0  # signals begun anew, as their clock had been
+    jobs_created: int = 0  # jobs heard of for the first time
+    jobs_expired: int = 0  # jobs forgotten after silence
+    jobs_evicted: int = 0  # silent jobs forgotten because there were too many
+    refused: int = 0  # records dropped: one job too many, or too long a name
+    unsaved: int = 0  # times that the state could not be saved
+    files_replaced: int = 0  # followed files replaced, rotated or truncated
+    listeners_lagging: int = 0  # events dropped for listeners that read too slowly
+
+    def state(self) -> dict[str, int]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+    def restore(self, state: Mapping[str, int]) -> None:
+        """Resume from saved totals."""
+        for known in fields(self):
+            setattr(self, known.name, int(state.get(known.name, 0)))
+
+    @property
+    def dropped(self) -> int:
+        """Messages and intervals that did not count."""
+        return (
+            self.malformed
+            + self.oversized
+            + self.duplicates
+            + self.unsound
+            + self.out_of_range
+            + self.refused
+        )
+
+
+@dataclass(slots=True)
+class Latency:
+    """How long messages waited for a prediction that counts them in."""
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total: float = 0.0  # seconds
+    longest: float = 0.0
+
+    def record(self, seconds: float, *, messages: int = 1) -> None:
+        """Count messages that waited equally long."""
+        self.buckets[bisect_left(BOUNDS, seconds)] += messages
+        self.total += seconds * messages
+        self.longest = max(self.longest, seconds)
+
+    @property
+    def count(self) -> int:
+        """How many messages."""
+        return sum(self.buckets)
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How far the service is behind."""
+
+    analyses: int  # jobs whose analysis was put off
+    seconds: float  # for how long the first of them waits
+
+
+def exposition(
+    counts: Counts, latency: Latency, jobs: Iterable[Job], backlog: Backlog | None = None
+) -> str:
+    """Return all metrics in Prometheus' text format."""
+    listed = list(jobs)
+    lines = [*_totals(counts), *_gauge("jobs", "Jobs watched now.", [("", len(listed))])]
+    backlog = backlog or Backlog(0, 0.0)
+    lines += _gauge("backlog_jobs", "Jobs that wait for an analysis.", [("", backlog.analyses)])
+    lines += _gauge(
+        "backlog_seconds", "How long the first of them has waited.", [("", backlog.seconds)]
+    )
+    lines += _latency(latency)
+    lines += _of_jobs(listed)
+    return "\n".join(lines) + "\n"
+
+
+def label(text: str) -> str:
+    """Return a text as the value of a label."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return "".join(character if character.isprintable() else "?" for character in escaped)
+
+
+def _totals(counts: Counts) -> Iterator[str]:
+    helps = _helps()
+    for known in fields(counts):
+        name = f"ioprism_watch_{known.name}_total"
+        yield f"# HELP {name} {helps[known.name].capitalize()}."
+        yield f"# TYPE {name} counter"
+        yield f"{name} {getattr(counts, known.name)}"
+
+
+@cache
+def _helps() -> dict[str, str]:
+    source = inspect.getsource(Counts)
+    return dict(re.findall(r"^    (\w+): int = 0  # (.*)$", source, re.MULTILINE))
+
+
+def _gauge(name: str, explained: str, values: Iterable[tuple[str, float]]) -> Iterator[str]:
+    yield f"# HELP ioprism_watch_{name} {explained}"
+    yield f"# TYPE ioprism_watch_{name} gauge"
+    for labels, value in values:
+        yield f"ioprism_watch_{name}{labels} {value:.10g}"
+
+
+def _latency(latency: Latency) -> Iterator[str]:
+    name = "ioprism_watch_latency_seconds"
+    yield f"# HELP {name} Time from the arrival of a message to a prediction that includes it."
+    yield f"# TYPE {name} histogram"
+    running = 0
+    for bound, count in zip((*BOUNDS, "+Inf"), latency.buckets, strict=True):
+        running += count
+        yield f'{name}_bucket{{le="{bound}"}} {running}'
+    yield f"{name}_sum {latency.total:.10g}"
+    yield f"{name}_count {running}"
+
+
+def _of_jobs(jobs: list[Job]) -> Iterator[str]:
+    known = [(f'{{job="{label(job.name)}"}}', job.latest) for job in jobs]
+    answers = [(labels, latest) for labels, latest in known if latest is not None]
+    periods = [(labels, one.period.seconds) for labels, one in answers if one.period]
+    starts = [(labels, one.next_phase.start) for labels, one in answers if one.next_phase]
+    sure = [(labels, one.next_phase.confidence) for labels, one in answers if one.next_phase]
+    yield from _gauge(
+        "job_time_seconds", "The job's own clock.", [(x, one.time) for x, one in answers]
+    )
+    yield from _gauge("period_seconds", "The period of a job's phases.", periods)
+    yield from _gauge("next_phase_start_seconds", "When the next phase is due.", starts)
+    yield from _gauge(
+        "next_phase_confidence", "Probability that it begins within a tenth of a period.", sure
+    )

@@ -1,0 +1,376 @@
+"""``ioprism watch``: when is the next I/O phase of a running job due?"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property, wraps
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+from rich.live import Live
+
+from ioprism.command import options, output
+from ioprism.command.options import PATH, NumberRange, option, stack_decorators
+from ioprism.live import terminal as terminal_form
+from ioprism.live.addresses import (
+    LOOPBACK,
+    check_protected,
+    endpoint,
+    is_exposed,
+    is_loopback,
+    zeromq,
+)
+from ioprism.live.follow import Follower
+from ioprism.live.http import Server
+from ioprism.live.keys import ServerKeys, guarded, make_keys, read_token, server_keys
+from ioprism.live.metric_proxy import ReplyServer
+from ioprism.live.publish import Answer, Listener, Publisher, Replier
+from ioprism.live.pull import PullSource
+from ioprism.live.source import Source, open_source
+from ioprism.live.watch import Watch, WatchSettings
+from ioprism.periodicity.online.tracker import Settings
+from ioprism.storage.atomic import held_alone
+from ioprism.units import format_counted, parse_bytes
+
+REFRESH = 0.25  # seconds between pictures in the terminal
+DEFAULT_JOB = "job"
+
+
+def _make_keys(context: click.Context, option: click.Parameter, folder: Path | None) -> None:  # noqa: ARG001 - click's own
+    if folder is None:
+        return
+    server, client = make_keys(folder)
+    output.say(f"wrote {server} for `ioprism watch --keys {folder}`")
+    output.say(f"wrote {client} for senders and subscribers")
+    context.exit()
+
+
+_FOLLOWING = [
+    option(
+        "--direction",
+        type=click.Choice(["read", "write", "both"]),
+        default="both",
+        help="Direction to follow.",
+    ),
+    option(
+        "--false-alarm",
+        type=NumberRange(0.0, 1.0, min_open=True),
+        default=0.01,
+        help="Probability of ever announcing a false rhythm.",
+    ),
+    option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."),
+    option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from."),
+    option(
+        "--expire",
+        type=NumberRange(min=0.0),
+        default=600.0,
+        help="Forget a job after this many seconds of silence.",
+    ),
+    option(
+        "--max-jobs",
+        "most_jobs",
+        type=click.IntRange(1),
+        default=2000,
+        help="Most jobs to follow at once.",
+    ),
+    option(
+        "--max-jobs-per-sender",
+        "most_jobs_of_sender",
+        type=click.IntRange(1),
+        help="Most jobs of one sender; by default half of --max-jobs.",
+    ),
+    option("--max-message", default="16MiB", help="Drop larger messages."),
+]
+
+
+def following(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the service itself; they reach the command as one argument, `settings`."""
+
+    @wraps(command)
+    def with_settings(*, false_alarm: float, max_message: str, **given: Any) -> None:  # noqa: ANN401
+        chosen = {
+            name: given.pop(name)
+            for name in (
+                "direction", "every", "expire", "most_jobs", "most_jobs_of_sender", "save_to"
+            )
+        }  # fmt: skip
+        chosen["most_jobs_of_sender"] = chosen["most_jobs_of_sender"] or max(
+            1, chosen["most_jobs"] // 2
+        )
+        rhythm = Settings(max_false_alarm=false_alarm)
+        settings = WatchSettings(rhythm, largest_message=parse_bytes(max_message), **chosen)
+        command(settings=settings, **given)
+
+    return stack_decorators(*_FOLLOWING)(with_settings)
+
+
+@click.command()
+@option(
+    "--zmq",
+    "pulls",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Receive messages at this address (PULL, binds).",
+)
+@option("--follow", "files", multiple=True, type=PATH, help="Read a file while it grows.")
+@option(
+    "--source",
+    "others",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Read from any transport, named by its scheme: tcp, ipc, file, or a plug-in's.",
+)
+@option(
+    "--metric-proxy",
+    metavar="ADDRESS",
+    help="Answer the Metric Proxy at this address (REP, binds).",
+)
+@following
+@option(
+    "--json-lines",
+    is_flag=True,
+    help="Print one JSON document per prediction, each on its own line.",
+)
+@option(
+    "--keys",
+    "keys_folder",
+    type=click.Path(path_type=Path, exists=True),
+    help="On TCP, accept only peers that have keys from this folder.",
+)
+@option(
+    "--keygen",
+    metavar="FOLDER",
+    type=PATH,
+    is_eager=True,
+    expose_value=False,
+    callback=_make_keys,
+    help="Create such keys in this folder and exit.",
+)
+@option("--unprotected", is_flag=True, help="Listen on TCP without keys: anyone can connect.")
+@option("--publish", metavar="ADDRESS", help="Publish predictions at this address (PUB, binds).")
+@option(
+    "--reply", metavar="ADDRESS", help="Push 16 bytes per prediction to this address, as FTIO does."
+)
+@option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65535),
+    help="Port on which to serve a live page and JSON.",
+)
+@option(
+    "--token-file",
+    type=PATH,
+    help="File that keeps the page's token; without it, every start makes a new one.",
+)
+@option("--host", default=LOOPBACK, help="Host on which --http listens.")
+@option(
+    "--exit-when-idle",
+    "idle",
+    type=NumberRange(min=0.0),
+    metavar="SECONDS",
+    help="Stop after this many seconds of silence.",
+)
+@options.quiet
+def watch(
+    pulls: tuple[str, ...],
+    files: tuple[Path, ...],
+    *,
+    others: tuple[str, ...],
+    metric_proxy: str | None,
+    settings: WatchSettings,
+    json_lines: bool,
+    keys_folder: Path | None,
+    unprotected: bool,
+    publish: str | None,
+    reply: str | None,
+    port: int | None,
+    token_file: Path | None,
+    host: str,
+    idle: float | None,
+    quiet: bool,
+) -> None:
+    """Follow running jobs: their rhythm, how it changes, and when the next I/O phase is due.
+
+    An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
+    ipc://FILE. TCP needs --keys; FILE and everything saved is accessible to your user only.
+
+    Example: ioprism watch --zmq ipc:///tmp/watch.me --http 8080
+    """
+    if not pulls and not files and not others and metric_proxy is None:
+        raise click.UsageError("nothing to watch.\nHint: use --zmq ipc://FILE or --follow FILE.")
+    listening = [endpoint(text) for text in filter(None, (*pulls, metric_proxy, publish))]
+    for address in (*listening, *others):
+        check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
+    keys = None if keys_folder is None else server_keys(keys_folder)
+    token = None if token_file is None else read_token(token_file)
+    service = Watch(settings, notify=output.say)
+    with ExitStack() as stack:
+        sockets = _Sockets(stack, keys)
+        places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
+        places += _outlets(service, sockets, publish, reply)
+        if port is not None:
+            server = Server(service, host, port, token=token)
+            stack.callback(server.close)
+            places.append(("page", server.url))
+        if settings.save_to is not None:
+            stack.enter_context(_held(settings.save_to))
+        service.restore()
+        stack.callback(service.close)
+        stack.enter_context(_stopped_by_signals(service))
+        _tell(places, quiet=quiet, has_keys=keys is not None)
+        service.listeners.append(stack.enter_context(_shown(service, json_lines=json_lines)))
+        service.run(idle=idle)
+    if not quiet:
+        counts = service.counts
+        output.say(
+            f"{format_counted(counts.messages, 'message')}, "
+            f"{format_counted(counts.dropped, 'record')} dropped"
+        )
+
+
+def _held(state: Path) -> AbstractContextManager[None]:
+    """Let no other service save to the same file."""
+    return held_alone(
+        state.with_name(f".{state.name}.lock"),
+        otherwise=f"{state}: another `ioprism watch` saves its state here.\n"
+        "Hint: give --state another name.",
+    )
+
+
+class _Sockets:
+    """What sockets need: a ZeroMQ context, made when first asked for, and keys."""
+
+    def __init__(self, stack: ExitStack, keys: ServerKeys | None) -> None:
+        self.stack, self.keys = stack, keys
+
+    @cached_property
+    def context(self) -> object:
+        """A context that ends with the command."""
+        made = zeromq("ioprism watch").Context()
+        self.stack.callback(made.destroy, linger=200)
+        return self.stack.enter_context(guarded(made, self.keys))
+
+
+def _sources(
+    service: Watch,
+    sockets: _Sockets,
+    addresses: Iterable[str],
+    files: Iterable[Path],
+    metric_proxy: str | None,
+) -> list[tuple[str, str]]:
+    """Listen; return what listens where."""
+    largest, keys = service.settings.largest_message, sockets.keys
+    places = []
+
+    def pull(address: str) -> Source:
+        return PullSource(sockets.context, address, job=DEFAULT_JOB, largest=largest, keys=keys)
+
+    def follow(path: Path) -> Source:
+        return Follower(path, job=path.name, largest=largest)
+
+    built_in = {
+        "tcp": pull,
+        "ipc": pull,
+        "file": lambda address: follow(Path(address.removeprefix("file://"))),
+    }
+    for address in addresses:
+        source = open_source(address, built_in)
+        service.sources.append(source)
+        if source.waits_on() is not None:
+            places.append(("messages", source.address))
+    service.sources.extend(follow(path) for path in files)
+    if metric_proxy is not None:
+        address, counts = endpoint(metric_proxy), service.counts
+        server = ReplyServer(sockets.context, address, largest=largest, counts=counts, keys=keys)
+        sockets.stack.callback(server.close)
+        places.append(("metric proxy", server.address))
+    return places
+
+
+def _outlets(
+    service: Watch, sockets: _Sockets, publish: str | None, reply: str | None
+) -> list[tuple[str, str]]:
+    """Open what tells others; return what listens where."""
+    places = []
+    if publish is not None:
+        publisher = Publisher(sockets.context, endpoint(publish), keys=sockets.keys)
+        sockets.stack.callback(publisher.close)
+        service.listeners.append(publisher.hear)
+        places.append(("predictions", publisher.address))
+    if reply is not None:
+        replier = Replier(sockets.context, endpoint(reply))
+        sockets.stack.callback(replier.close)
+        service.listeners.append(replier.hear)
+    return places
+
+
+def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None:
+    for what, address in places:
+        if not quiet:
+            output.say(f"{what}: {address}")
+        if address.startswith("tcp://") and not has_keys:
+            who = "other machines" if is_exposed(address) else "all users of this machine"
+            output.say(f"warning: {who} can reach {address}, unprotected")
+        if address.startswith("http") and not is_loopback(urlsplit(address).hostname or ""):
+            output.say("warning: the page's token crosses the network unencrypted")
+
+
+@contextmanager
+def _stopped_by_signals(service: Watch) -> Iterator[None]:
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - their signature
+        service.stop()
+
+    chosen = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, stop) for number in chosen]
+    try:
+        yield
+    finally:
+        for number, handler in zip(chosen, before, strict=True):
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _shown(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
+    """What shows predictions on standard output."""
+    if json_lines:
+        yield lambda answer: click.echo(answer.json)
+    elif sys.stdout.isatty():
+        with Live(console=output.console(), auto_refresh=False) as screen:
+            yield _moving_view(service, screen)
+    else:
+        yield _news
+
+
+def _news(answer: Answer) -> None:
+    text = terminal_form.news(answer.job, answer.prediction)
+    if text is not None:
+        click.echo(text)
+
+
+def _moving_view(service: Watch, screen: Live) -> Listener:
+    shown_at = 0.0
+
+    def show(answer: Answer) -> None:
+        nonlocal shown_at
+        now = time.monotonic()
+        if now - shown_at < REFRESH and answer.prediction.change is None:
+            return
+        shown_at = now
+        known = [(job.name, job.latest) for job in service.jobs if job.latest is not None]
+        job = service.jobs.find(answer.job)
+        picture = terminal_form.view(
+            known[::-1],
+            signal=None if job is None else job.tracker.signal(),
+            dropped=service.counts.dropped,
+            received=service.counts.messages,
+        )
+        screen.update(picture, refresh=True)
+
+    return show

@@ -1,0 +1,156 @@
+"""The periods of many jobs: one row each, on all cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ioprism.engine.base import Engine
+from ioprism.engine.processes import CRASHED, mapped
+from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
+from ioprism.formats.job_groups import Group
+from ioprism.model.result import Result
+from ioprism.model.trace import Trace
+from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+from ioprism.text import printable
+from ioprism.units import format_counted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class JobPeriod:
+    """What a table of many jobs says of one; no numbers where it has no period."""
+
+    path: str
+    application: str | None
+    ranks: int | None
+    runtime: float | None  # seconds
+    direction: str  # of the period, or of what was looked at
+    pattern: str  # periodic, slotted or none
+    seconds: float | None = None  # the period
+    duty_cycle: float | None = None  # share of the period in which a phase runs, 0 to 1
+    phase_bytes: float | None = None
+    confidence: float | None = None
+    false_alarm_probability: float | None = None
+    certainty: str | None = None
+    bytes_share: float | None = None
+    phases: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPeriod:
+    """A job that cannot be answered, and why."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PeriodTable(Result):
+    """The periods of many jobs, those with the clearest period first."""
+
+    jobs: tuple[JobPeriod, ...]
+    failed: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism period --json` prints for several jobs."""
+        return {"jobs": [job.to_dict() for job in self.jobs], "failed": list(self.failed)}
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per job."""
+        import polars as pl
+
+        return pl.DataFrame([job.to_dict() for job in self.jobs], infer_schema_length=None)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        periodic = sum(job.pattern == "periodic" for job in self.jobs)
+        return f"{format_counted(len(self.jobs), 'job')}, {periodic:,} with a period"
+
+
+def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobPeriod:
+    """Find the period of a job, as a row of a table."""
+    words = (trace.job.executable or "").split()
+    known: Mapping[str, Any] = {
+        "path": str(trace.paths[0]) if trace.paths else "",
+        "application": Path(words[0]).name if words else None,
+        "ranks": trace.population.ranks,
+        "runtime": trace.job.runtime,
+    }
+    try:
+        rhythm = job_rhythm(trace, engine, settings).whole
+    except SignalTooShortError:  # too little I/O for a period is none
+        return JobPeriod(**known, direction=settings.direction, pattern="none")
+    period, burst = rhythm.period, rhythm.burst
+    if period is None or burst is None:
+        pattern = "none" if rhythm.slotted is None else "slotted"
+        return JobPeriod(**known, direction=rhythm.direction, pattern=pattern)
+    return JobPeriod(
+        **known,
+        direction=rhythm.direction,
+        pattern="periodic",
+        seconds=period.seconds,
+        duty_cycle=burst.duty_cycle,
+        phase_bytes=burst.bytes,
+        confidence=period.confidence,
+        false_alarm_probability=period.false_alarm_probability,
+        certainty=period.certainty,
+        bytes_share=period.bytes_share,
+        phases=len(period.phases),
+    )
+
+
+def period_table(
+    groups: Sequence[Group],
+    settings: RhythmSettings,
+    *,
+    format_name: str | None = None,
+    processes: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> PeriodTable:
+    """Find the periods of many jobs, each group of paths being one, on all cores."""
+    work = partial(_attempt, settings=settings, format_name=format_name)
+    found = list(_counted(mapped(work, groups, crashed=_crashed, processes=processes), progress))
+    jobs = [row for row in found if isinstance(row, JobPeriod)]
+    failed = [row.message for row in found if isinstance(row, FailedPeriod)]
+    jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))
+    return PeriodTable(tuple(jobs), tuple(failed))
+
+
+def _counted(
+    rows: Iterator[JobPeriod | FailedPeriod], progress: Callable[[int], None]
+) -> Iterator[JobPeriod | FailedPeriod]:
+    for number, row in enumerate(rows, start=1):
+        progress(number)
+        yield row
+
+
+def _attempt(
+    group: Group, *, settings: RhythmSettings, format_name: str | None
+) -> JobPeriod | FailedPeriod:
+    from ioprism.engine.local import LocalEngine
+    from ioprism.formats.registry import read_trace
+
+    try:
+        trace = read_trace(*group, format_name=format_name)
+        return describe_job(trace, LocalEngine(), settings)
+    except AnalysisError as error:
+        return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")
+    except (IoprismError, OSError) as error:
+        return FailedPeriod(_first_line(error))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _crashed(group: Group) -> JobPeriod | FailedPeriod:
+    return FailedPeriod(f"{printable(str(group[0]))}: {CRASHED}")

@@ -1,0 +1,146 @@
+"""Which periods does a signal contain, and when? Wavelets, discrete and continuous.
+
+The confidence is the share of the scalogram's power within a sixth of an octave.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.errors import MissingPackageError, UsageError
+from ioprism.model.signal import FloatArray, Signal
+from ioprism.periodicity.results import Period
+from ioprism.periodicity.spectral import harmonic
+from ioprism.periodicity.spectral.spectrum import periodogram
+
+HAAR = ("haar", "db1")
+MORLET = 6.0  # radians per scale: the usual compromise between time and frequency
+SCALES_PER_OCTAVE = 6
+COLUMNS = 1024  # instants of a scalogram, enough for any screen
+SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalogram:
+    """Power over time and period."""
+
+    times: FloatArray  # seconds
+    periods: FloatArray  # seconds, ascending
+    power: FloatArray  # one row a period
+
+
+def find_period(signal: Signal) -> Period | None:
+    """Return the period with the most power over all times."""
+    spectrum = periodogram(signal)
+    if spectrum is None:
+        return None
+    picture = scalogram(signal)
+    if len(picture.periods) == 0:
+        return None
+    mean = picture.power.mean(axis=1)
+    strongest = int(np.argmax(mean))
+    frequency = 1.0 / float(picture.periods[strongest])
+    low, high = (round(frequency * f / spectrum.step) for f in (0.9, 1.1))
+    bin_ = low + int(np.argmax(spectrum.power[low : high + 1]))
+    evidence = harmonic.at_frequency(spectrum, bin_ * spectrum.step)
+    confidence = float(mean[strongest] / mean.sum())
+    return harmonic.describe(signal, spectrum, evidence, method="wavelet", confidence=confidence)
+
+
+def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
+    """The approximation of a level alone, upsampled to the length of the signal.
+
+    Raises:
+        UsageError: there is no such wavelet, or the level is too high for the signal.
+        MissingPackageError: a wavelet other than Haar needs PyWavelets.
+    """
+    _check_level(signal, level)
+    smoother = _haar if wavelet in HAAR else _other(wavelet)
+    return Signal(signal.start, signal.interval, smoother(signal.values, level))
+
+
+def highest_level(samples: int) -> int:
+    """The level that leaves at least eight blocks."""
+    return max(0, int(math.log2(max(samples, 1) / 8)))
+
+
+def choose_level(signal: Signal, *, frequency: float) -> int:
+    """The smoothest level that keeps eight samples per period of a frequency (Hz)."""
+    kept = 1.0 / (frequency * signal.interval * SAMPLES_PER_PERIOD)
+    wanted = int(math.log2(kept)) if kept >= 1.0 else 0
+    return min(wanted, highest_level(len(signal.values)))
+
+
+def scalogram(signal: Signal, *, columns: int = COLUMNS) -> Scalogram:
+    """Continuous wavelet transform with Morlet's wavelet, by fast Fourier transform."""
+    samples = len(signal.values)
+    span = samples * signal.interval
+    shortest = harmonic.SAMPLES_PER_PERIOD * signal.interval
+    octaves = max(0.0, math.log2(span / harmonic.MIN_REPETITIONS / shortest))
+    periods = shortest * 2 ** (np.arange(int(octaves * SCALES_PER_OCTAVE) + 1) / SCALES_PER_OCTAVE)
+    transform = np.fft.fft(signal.values - float(signal.values.mean()))
+    cycles = np.fft.fftfreq(samples, d=signal.interval).astype(np.float64)
+    radians: FloatArray = 2 * math.pi * cycles
+    block = -(-samples // columns)
+    edges = np.arange(0, samples, block)
+    sizes = np.diff(edges, append=samples)
+    rows = [
+        np.add.reduceat(_morlet_power(transform, radians, period), edges) / sizes
+        for period in periods
+    ]
+    times = signal.start + signal.interval * (edges + sizes / 2)
+    return Scalogram(times, periods, np.array(rows).reshape(len(periods), len(edges)))
+
+
+def _morlet_power(
+    transform: npt.NDArray[np.complex128], radians: FloatArray, period: float
+) -> FloatArray:
+    scale = period * (MORLET + math.sqrt(2 + MORLET**2)) / (4 * math.pi)
+    # Without the usual factor sqrt(scale), cosines of equal amplitude get equal power.
+    window = np.where(radians > 0, np.exp(-0.5 * (scale * radians - MORLET) ** 2), 0.0)
+    return np.abs(np.fft.ifft(transform * window)) ** 2
+
+
+def _check_level(signal: Signal, level: int) -> None:
+    most = highest_level(len(signal.values))
+    if not 0 <= level <= most:
+        raise UsageError(
+            f"level {level} makes no sense for {len(signal.values)} samples: "
+            f"it must be between 0 and {most}.\nHint: leave --level out to have it chosen."
+        )
+
+
+def _haar(values: FloatArray, level: int) -> FloatArray:
+    block = 2**level
+    edges = np.arange(0, len(values), block)
+    sizes = np.diff(edges, append=len(values))
+    return np.repeat(np.add.reduceat(values, edges) / sizes, sizes)
+
+
+def _other(wavelet: str) -> Any:  # noqa: ANN401 - PyWavelets has no types
+    try:
+        pywt: Any = importlib.import_module("pywt")
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            needed_by=f"the wavelet {wavelet}", package="PyWavelets", install="'ioprism[wavelets]'"
+        ) from error
+    if wavelet not in pywt.wavelist(kind="discrete"):
+        raise UsageError(f"there is no discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
+
+    def smoother(values: FloatArray, level: int) -> FloatArray:
+        coarse = values
+        lengths = []
+        for _ in range(level):
+            lengths.append(len(coarse))
+            coarse = pywt.dwt(coarse, wavelet)[0]
+        for length in reversed(lengths):
+            coarse = pywt.idwt(coarse, None, wavelet)[:length]
+        return np.asarray(coarse, dtype=np.float64)
+
+    return smoother

@@ -1,0 +1,1 @@
+"""When a job does I/O: one segmentation for all questions."""

@@ -1,0 +1,275 @@
+"""When a job does I/O: phases per layer, with the fastest and slowest rank of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ioprism.engine.base import Engine, View
+from ioprism.errors import NotEnoughDetailError, UsageError
+from ioprism.model.result import Result
+from ioprism.model.trace import Trace
+from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
+from ioprism.settings import PhaseSettings
+from ioprism.views.time.bandwidth import bandwidth
+from ioprism.views.time.heat import heat_intervals, heat_shares
+from ioprism.views.time.intervals import BusyIntervals, PhaseShares
+
+FEWEST_FOR_BURSTS = 64  # a stream of fewer busy intervals is one phase
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """How long one rank was in calls."""
+
+    rank: int
+    time: float  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of time in which the job does I/O."""
+
+    start: float  # seconds
+    end: float
+    ranks: int  # that took part
+    operations: int
+    bytes: int
+    bytes_read: int
+    bytes_written: int
+    fastest: RankTime
+    slowest: RankTime
+    typical: float  # seconds that the middle rank was in calls
+
+    @property
+    def kind(self) -> str:
+        """What is done: read, write, read and write, or metadata."""
+        done = [n for n, b in (("read", self.bytes_read), ("write", self.bytes_written)) if b]
+        return " and ".join(done) or "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPhases:
+    """The phases of one interface, and the gap that separates them."""
+
+    gap_threshold: float  # seconds: shorter gaps are within a phase
+    phases: tuple[Phase, ...]
+    resolution: float | None = None  # seconds; of the heat map, where there are no calls
+    bursts: bool = False  # whether I/O goes on between the phases, which are bursts of its rate
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between phases."""
+        pairs = zip(self.phases, self.phases[1:], strict=False)
+        return [later.start - earlier.end for earlier, later in pairs]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Phases(Result):
+    """The phases of every layer."""
+
+    layers: Mapping[str, LayerPhases]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism phases --json` says."""
+        return {
+            "layers": {
+                name: _layer_dict(layer_phases) for name, layer_phases in self.layers.items()
+            }
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per phase."""
+        rows = [
+            {"layer": layer, **_flat(phase)}
+            for layer, layer_phases in self.layers.items()
+            for phase in layer_phases.phases
+        ]
+        return pl.DataFrame(rows, schema=_FRAME)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        counts = (
+            f"{name} {len(layer_phases.phases)}" for name, layer_phases in self.layers.items()
+        )
+        return f"phases by layer: {', '.join(counts) or 'none'}"
+
+
+_FRAME = pl.Schema(
+    {
+        "layer": pl.String(), "start": pl.Float64(), "end": pl.Float64(), "kind": pl.String(),
+        "ranks": pl.Int64(), "operations": pl.Int64(), "bytes": pl.Int64(),
+        "fastest_rank": pl.Int64(), "fastest_time": pl.Float64(),
+        "slowest_rank": pl.Int64(), "slowest_time": pl.Float64(),
+    }
+)  # fmt: skip
+
+
+def _flat(phase: Phase) -> dict[str, Any]:
+    return {
+        "start": phase.start,
+        "end": phase.end,
+        "kind": phase.kind,
+        "ranks": phase.ranks,
+        "operations": phase.operations,
+        "bytes": phase.bytes,
+        "fastest_rank": phase.fastest.rank,
+        "fastest_time": phase.fastest.time,
+        "slowest_rank": phase.slowest.rank,
+        "slowest_time": phase.slowest.time,
+    }
+
+
+def _layer_dict(layer_phases: LayerPhases) -> dict[str, Any]:
+    return {
+        "gap_threshold": layer_phases.gap_threshold,
+        "resolution": layer_phases.resolution,
+        "bursts": layer_phases.bursts,
+        "phases": [
+            {
+                "start": p.start,
+                "end": p.end,
+                "kind": p.kind,
+                "ranks": p.ranks,
+                "operations": p.operations,
+                "bytes": p.bytes,
+                "fastest": {"rank": p.fastest.rank, "time": p.fastest.time},
+                "slowest": {"rank": p.slowest.rank, "time": p.slowest.time},
+                "typical": p.typical,
+            }
+            for p in layer_phases.phases
+        ],
+    }
+
+
+def phases(
+    trace: Trace,
+    engine: Engine,
+    *,
+    settings: PhaseSettings | None = None,
+    layer: str | None = None,
+) -> Phases:
+    """Find the phases of each layer, from calls, or from heat maps where there are none.
+
+    Raises:
+        NotEnoughDetailError: the trace has neither calls nor heat maps.
+        UsageError: the trace has no such layer.
+    """
+    return phases_beside(trace, engine, settings=settings, layer=layer)[0]
+
+
+def phases_beside(
+    trace: Trace,
+    engine: Engine,
+    *others: View,
+    settings: PhaseSettings | None = None,
+    layer: str | None = None,
+) -> tuple[Phases, tuple[pl.DataFrame, ...]]:
+    """Find phases as `phases` does, and compute other views in the same pass over the events."""
+    settings = settings or PhaseSettings()
+    if trace.partitions:
+        (busy,) = engine.run(trace, BusyIntervals())
+        resolution: Mapping[str, float] = {}
+    elif "HEATMAP" in trace.counters:
+        busy, resolution = heat_intervals(trace.counters["HEATMAP"])
+    else:
+        raise NotEnoughDetailError(
+            needed="single calls or heat maps",
+            has="counters only",
+            hint="record the job with extended tracing: export DXT_ENABLE_IO_TRACE=1",
+        )
+    segmenting = _Segmenting(trace, engine, settings, _span(busy))
+    segmented = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
+    borders = {name: segments.borders for name, segments in segmented.items()}
+    asked = (PhaseShares(borders),) if trace.partitions else ()
+    tables = engine.run(trace, *others, *asked) if others or asked else ()
+    shares = tables[-1] if asked else heat_shares(trace.counters["HEATMAP"], borders)
+    found = {
+        name: LayerPhases(
+            segments.threshold,
+            tuple(_described(segments.borders, shares.filter(layer=name))),
+            resolution.get(name),
+            segments.bursts,
+        )
+        for name, segments in segmented.items()
+    }
+    return Phases(found), tables[: len(others)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Segments:
+    threshold: float  # seconds
+    borders: Borders
+    bursts: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Segmenting:
+    """Cuts layers into phases."""
+
+    trace: Trace
+    engine: Engine
+    settings: PhaseSettings
+    span: float  # seconds from the first call of any layer to the last
+
+    def of(self, layer: str, busy: pl.DataFrame) -> _Segments:
+        """Cut a layer's busy time at its gaps, or where its data rate rises if it never rests."""
+        start, end = busy["start"].to_numpy(), busy["end"].to_numpy()
+        threshold, borders = phase_borders(start, end, self.settings, span=self.span)
+        streams = len(borders[0]) == 1 and len(start) >= FEWEST_FOR_BURSTS
+        bursts = self._bursts(layer) if streams and self.settings == PhaseSettings() else None
+        return _Segments(threshold, bursts or borders, bursts is not None)
+
+    def _bursts(self, layer: str) -> Borders | None:
+        try:
+            return burst_borders(bandwidth(self.trace, self.engine, layer=layer))
+        except NotEnoughDetailError:  # metadata calls alone have no data rate
+            return None
+
+
+def _span(busy: pl.DataFrame) -> float:
+    first, last = busy.select(pl.col("start").min(), pl.col("end").max()).row(0)
+    return 0.0 if first is None else float(last - first)
+
+
+def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.DataFrame]]:
+    present = [str(name) for name in busy["layer"].unique().sort().to_list()]
+    if chosen is not None and chosen not in present:
+        raise UsageError(
+            f"the trace has no calls of the layer {chosen!r}.\n"
+            f"Hint: it has {', '.join(present) or 'none at all'}."
+        )
+    for name in present:
+        if chosen in (None, name):
+            yield name, busy.filter(layer=name)
+
+
+def _described(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
+    """Turn what ranks did in each phase into phases, in order."""
+    by_time = shares.sort("phase", "seconds", "rank")
+    table = by_time.group_by("phase", maintain_order=True).agg(
+        pl.len().alias("ranks"),
+        pl.col("operations", "read", "write").sum(),
+        pl.col("rank").first().alias("fastest"),
+        pl.col("seconds").first().alias("shortest"),
+        pl.col("rank").last().alias("slowest"),
+        pl.col("seconds").last().alias("longest"),
+        pl.col("seconds").median().alias("typical"),
+    )
+    for row in table.iter_rows(named=True):
+        number = row["phase"]
+        yield Phase(
+            float(borders[0][number]),
+            float(borders[1][number]),
+            row["ranks"],
+            row["operations"],
+            row["read"] + row["write"],
+            row["read"],
+            row["write"],
+            RankTime(row["fastest"], row["shortest"]),
+            RankTime(row["slowest"], row["longest"]),
+            row["typical"],
+        )

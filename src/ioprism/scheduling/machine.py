@@ -1,0 +1,218 @@
+"""How do jobs that share a file system run under a policy? A simulation by fluid flows.
+
+Every job alternates between computing and an I/O phase. Between two events (a phase begins or
+ends) the policy gives every waiting phase a rate; bytes flow evenly at it. The model is that of
+IO-Sets (Boito, Pallez, Teylo, Vidal, IEEE TPDS 2023): the file system has one total bandwidth,
+and a job computes on only when its phase is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ioprism.scheduling.policies import Policy, Waiting
+
+DONE = 1e-9  # of a phase's bytes; what is left below is rounding
+MOST_EVENTS = 5_000_000  # a simulation that needs more would take minutes
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """One step of a job: computing, then an I/O phase."""
+
+    compute: float  # seconds
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJob:
+    """A job as a list of steps that are repeated until the end of the simulation."""
+
+    name: str
+    iterations: tuple[Iteration, ...]
+    nodes: int = 1
+    bandwidth: float = math.inf  # bytes per second that the job can use by itself
+    start: float = 0.0  # seconds
+
+
+class Knowledge(Protocol):
+    """What a scheduler knows of the periods of jobs."""
+
+    def period(self, job: int, *, now: float) -> float | None:
+        """Seconds between two phases of a job, or None if nothing is known yet."""
+        ...
+
+    def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
+        """Hear of a phase that is done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One phase as it was served."""
+
+    job: int
+    asked: float  # seconds, when the job began to wait
+    served: float  # seconds, when its first byte was moved
+    end: float
+
+
+@dataclass(slots=True)
+class JobRun:
+    """What a job did until the end of the simulation."""
+
+    name: str
+    nodes: int
+    compute: float = 0.0  # seconds
+    io: float = 0.0  # seconds from asking until served
+    ideal_io: float = 0.0  # seconds that the same bytes take without other jobs
+    moved: float = 0.0  # bytes
+    phases: int = 0  # that ended
+
+    @property
+    def io_slowdown(self) -> float:
+        """How many times longer I/O took than without other jobs."""
+        return self.io / self.ideal_io if self.ideal_io > 0.0 else 1.0
+
+    @property
+    def stretch(self) -> float:
+        """How many times longer the job took than without other jobs."""
+        ideal = self.compute + self.ideal_io
+        return (self.compute + self.io) / ideal if ideal > 0.0 else 1.0
+
+
+@dataclass(slots=True)
+class MachineRun:
+    """All jobs of a simulation, and the first turns of their phases."""
+
+    jobs: list[JobRun]
+    turns: list[Turn]
+    horizon: float  # seconds
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the nodes' time spent computing."""
+        busy = sum(run.nodes * run.compute for run in self.jobs)
+        total = sum(run.nodes * (run.compute + run.io) for run in self.jobs)
+        return busy / total if total > 0.0 else 1.0
+
+    @property
+    def io_slowdown(self) -> float:
+        """The mean of the jobs' I/O slowdowns."""
+        return sum(run.io_slowdown for run in self.jobs) / len(self.jobs)
+
+    @property
+    def max_stretch(self) -> float:
+        """The stretch of the job that suffers most."""
+        return max(run.stretch for run in self.jobs)
+
+
+@dataclass(slots=True)
+class _Running:
+    """Where a job is."""
+
+    job: SimulatedJob
+    run: JobRun
+    ready: float  # seconds, when its computing ends
+    step: int = 0
+    waiting: Waiting | None = None
+    served: float = math.inf
+    total: float = field(default=0.0)
+
+    @property
+    def iteration(self) -> Iteration:
+        return self.job.iterations[self.step % len(self.job.iterations)]
+
+
+def simulate(
+    jobs: Sequence[SimulatedJob],
+    policy: Policy,
+    knowledge: Knowledge,
+    *,
+    bandwidth: float,
+    horizon: float,
+    turns_until: float = 0.0,
+) -> MachineRun:
+    """Let jobs run until a horizon (seconds) on a file system of a bandwidth (bytes per second).
+
+    Args:
+        jobs: what they do.
+        policy: how the file system is shared.
+        knowledge: what the policy is told of the jobs' periods.
+        bandwidth: of the file system.
+        horizon: seconds to simulate.
+        turns_until: seconds; turns that begin earlier are kept for a picture.
+    """
+    running = [
+        _Running(job, JobRun(job.name, job.nodes), job.start + job.iterations[0].compute)
+        for job in jobs
+    ]
+    turns: list[Turn] = []
+    now = 0.0
+    for _ in range(MOST_EVENTS):
+        for number, one in enumerate(running):
+            if one.waiting is None and one.ready <= now:
+                _ask(number, one, knowledge, bandwidth, now)
+        waiting = [one.waiting for one in running if one.waiting is not None]
+        rates = policy(waiting, bandwidth)
+        step = min(
+            [horizon - now]
+            + [one.ready - now for one in running if one.waiting is None]
+            + [w.left / rate for w, rate in zip(waiting, rates, strict=True) if rate > 0.0]
+        )
+        step = max(step, 0.0)
+        _advance(running, rates, step, now, bandwidth)
+        now += step
+        for number, one in enumerate(running):
+            if one.waiting is not None and one.waiting.left <= DONE * one.total:
+                if one.waiting.arrival < turns_until:
+                    turns.append(Turn(number, one.waiting.arrival, one.served, now))
+                _finish(number, one, knowledge, now)
+        if now >= horizon:
+            break
+    return MachineRun([one.run for one in running], turns, now)
+
+
+def _ask(number: int, one: _Running, knowledge: Knowledge, bandwidth: float, now: float) -> None:
+    moved = one.iteration.bytes
+    one.total, one.served = moved, math.inf
+    one.waiting = Waiting(
+        job=number,
+        arrival=now,
+        left=moved,
+        total=moved,
+        limit=min(one.job.bandwidth, bandwidth),
+        period=knowledge.period(number, now=now - one.job.start),
+    )
+
+
+def _advance(
+    running: Sequence[_Running], rates: Sequence[float], step: float, now: float, bandwidth: float
+) -> None:
+    shares = iter(rates)
+    for one in running:
+        if one.waiting is None:
+            one.run.compute += max(0.0, min(step, now + step - one.job.start))
+            continue
+        rate = next(shares)
+        if rate > 0.0 and math.isinf(one.served):
+            one.served = now
+        moved = min(one.waiting.left, rate * step)
+        one.waiting.left -= moved
+        one.run.moved += moved
+        one.run.io += step
+        one.run.ideal_io += moved / min(one.job.bandwidth, bandwidth)
+
+
+def _finish(number: int, one: _Running, knowledge: Knowledge, now: float) -> None:
+    if one.waiting is None:
+        return
+    begin = one.waiting.arrival - one.job.start
+    knowledge.observe(number, start=begin, end=now - one.job.start, moved=one.total)
+    one.waiting = None
+    one.run.phases += 1
+    one.step += 1
+    one.ready = now + one.iteration.compute

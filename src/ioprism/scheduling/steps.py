@@ -1,0 +1,254 @@
+"""What jobs gain from a schedule of the file system: jobs from anywhere, simulated on all cores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ioprism.engine.base import Engine
+from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
+from ioprism.model.trace import Trace
+from ioprism.model.workload import Workload
+from ioprism.scheduling.ftio_predictor import FtioPredictor
+from ioprism.scheduling.knowledge import (
+    LivePeriods,
+    PredictedPeriods,
+    TruePeriods,
+    mean_period,
+)
+from ioprism.scheduling.machine import Knowledge, MachineRun, SimulatedJob, simulate
+from ioprism.scheduling.policies import POLICIES
+from ioprism.scheduling.result import Lane, Schedule, outcome
+from ioprism.scheduling.workload import draw_jobs, repeating, three_magnitudes
+
+SOURCES = ("given", "live", "ftio")  # who may tell the periods of jobs
+USES_PERIODS = ("set-10",)
+PICTURED = 3.0  # of the slowest period, in the picture
+MOST_LANES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSettings:
+    """Which policies to compare, and how long."""
+
+    policies: tuple[str, ...] = tuple(POLICIES)
+    phases: tuple[str, ...] = ("given", "live")  # of SOURCES
+    seeds: int = 5
+    bandwidth: float | None = None  # bytes per second; of the workload if None
+    horizon: float | None = None  # seconds; of the workload if None
+    ftio_python: Path | None = None  # an interpreter with FTIO, for phases `ftio`
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        for chosen, known in ((self.policies, tuple(POLICIES)), (self.phases, SOURCES)):
+            wrong = [name for name in chosen if name not in known]
+            if wrong:
+                raise UsageError(f"nothing is called {wrong[0]!r}.\nHint: use {', '.join(known)}.")
+        if "ftio" in self.phases and self.ftio_python is None:
+            raise UsageError(
+                "periods of FTIO need a Python that has it.\nHint: use --ftio-python PATH."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What one process does: all policies for one seed."""
+
+    seed: int
+    jobs: tuple[SimulatedJob, ...]
+    bandwidth: float
+    horizon: float
+    settings: ScheduleSettings
+
+
+def schedule_workload(
+    workload: Workload | None, settings: ScheduleSettings, *, source: str = "three magnitudes"
+) -> Schedule:
+    """Compare policies on a described workload, drawn anew for every seed."""
+    chosen = workload or three_magnitudes()
+    bandwidth = settings.bandwidth or chosen.bandwidth
+    horizon = settings.horizon or chosen.horizon
+    drawn = Workload(chosen.classes, bandwidth, horizon)
+    seeds = [(seed, draw_jobs(drawn, seed=seed)) for seed in range(settings.seeds)]
+    return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
+
+
+def schedule_jobs(
+    jobs: Sequence[SimulatedJob], settings: ScheduleSettings, *, source: str
+) -> Schedule:
+    """Compare policies on jobs that are known; seeds shift when each of them begins.
+
+    Raises:
+        UsageError: there are fewer than two jobs.
+    """
+    if len(jobs) < 2:
+        raise UsageError(
+            f"{len(jobs)} jobs with I/O phases cannot disturb each other.\n"
+            "Hint: give the traces of two jobs or more."
+        )
+    bandwidth = settings.bandwidth or max(job.bandwidth for job in jobs)
+    longest = max(mean_period(job, bandwidth) for job in jobs)
+    horizon = settings.horizon or 20.0 * longest
+    seeds = [(seed, _shifted(jobs, bandwidth, seed)) for seed in range(settings.seeds)]
+    return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
+
+
+def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
+    """The jobs of traces: the phases of each, to be repeated.
+
+    Raises:
+        NotEnoughDetailError: no trace tells when its job did I/O.
+    """
+    from ioprism.engine.local import LocalEngine
+    from ioprism.formats.registry import read_trace
+
+    jobs = []
+    for number, group in enumerate(groups, start=1):
+        trace = read_trace(*group)
+        try:
+            phases = _phases_of(trace, LocalEngine())
+        except AnalysisError:
+            continue
+        if phases:
+            name = f"{number} {group[0].name}"
+            jobs.append(repeating(name, phases, nodes=max(1, trace.population.hosts or 1)))
+    if not jobs:
+        raise NotEnoughDetailError(
+            needed="reads or writes with their times",
+            has="none in these traces",
+            hint="trace with DXT enabled (DXT_ENABLE_IO_TRACE=1).",
+        )
+    return jobs
+
+
+def jobs_of_store(folder: Path) -> list[SimulatedJob]:
+    """The periodic jobs of a site store, by what it keeps of their periods."""
+    from ioprism.site.store import open_site
+
+    jobs = []
+    for row in open_site(folder).table("jobs").iter_rows(named=True):
+        if row["pattern"] != "periodic" or not row["phase_bytes"]:
+            continue
+        length = max(row["duty_cycle"], 1e-6) * row["period"]
+        phases = [(row["period"] - length, row["period"], row["phase_bytes"])]
+        name = f"{row['application'] or 'job'} {row['job'][:6]}"
+        jobs.append(repeating(name, phases, nodes=row["nodes"]))
+    return jobs
+
+
+def _phases_of(trace: Trace, engine: Engine) -> list[tuple[float, float, float]]:
+    """Start, end and bytes of a job's phases: those of its period, else all of its I/O."""
+    from ioprism.periodicity.describe import phase_volumes
+    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+
+    rhythm = job_rhythm(trace, engine, RhythmSettings()).whole
+    if rhythm.period is None or not rhythm.period.phases:
+        return []
+    spans = list(rhythm.period.phases)
+    volumes = phase_volumes(rhythm.signal, spans).tolist()
+    return [(a, b, moved) for (a, b), moved in zip(spans, volumes, strict=True) if moved > 0.0]
+
+
+def _shifted(jobs: Sequence[SimulatedJob], bandwidth: float, seed: int) -> list[SimulatedJob]:
+    from dataclasses import replace
+
+    import numpy as np
+
+    chance = np.random.default_rng(seed)
+    return [
+        replace(job, start=float(chance.uniform(0.0, mean_period(job, bandwidth)))) for job in jobs
+    ]
+
+
+def _schedule(
+    seeds: Sequence[tuple[int, Sequence[SimulatedJob]]],
+    settings: ScheduleSettings,
+    *,
+    bandwidth: float,
+    horizon: float,
+    source: str,
+) -> Schedule:
+    work = [_Work(seed, tuple(jobs), bandwidth, horizon, settings) for seed, jobs in seeds]
+    cores = settings.processes or len(os.sched_getaffinity(0))
+    if cores > 1 and len(work) > 1:
+        from concurrent.futures import ProcessPoolExecutor
+
+        with ProcessPoolExecutor(min(cores, len(work))) as pool:
+            results = list(pool.map(_run_all, work))
+    else:
+        results = list(map(_run_all, work))
+    pairs = _pairs(settings)
+    outcomes = [outcome(*pair, [run[pair] for run in results]) for pair in pairs]
+    jobs = seeds[0][1]
+    lanes = [
+        lane
+        for pair in pairs
+        for lane in _lanes(*pair, [job.name for job in jobs], results[0][pair])
+    ]
+    return Schedule(
+        source,
+        bandwidth,
+        horizon,
+        len(seeds),
+        _load(jobs, bandwidth),
+        tuple(outcomes),
+        tuple(lanes),
+    )
+
+
+def _pairs(settings: ScheduleSettings) -> list[tuple[str, str]]:
+    """Policies, and who tells them periods."""
+    return [
+        (policy, phases)
+        for policy in settings.policies
+        for phases in (settings.phases if policy in USES_PERIODS else ("none",))
+    ]
+
+
+def _run_all(work: _Work) -> dict[tuple[str, str], MachineRun]:
+    slowest = max(mean_period(job, work.bandwidth) for job in work.jobs)
+    run = partial(
+        simulate,
+        work.jobs,
+        bandwidth=work.bandwidth,
+        horizon=work.horizon,
+        turns_until=min(work.horizon, PICTURED * slowest),
+    )
+    with ExitStack() as stack:
+        return {
+            (policy, phases): run(POLICIES[policy], _knowledge(phases, work, stack))
+            for policy, phases in _pairs(work.settings)
+        }
+
+
+def _knowledge(phases: str, work: _Work, stack: ExitStack) -> Knowledge:
+    if phases == "live":
+        return LivePeriods(work.jobs)
+    if phases == "ftio" and work.settings.ftio_python is not None:
+        predictor = FtioPredictor(work.settings.ftio_python)
+        stack.callback(predictor.close)
+        return PredictedPeriods(work.jobs, predictor)
+    return TruePeriods(work.jobs, work.bandwidth)
+
+
+def _lanes(policy: str, phases: str, names: Sequence[str], run: MachineRun) -> list[Lane]:
+    turns: dict[int, list[tuple[float, float, float]]] = {}
+    for turn in run.turns:
+        turns.setdefault(turn.job, []).append((turn.asked, turn.served, turn.end))
+    return [
+        Lane(policy, phases, name, tuple(turns.get(number, ())))
+        for number, name in enumerate(names[:MOST_LANES])
+    ]
+
+
+def _load(jobs: Sequence[SimulatedJob], bandwidth: float) -> float:
+    """Share of the time in which the file system would be busy if no job waited for another."""
+    total = 0.0
+    for job in jobs:
+        volume = sum(one.bytes for one in job.iterations) / len(job.iterations)
+        total += volume / bandwidth / mean_period(job, bandwidth)
+    return total

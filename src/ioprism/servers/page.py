@@ -1,0 +1,215 @@
+"""The page of `ioprism servers report`: data as JSON, drawn by one small script beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.reports.to_html.page import asset
+from ioprism.reports.to_html.page import page as frame
+from ioprism.servers import wording
+from ioprism.servers.disturbance import Disturbance
+from ioprism.servers.fleet import Fleet, Mover
+from ioprism.servers.load import PARTS, MachineLoad
+from ioprism.servers.profile import Profile, Trend
+from ioprism.servers.result import FLAGS, MEASURES, column
+from ioprism.servers.steps import MachineReport
+from ioprism.storage.atomic import atomic_write_text
+
+MOST_JOBS = 250_000  # about 40 MB of page; of more, those that moved most are kept
+AMOUNTS = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate")
+MOST_PAIRS = 30
+DIGITS = 4
+NAMES = ("user", "account", "partition", "name")
+
+
+def write_page(
+    report: MachineReport, path: Path, *, peaks: Mapping[str, float | None], force: bool = False
+) -> None:
+    """Write the self-contained page; it takes its place only when it is whole."""
+    text = page(report, peaks=peaks)
+    atomic_write_text(path, text, replace=force)
+
+
+def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:
+    """Return the page.
+
+    Args:
+        report: every number.
+        peaks: the file system's peak bandwidth by direction, where it is known.
+    """
+    return frame(
+        title="File-system load of a machine",
+        body=asset("servers.html"),
+        styles=("servers.css",),
+        scripts=("charts.js", "servers-questions.js", "servers.js"),
+        data=_data(report, peaks),
+    )
+
+
+def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str, Any]:
+    metrics = report.metrics
+    table, notes = _limited(metrics.table, list(report.warnings))
+    settings = metrics.settings
+    return {
+        "interval": settings.interval_us / SECOND,
+        "thresholds": list(settings.thresholds),
+        "settings": {"grid": settings.grid, "window": settings.window, "reset": settings.reset,
+                     "shared": settings.shared, "min_runtime": settings.min_runtime},
+        "peaks": dict(peaks),
+        "warnings": notes,
+        "jobs": _jobs(table, settings.thresholds),
+        "load": _load(report.load),
+        "machine": _machine(report.fleet),
+        "profile": _profile(report.profile),
+        "trend": _trend(report.trend),
+        "interference": _interference(report.interference),
+        "contacts": [
+            [contact.user or "unknown", wording.contact(contact), contact.jobs,
+             _digits(contact.job_hours), _digits(contact.hours_at_stake)]
+            for contact in report.contacts
+        ],
+    }  # fmt: skip
+
+
+def _machine(fleet: Fleet) -> dict[str, Any]:
+    def movers(rows: Sequence[Mover]) -> list[list[Any]]:
+        return [
+            [row.name or "unknown", row.jobs, *(_digits(row.bytes[d]) for d in DIRECTIONS),
+             _digits(sum(row.shared.values()))]
+            for row in rows
+        ]  # fmt: skip
+
+    return {
+        "dominance": wording.dominance(fleet),
+        "attribution": wording.attribution(fleet.attributions, fleet.split),
+        "listed": fleet.listed,
+        "users": movers(fleet.users),
+        "accounts": movers(fleet.accounts),
+        **{
+            direction: {
+                "bytes": totals.bytes,
+                **{part: getattr(totals, part) for part in PARTS},
+                "outside": totals.outside,
+                "small": wording.small_requests(totals),
+                "sizes": [
+                    [size.low, size.high, _digits(size.operations), _digits(size.bytes)]
+                    for size in totals.sizes
+                ],
+            }
+            for direction, totals in fleet.totals.items()
+        },
+    }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    rates = {
+        direction: [[_digits(rate) for rate in day] for day in table.tolist()]
+        for direction, table in zip(DIRECTIONS, profile.rates, strict=True)
+    }
+    return {"timezone": profile.timezone, **rates}
+
+
+def _trend(trend: Trend) -> dict[str, Any]:
+    return {
+        "sentence": wording.change(trend),
+        "compared": trend.compared,
+        "months": [
+            [month.month, _digits(month.days), *(_digits(month.bytes[d]) for d in DIRECTIONS),
+             *(month.change[d] for d in DIRECTIONS)]
+            for month in trend.months
+        ],
+        "accounts": [
+            [row.name or "unknown", _digits(row.before), _digits(row.after)]
+            for row in trend.accounts
+        ],
+    }  # fmt: skip
+
+
+def _interference(pairs: tuple[Disturbance, ...]) -> dict[str, Any]:
+    rows = [
+        [wording.who(pair.application), wording.who(pair.neighbour),
+         pair.measure.replace("_", " "), _digits(pair.slowdown), pair.beside, pair.quiet,
+         _digits(pair.hours), f"{pair.adjusted:.2g}", "yes" if pair.certain else "may be chance"]
+        for pair in pairs[:MOST_PAIRS]
+    ]  # fmt: skip
+    return {"sentence": wording.interference(pairs), "pairs": rows}
+
+
+def _digits(value: float) -> float | None:
+    return None if math.isnan(value) else _short(float(f"{value:.{DIGITS}g}"))
+
+
+def _limited(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
+    if table.height <= MOST_JOBS:
+        return table, notes
+    moved = pl.sum_horizontal(pl.col(f"{d}_bytes").fill_null(0) for d in DIRECTIONS)
+    notes.append(f"this page shows the {MOST_JOBS} of {table.height} jobs that moved most")
+    return table.top_k(MOST_JOBS, by=moved).sort("start_us"), notes
+
+
+def _jobs(table: pl.DataFrame, thresholds: Sequence[int]) -> dict[str, Any]:
+    """Return columns: names as a list of words and numbers into it."""
+    columns: dict[str, Any] = {
+        "id": table["job"].to_list(),
+        "start": (table["start_us"] // SECOND).to_list(),
+        "end": (table["end_us"] // SECOND).to_list(),
+        "servers": table["servers"].to_list(),
+        "coverage": _rounded(table["coverage"]),
+        "flags": [
+            sum(bit << place for place, bit in enumerate(bits))
+            for bits in table.select(pl.col(FLAGS).cast(pl.Int64)).iter_rows()
+        ],
+        "flag_names": list(FLAGS),
+        "attribution": _words(table["attribution"]),
+        "opens": _rounded(table["opens"]),
+        "closes": _rounded(table["closes"]),
+    }
+    for name in NAMES:
+        columns[name] = _words(table[name])
+    for direction in DIRECTIONS:
+        columns[direction] = {name: _rounded(table[f"{direction}_{name}"]) for name in AMOUNTS}
+        for measure in MEASURES:
+            columns[direction][measure] = [
+                _rounded(table[column(direction, measure, threshold)]) for threshold in thresholds
+            ]
+    return columns
+
+
+def _words(names: pl.Series) -> dict[str, Any]:
+    filled = names.fill_null("")
+    words = filled.unique().sort()
+    ranks = {word: number for number, word in enumerate(words)}
+    return {"words": words.to_list(), "of": [ranks[word] for word in filled]}
+
+
+def _rounded(values: pl.Series) -> list[float | None]:
+    """Four digits are more than the eye or the sampling can tell apart."""
+    return [_short(value) for value in values.cast(pl.Float64).round_sig_figs(DIGITS).to_list()]
+
+
+def _short(value: float | None) -> float | None:
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def _load(load: MachineLoad) -> dict[str, Any]:
+    return {
+        "servers": list(load.servers),
+        "unattributed": [
+            [_digits(value) for value in row] for row in load.parts[PARTS.index("unattributed")]
+        ],
+        "edges": [int(edge) / SECOND for edge in load.edges_us],
+        **{
+            direction: [
+                [_short(float(f"{value:.3g}")) for value in row] for row in load.bytes[number]
+            ]
+            for number, direction in enumerate(DIRECTIONS)
+        },
+    }

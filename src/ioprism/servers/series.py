@@ -1,0 +1,217 @@
+"""What a server's counters amount to at any moment: resets undone, gaps and disorder known.
+
+Several jobs' own counters of one target are laid one after another on a long line (each on its
+own stretch), so that one search answers for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from ioprism.model.counters import FILE_SYSTEM, NODE_TOTAL, SECOND, VALUES
+from ioprism.servers.settings import MetricSettings
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# A step longer than this is not interpolated: what it holds cannot be given to any job.
+LONGEST_STEP = 86_400 * SECOND
+SPACING = 86_400 * SECOND  # between the stretches of two jobs on one line
+# A sample that falls back by less than half and recovers at once is out of order, not a reset.
+SMALLEST_RESET = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Cumulative counters at the sample times, piecewise linear in between."""
+
+    times: Ints  # µs, ascending
+    totals: Floats  # (counter, sample): since the first sample, resets undone
+    known: Floats  # (sample): µs since the first sample that lie in no gap
+    resets: Ints  # (step): whether the counters were reset in it
+    gaps: Ints  # (step): whether samples were lost in it
+    told: Bools  # (counter): whether the source counts it at all
+    unplaced: Floats  # (counter): growth in steps too long to say when, part of no total above
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to interpolate."""
+        return len(self.times) < 2
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Where some times lie in a series: after which sample, and how far towards the next."""
+
+    step: NDArray[np.intp]
+    share: Floats
+
+    def between(self, values: Floats, first: Ints, last: Ints) -> Floats:
+        """What values grew by between pairs of moments; exact where moments are samples."""
+        growth = np.diff(values, axis=-1)
+        whole = np.take(values, self.step, axis=-1)
+        part = np.take(growth, self.step, axis=-1) * self.share
+        return (np.take(whole, last, -1) - np.take(whole, first, -1)) + (
+            np.take(part, last, -1) - np.take(part, first, -1)
+        )
+
+
+def locate(series: Series, moments: Ints) -> Moments:
+    """Find moments in a series; outside of it the counters stand still."""
+    times = series.times
+    step = np.clip(np.searchsorted(times, moments, side="right") - 1, 0, len(times) - 2)
+    length = np.maximum(times[step + 1] - times[step], 1)
+    return Moments(step, np.clip((moments - times[step]) / length, 0.0, 1.0))
+
+
+def server_series(samples: pl.DataFrame, settings: MetricSettings) -> Series:
+    """Return a server's own counters as one series, all its file systems together."""
+    own = samples
+    if own["job"].null_count() < own.height:
+        own = own.filter(pl.col("job").is_null())
+    sources = own["source"].unique()
+    if FILE_SYSTEM in sources and NODE_TOTAL in sources:
+        own = own.filter(pl.col("source") != NODE_TOTAL)  # they would be counted twice
+    rows = own.with_columns(stretch=pl.lit(0, dtype=pl.Int64))
+    return combined(rows, settings, gaps_matter=True)
+
+
+def combined(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) -> Series:
+    """Join the parts of each stretch: their sum at the samples of any of them.
+
+    Args:
+        rows: samples with `stretch`: the line's stretch they lie on.
+        settings: how to treat resets and gaps.
+        gaps_matter: whether a long step means lost samples, or just that nothing happened.
+    """
+    if rows["part"].n_unique() <= 1:
+        return _part(_ordered(rows), settings, gaps_matter=gaps_matter)
+    rank = rows.select(pl.col("part").rank("dense").over("stretch")).to_series()
+    parts = int(rank.max() or 0)  # type: ignore[arg-type]
+    several = [
+        _part(_ordered(rows.filter(rank == number)), settings,
+              gaps_matter=gaps_matter)
+        for number in range(1, parts + 1)
+    ]  # fmt: skip
+    return _sum([part for part in several if not part.empty])
+
+
+def _part(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: bool) -> Series:
+    told = np.array([rows[name].null_count() < rows.height for name in VALUES])
+    values = np.stack([_without_nulls(rows[name]) for name in VALUES])
+    times, stretches = rows["time_us"].to_numpy(), rows["stretch"].to_numpy()
+    since = _without_nulls(rows["since_us"])
+    kept = _in_order(values, stretches, since)
+    if not kept.all():
+        values, times = values[:, kept], times[kept]
+        stretches, since = stretches[kept], since[kept]
+    if len(times) < 2:
+        return nothing(told)
+    same = stretches[1:] == stretches[:-1]
+    lengths = np.where(same, np.diff(times), 0)
+    growth = np.diff(values, axis=1)
+    reset = same & (np.any(growth < 0, axis=0) | (np.diff(since) != 0))
+    dropped = reset & _drops(rows, settings)
+    growth[:, reset] = values[:, 1:][:, reset]
+    # Where a server has a pause, nobody knows when its bytes moved; where a job has, they moved.
+    too_long = (lengths > LONGEST_STEP) & gaps_matter
+    unplaced = growth[:, too_long & ~dropped].sum(axis=1).astype(np.float64)
+    growth[:, ~same | dropped | too_long] = 0
+    long = (lengths > settings.gap_factor * settings.interval_us) & gaps_matter
+    return Series(
+        times=times,
+        totals=running_sums(growth.astype(np.float64)),
+        known=running_sums(np.where(long | dropped, 0, lengths).astype(np.float64)),
+        resets=reset.astype(np.int64),
+        gaps=long.astype(np.int64),
+        told=told,
+        unplaced=unplaced,
+    )
+
+
+def _without_nulls(values: pl.Series) -> Ints:
+    if values.null_count() == len(values):
+        return np.zeros(len(values), dtype=np.int64)
+    return np.asarray(values.fill_null(0) if values.null_count() else values)
+
+
+def _ordered(rows: pl.DataFrame) -> pl.DataFrame:
+    alone = rows["since_us"].null_count() == rows.height and rows["stretch"].n_unique() <= 1
+    if alone and rows["time_us"].is_sorted():
+        return rows
+    return rows.sort("stretch", "time_us", "since_us")
+
+
+def _drops(rows: pl.DataFrame, settings: MetricSettings) -> bool:
+    if settings.reset != "auto":
+        return settings.reset == "drop"
+    return rows.height > 0 and rows["source"][0] == NODE_TOTAL
+
+
+def _in_order(values: Ints, stretches: Ints, since: Ints) -> Bools:
+    """Leave out samples that fall back a little and recover with the next: clocks that jump."""
+    kept = np.ones(values.shape[1], dtype=bool)
+    if values.shape[1] < 3:
+        return kept
+    falls = np.flatnonzero(np.any(values[:, 1:-1] < values[:, :-2], axis=0)) + 1
+    before, now, after = values[:, falls - 1], values[:, falls], values[:, falls + 1]
+    one_series = (stretches[falls + 1] == stretches[falls - 1]) & (
+        since[falls + 1] == since[falls - 1]
+    )
+    a_little = np.all(now >= SMALLEST_RESET * before, axis=0)
+    recovers = np.all(after >= before, axis=0)
+    kept[falls] = ~(one_series & a_little & recovers)
+    return kept
+
+
+def running_sums(growth: Floats) -> Floats:
+    """Return what has grown before each step, and after the last one."""
+    sums = np.zeros((*growth.shape[:-1], growth.shape[-1] + 1))
+    np.cumsum(growth, axis=-1, out=sums[..., 1:])
+    return sums
+
+
+def _sum(parts: list[Series]) -> Series:
+    """Add series up at the union of their times; a gap of one part is a gap of the whole."""
+    if not parts:
+        return nothing(np.zeros(len(VALUES), dtype=bool))
+    times = np.unique(np.concatenate([part.times for part in parts]))
+    totals = np.zeros((len(VALUES), len(times)))
+    growth = np.full(len(times) - 1, np.inf)
+    flags = np.zeros((2, len(times) - 1), dtype=np.int64)
+    edges = np.arange(len(times))
+    for part in parts:
+        place = locate(part, times)
+        totals += place.between(part.totals, np.zeros_like(edges), edges)
+        inside = (times[1:] > part.times[0]) & (times[:-1] < part.times[-1])
+        known = place.between(part.known, edges[:-1], edges[1:])
+        growth = np.where(inside, np.minimum(growth, known), growth)
+        step = place.step[:-1]
+        flags |= np.stack([part.resets[step], part.gaps[step]]) * inside
+    return Series(
+        times=times,
+        totals=totals,
+        known=running_sums(np.where(np.isfinite(growth), growth, 0.0)),
+        resets=flags[0],
+        gaps=flags[1],
+        told=np.any([part.told for part in parts], axis=0),
+        unplaced=np.sum([part.unplaced for part in parts], axis=0),
+    )
+
+
+def nothing(told: Bools) -> Series:
+    """Return a series without samples."""
+    return Series(
+        np.zeros(0, dtype=np.int64),
+        np.zeros((len(VALUES), 0)),
+        np.zeros(0),
+        np.zeros(0, dtype=np.int64),
+        np.zeros(0, dtype=np.int64),
+        told,
+        np.zeros(len(VALUES)),
+    )

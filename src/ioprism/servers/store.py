@@ -1,0 +1,358 @@
+"""Keep counters and jobs as Parquet, by server and month: each record once, nothing half-written.
+
+A partition is a sorted set of records, so it is the same file whatever order its records came
+in. It is written to a temporary file and renamed; a raw file is entered in the ledger only after
+its records are in place. A run that is killed leaves at most a temporary file, which the next run
+removes, and raw files that are not in the ledger, which the next run reads again.
+
+Every file carries a digest of its content and the manifest names every partition, so that
+neither a changed byte nor a missing file changes an answer unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import polars as pl
+
+from ioprism.errors import BrokenTraceError, OutputError
+from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
+from ioprism.storage.atomic import atomic_write, held_alone
+from ioprism.storage.checked import (
+    UNREADABLE,
+    ChangedContentError,
+    check,
+    checked_text,
+    read_checked,
+    read_document,
+    write_checked,
+)
+from ioprism.text import printable
+
+VERSION = 2
+MANIFEST = "ioprism-servers.json"
+LEDGER = "ledger.json"
+JOBS_FILE = "jobs.parquet"
+PER_SERVER = "counters.parquet"
+PER_JOB = "job_counters.parquet"
+LONGEST_NAME = 120
+PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """A raw file whose records are all in the store."""
+
+    name: str
+    format: str
+    records: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CounterStore:
+    """The folder of a store, as a source of counters and jobs."""
+
+    folder: Path
+
+    def servers(self) -> list[str]:
+        """Name every server, sorted."""
+        return sorted(filter(None, map(_server_of, self._folders())))
+
+    def _folders(self) -> Iterator[Path]:
+        return (self.folder / "counters").glob("server=*")
+
+    def per_job_servers(self) -> list[str]:
+        """Name the servers that keep counters for each job, sorted."""
+        keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
+        return sorted(filter(None, map(_server_of, keep)))
+
+    def months(self, server: str, *, per_job: bool = False) -> list[tuple[str, Path]]:
+        """Return the months of a server and their files, in order."""
+        place = self.folder / "counters" / f"server={file_name(server)}"
+        return sorted(
+            (path.parent.name.removeprefix("month="), path)
+            for path in place.glob(f"month=*/{PER_JOB if per_job else PER_SERVER}")
+        )
+
+    def span(self) -> tuple[int, int] | None:
+        """Return when the first and the last sample of any server was taken, if there are any."""
+        found = (self.folder / "counters").glob("server=*/month=*/*.parquet")
+        files = sorted(path for path in found if path.is_file())
+        months = sorted({path.parent.name for path in files})
+        ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
+        if not ends:
+            return None
+        time = pl.col("time_us")
+        try:
+            samples = pl.scan_parquet(ends, hive_partitioning=False, glob=False)
+            first, last = samples.select(time.min(), time.max().alias("last")).collect().row(0)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged_of(ends) from error
+        return None if first is None else (first, last)
+
+    def counters(
+        self, server: str, *, start_us: int, end_us: int, per_job: bool = False
+    ) -> pl.DataFrame:
+        """Return the samples of a server in this span, with the columns of COUNTERS."""
+        first, last = month_of(start_us), month_of(end_us)
+        files = [
+            path for month, path in self.months(server, per_job=per_job) if first <= month <= last
+        ]
+        if not files:
+            return COUNTERS.empty()
+        try:
+            for path in files:
+                check(path)
+            return (
+                pl.scan_parquet(files, hive_partitioning=False, glob=False)
+                .filter(pl.col("time_us").is_between(start_us, end_us))
+                .collect()
+            )
+        except (*UNREADABLE, ChangedContentError) as error:
+            raise _damaged_of(files) from error
+
+    def jobs(self) -> pl.DataFrame:
+        """Return the jobs that were ingested."""
+        path = self.folder / JOBS_FILE
+        return read_table(path) if path.is_file() else JOBS.empty()
+
+    def ledger(self) -> dict[str, Ingested]:
+        """Return the raw files whose records are all here, by the digest of their content."""
+        path = self.folder / LEDGER
+        if not path.is_file():
+            return {}
+        entries = _read_json(path)
+        try:
+            return {
+                key: Ingested(
+                    str(entry["name"]),
+                    str(entry["format"]),
+                    int(entry["records"]),
+                    tuple(map(str, entry["warnings"])),
+                )
+                for key, entry in entries.items()
+            }
+        except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
+            raise _broken(path, f"its ledger is incomplete ({error})") from error
+
+
+def open_store(folder: Path) -> CounterStore:
+    """Open a store for reading.
+
+    Raises:
+        BrokenTraceError: the folder is not a store, or one of another version.
+    """
+    if not (folder / MANIFEST).is_file():
+        raise BrokenTraceError(
+            "this is not a store of server counters.\n"
+            f"Hint: make one with `ioprism servers ingest RAW... --store {folder}`.",
+            source=folder,
+        )
+    manifest = _read_json(folder / MANIFEST)
+    version = manifest.get("ioprism_server_store")
+    if version != VERSION:
+        raise BrokenTraceError(
+            f"this store has version {version}; this ioprism reads version {VERSION}.\n"
+            "Hint: ingest the raw files into a new store.",
+            source=folder,
+        )
+    jobs = [JOBS_FILE] if manifest.get("jobs") else []
+    partitions = manifest.get("partitions", [])
+    if not isinstance(partitions, list) or not all(map(_is_partition, partitions)):
+        raise _broken(folder, "its manifest does not name its partitions")
+    for name in [*jobs, *(f"counters/{one}" for one in partitions)]:
+        if not (folder / name).is_file():
+            raise _broken(folder, f"{printable(name)} is missing")
+    return CounterStore(folder)
+
+
+def _is_partition(name: object) -> bool:
+    """Whether a name is one that a partition can have; a manifest must not point elsewhere."""
+    return isinstance(name, str) and PARTITION.fullmatch(name) is not None
+
+
+@contextmanager
+def store_for_writing(folder: Path) -> Iterator[CounterStore]:
+    """Open a store for writing, made if need be; nobody else writes to it meanwhile.
+
+    Raises:
+        OutputError: the folder holds something else, or another run is writing.
+    """
+    if folder.exists() and not (folder / MANIFEST).is_file() and _foreign(folder):
+        raise OutputError(
+            f"{folder} contains something other than a store of server counters.\n"
+            "Hint: choose another folder for --store."
+        )
+    with ExitStack() as held:
+        _lock(folder, held)
+        _remove_leftovers(folder)
+        if not (folder / MANIFEST).is_file():
+            _write_manifest(folder)
+        yield open_store(folder)
+
+
+def _lock(folder: Path, held: ExitStack) -> None:
+    taken = f"another run is writing to {folder}.\nHint: wait until it has finished."
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held.enter_context(held_alone(folder / ".lock", otherwise=taken))
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written to ({error.strerror}).\n"
+            "Hint: choose another folder for --store."
+        ) from error
+
+
+def _foreign(folder: Path) -> bool:
+    """Whether the folder holds more than a first run that was killed may have left."""
+    return not folder.is_dir() or any(
+        path.name != ".lock" and not path.name.endswith(".new") for path in folder.iterdir()
+    )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for path in folder.rglob(".*.new"):
+        path.unlink(missing_ok=True)
+
+
+def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
+    """Add samples to their partitions; those that are there already change nothing."""
+    month = pl.from_epoch("time_us", time_unit="us").dt.strftime("%Y-%m").alias("month")
+    kind = pl.when(pl.col("job").is_null()).then(pl.lit(PER_SERVER)).otherwise(pl.lit(PER_JOB))
+    marked = samples.with_columns(month, kind=kind)
+    by_partition = marked.partition_by("server", "month", "kind", as_dict=True)
+    for (server, name, file), rows in sorted(by_partition.items()):
+        place = store.folder / "counters" / f"server={file_name(str(server))}" / f"month={name}"
+        _add_to_partition(place / str(file), rows.drop("month", "kind"))
+    _write_manifest(store.folder)
+
+
+def _write_manifest(folder: Path) -> None:
+    place = folder / "counters"
+    names = sorted(
+        str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
+    )
+    jobs = (folder / JOBS_FILE).is_file()
+    document = {"ioprism_server_store": VERSION, "partitions": names, "jobs": jobs}
+    _write_json(document, folder / MANIFEST)
+
+
+def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
+    known = read_table(path) if path.is_file() else COUNTERS.empty()
+    merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
+    if merged.height != known.height or not merged.equals(known):
+        with _writing(path) as temporary:
+            write_checked(merged, temporary)
+
+
+def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
+    """Sort records; of two that contradict each other the larger counts, whichever came first."""
+    ordered = samples.sort(*RECORD_KEY, *VALUES, nulls_last=False)
+    return ordered.unique(RECORD_KEY, keep="last", maintain_order=True)
+
+
+def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
+    """Add jobs; runs that are there already change nothing."""
+    merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
+    with _writing(store.folder / JOBS_FILE) as temporary:
+        write_checked(merged, temporary)
+    _write_manifest(store.folder)
+
+
+def enter_in_ledger(store: CounterStore, entries: Mapping[str, Ingested]) -> None:
+    """Remember that every record of these raw files is in the store."""
+    merged = {**store.ledger(), **entries}
+    document = {key: asdict(merged[key]) for key in sorted(merged)}
+    _write_json(document, store.folder / LEDGER)
+
+
+def file_name(server: str) -> str:
+    """Return a server's name as one that is safe as a folder's name, and no other server's."""
+    safe = quote(server, safe="").replace("~", "%7E")
+    if safe.startswith("."):
+        safe = f"%2E{safe[1:]}"
+    if len(safe) <= LONGEST_NAME:
+        return safe
+    return f"{safe[:60]}~{hashlib.sha256(server.encode()).hexdigest()[:32]}"
+
+
+def _server_of(folder: Path) -> str | None:
+    """Return whose folder it is; a long name stands in the tables only."""
+    name = folder.name.removeprefix("server=")
+    table = next(folder.glob("month=*/*.parquet"), None)
+    if table is None:
+        return None
+    return str(read_table(table)["server"][0]) if "~" in name else unquote(name)
+
+
+def month_of(time_us: int) -> str:
+    """Return the month of a time as partitions name it: `2026-10`."""
+    return (datetime(1970, 1, 1) + timedelta(microseconds=time_us)).strftime("%Y-%m")
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read one Parquet file of the store.
+
+    Raises:
+        BrokenTraceError: it cannot be read.
+    """
+    wanted = JOBS if path.name == JOBS_FILE else COUNTERS
+    try:
+        return wanted.conform(read_checked(path))
+    except (ChangedContentError, pl.exceptions.PolarsError) as error:
+        raise _broken(path, str(error)) from error
+
+
+def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
+    """Return the error that names the one of several files that cannot be read."""
+    for path in files:
+        try:
+            read_table(path)
+        except BrokenTraceError as error:
+            return error
+    return _broken(files[0].parent, "its files do not belong together")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; a disk that is full or refuses is one message."""
+    try:
+        with atomic_write(path, replace=True) as temporary:
+            yield temporary
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise OutputError(
+            f"{path}: cannot be written ({why}).\n"
+            "Hint: free some space, then run the same command again: what is complete is kept."
+        ) from error
+
+
+def _write_json(document: Mapping[str, Any], path: Path) -> None:
+    with _writing(path) as temporary:
+        temporary.write_text(checked_text(document), encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document, sound = read_document(path)
+    except ChangedContentError as error:
+        raise _broken(path, str(error)) from error
+    old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
+    if not sound and not old:
+        raise _broken(path, "its content was changed")
+    return document
+
+
+def _broken(path: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"the store is damaged: {why}.\nHint: ingest the raw files into a new store.", source=path
+    )

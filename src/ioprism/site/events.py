@@ -1,0 +1,212 @@
+"""What happened to a centre: sick targets and nodes, applications that changed, bad company.
+
+Each question is asked of many targets, nodes and applications, so a probability counts only
+after it is multiplied by how many were asked (Bonferroni).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ioprism.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
+from ioprism.site.company import busy_servers, noisy_neighbours
+from ioprism.site.event import CERTAIN, SiteEvent
+
+SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
+RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
+CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
+CHANGED_SHARE = 0.2  # and a share, where it moved by so much
+DAY = 86400.0
+TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
+SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
+
+# Numbers of a job that tell how an application does its I/O, and whether they are shares.
+HABITS = (
+    ("request_bytes", False), ("collective", True), ("metadata", False), ("operations", False),
+    ("stripe_count", False), ("files", False),
+)  # fmt: skip
+COSTS = ("io_stall_share", "rate")
+
+
+def site_events(
+    jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
+) -> list[SiteEvent]:
+    """Return everything that happened with certainty, the most costly first."""
+    events = [
+        *_slow_parts(targets, "target", "slow-target", jobs, causes),
+        *_slow_parts(hosts, "host", "slow-node", jobs, causes),
+        *_changed_applications(jobs),
+        *noisy_neighbours(jobs),
+        *busy_servers(jobs),
+    ]
+    return sorted(events, key=lambda event: (-event.node_hours, event.start))
+
+
+def _slow_parts(
+    parts: pl.DataFrame, key: str, kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
+) -> Iterator[SiteEvent]:
+    known = _observations(parts, key, jobs)
+    low = known.filter(pl.col("relative") < SLOWER).height
+    usual = max(RARELY, low / max(1, known.height))
+    groups = known.partition_by(key, as_dict=True, include_key=False)
+    for (name,), rows in groups.items():
+        stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)
+        if stretch is None or stretch.probability * len(groups) > CERTAIN:
+            continue
+        inside = rows[stretch.first : stretch.end]
+        seen = inside.explode("job")["job"]
+        lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
+        yield SiteEvent(
+            kind,
+            str(name),
+            float(inside["start"][0]),
+            float(inside["last"][-1]),
+            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": len(seen)},
+            stretch.probability * len(groups),
+            float(lost["node_hours"].sum()),
+        )
+
+
+def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataFrame:
+    """What can be counted on: enough data, and jobs of one campaign counted once.
+
+    Processes that a script starts one after the other do the same to the same files: they say
+    the same of a target, however many they are.
+    """
+    known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
+    named = known.join(jobs.select("job", "application", "user"), on="job")
+    return (
+        named.group_by(key, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        .agg(
+            pl.col("start").min(),
+            pl.col("start").max().alias("last"),
+            pl.col("relative").median(),
+            pl.col("job"),
+        )
+        .sort("start", key, "application", "user")
+    )
+
+
+def _changed_applications(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
+    known = jobs.drop_nulls(["start", "application"]).with_columns(
+        bytes=pl.col("bytes_read") + pl.col("bytes_written"),
+        io_stall_share=pl.col("io_stall") / pl.col("runtime"),
+    )
+    groups = known.partition_by("application", as_dict=True, include_key=False)
+    for (name,), rows in groups.items():
+        yield from _changes(str(name), rows.sort("start"), tried=len(groups) * len(HABITS))
+
+
+def _changes(name: str, rows: pl.DataFrame, *, tried: int) -> Iterator[SiteEvent]:
+    """Every change of an application's habits, each between the one before and the one after it."""
+    places = sorted(_change_places(rows, 0, rows.height, tried=tried))
+    edges = [0, *(place for place, _, _ in places), rows.height]
+    for number, (place, probability, columns) in enumerate(places):
+        first, end = edges[number], edges[number + 2]
+        yield _changed(name, rows[first:end], place - first, probability, columns)
+
+
+def _change_places(
+    rows: pl.DataFrame, first: int, end: int, *, tried: int
+) -> Iterator[tuple[int, float, tuple[str, ...]]]:
+    """The place of the surest change, the numbers that moved then; then on either side of it."""
+    part = rows[first:end]
+    if part.height < 2 * FEWEST:
+        return
+    certain = [
+        (change, column)
+        for column, is_share in HABITS
+        if (change := _change(part, column, is_share=is_share, tried=tried)) is not None
+    ]
+    if not certain:
+        return
+    (probability, place), _ = min(certain)
+    times = part["start"].to_numpy()
+    together = [
+        column for (_, other), column in certain if abs(times[other] - times[place]) <= 3 * DAY
+    ]
+    yield first + place, probability, tuple(together)
+    yield from _change_places(rows, first, first + place, tried=tried)
+    yield from _change_places(rows, first + place, end, tried=tried)
+
+
+def _changed(
+    name: str, rows: pl.DataFrame, place: int, probability: float, columns: tuple[str, ...]
+) -> SiteEvent:
+    evidence: dict[str, Any] = {}
+    for column in (*columns, *COSTS):
+        before, after = _medians(rows[column].cast(pl.Float64).to_numpy(), place)
+        evidence[column] = {"before": before, "after": after}
+    old, new = (evidence["io_stall_share"][key] or 0.0 for key in ("before", "after"))
+    hours = float(rows["node_hours"][place:].sum())
+    times = rows["start"].to_numpy()
+    return SiteEvent(
+        "changed-application",
+        name,
+        float(times[place]),
+        None,
+        {
+            **evidence,
+            "jobs_before": place,
+            "jobs_after": rows.height - place,
+            "last_before": float(times[place - 1]),
+        },
+        probability,
+        max(0.0, new - old) * hours,
+    )
+
+
+def _change(
+    rows: pl.DataFrame, column: str, *, is_share: bool, tried: int
+) -> tuple[float, int] | None:
+    """How likely chance made a number's largest change, and its place; None without one."""
+    number = rows[column].cast(pl.Float64)
+    if number.null_count() > rows.height / 2:
+        return None
+    values = number.fill_null(0.0).to_numpy() if is_share else np.log1p(number.fill_null(0.0))
+    alike = _alike(rows)
+    ranked = Ranked.of(np.asarray(values), alike)
+    split = ranked.split()
+    if split is None or split.score == 0.0:
+        return None
+    moved = _moved(np.asarray(values), alike, split.place)
+    if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
+        return None
+    probability = min(1.0, ranked.chance_of(split) * tried)
+    return (probability, split.place) if probability <= CERTAIN else None
+
+
+def _alike(rows: pl.DataFrame) -> Ints:
+    """Number jobs of similar scale and volume: a user's larger input is no change of a program."""
+    volume = (pl.col("bytes") + 1).log(2).floor().cast(pl.Int64)
+    return (
+        rows.select(pl.struct("ranks", volume).rank("dense").cast(pl.Int64)).to_series().to_numpy()
+    )
+
+
+def _moved(values: Floats, alike: Ints, place: int) -> float:
+    """By how much jobs that are alike moved: the median over jobs that have others to compare."""
+    after = np.arange(len(values)) >= place
+    moves: list[float] = []
+    for group in np.unique(alike):
+        sides = [values[(alike == group) & side] for side in (~after, after)]
+        fewer = min(map(len, sides))
+        if fewer:
+            moves += [_median(sides[1]) - _median(sides[0])] * fewer
+    return abs(_median(np.array(moves))) if moves else 0.0
+
+
+def _median(values: Floats) -> float:
+    return float(np.median(values))
+
+
+def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None]:
+    parts = (values[:place], values[place:])
+    known = [part[~np.isnan(part)] for part in parts]
+    before, after = (float(np.median(part)) if len(part) else None for part in known)
+    return before, after

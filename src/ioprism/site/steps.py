@@ -1,0 +1,274 @@
+"""Every job of a centre into one store: each log diagnosed once, on all cores."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ioprism.engine.processes import CRASHED, mapped
+from ioprism.errors import (
+    AnalysisError,
+    IoprismError,
+    NoSuchTraceError,
+    UnknownFormatError,
+    UsageError,
+)
+from ioprism.formats.files import check_readable, files_below
+from ioprism.site.anonymise import Rows, anonymous, read_key
+from ioprism.site.store import SiteStore, open_site
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ioprism.engine.base import Engine
+    from ioprism.engine.cluster import Session
+    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.trace import Trace
+    from ioprism.site.summary import Chosen, SiteTables
+
+AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
+KNOWN = 0.9  # share of a job's time and servers for which counters must be known
+
+
+@dataclass(frozen=True, slots=True)
+class SiteOptions:
+    """How logs are taken in."""
+
+    cores_per_node: int = 1
+    key: bytes | None = field(default=None, repr=False)  # names are hashed with it
+    processes: int | None = None  # None: all cores
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a run added to a store."""
+
+    added: int
+    known: int  # logs that were there already
+    failed: tuple[str, ...]  # what could not be read, and why
+    ignored: int = 0  # files in folders that are not traces
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism site add --json` says."""
+        return {
+            "added": self.added,
+            "known": self.known,
+            "failed": list(self.failed),
+            "ignored": self.ignored,
+        }
+
+
+def add_logs(
+    store: SiteStore,
+    paths: Sequence[Path],
+    *,
+    options: SiteOptions | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+    cluster: Session | None = None,
+) -> Added:
+    """Diagnose the logs that are new, and keep the results, batch by batch.
+
+    The work is done by processes here, or on a cluster that sees the logs under the same paths.
+
+    Raises:
+        NoSuchTraceError: there is nothing at a path.
+        OutputError: another process is adding to this store.
+    """
+    chosen = options or SiteOptions()
+    logs = list(_logs(paths))
+    with store.adding():
+        failed: list[str] = []
+        known = set(store.known())
+        new: dict[str, Path] = {}
+        for path in logs:
+            try:
+                digest = content_digest(path)
+            except OSError as error:
+                failed.append(f"{path}: {error.strerror}")
+                continue
+            if digest not in known:
+                new.setdefault(digest, path)
+        unread = len(failed)
+        added = ignored = 0
+        named = frozenset(path for path in paths if path.is_file())
+        work = partial(_described, options=chosen, named=named)
+        todo = list(new.items())
+        results = (
+            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
+            if cluster is None
+            else (rows for part in _batched(todo) for rows in cluster.map(work, part))
+        )
+        while batch := list(islice(results, AT_ONCE)):
+            good = [rows for rows in batch if isinstance(rows, dict)]
+            failed += [rows for rows in batch if isinstance(rows, str)]
+            ignored += sum(rows is None for rows in batch)
+            if good:
+                store.add(_tables(good))
+            added += len(good)
+            progress(added + len(failed) + ignored)
+    return Added(added, len(logs) - len(new) - unread, tuple(failed), ignored)
+
+
+def follow_logs(
+    store: SiteStore, folder: Path, *, options: SiteOptions, every: float
+) -> Iterator[Added]:
+    """Add logs that appear in a folder, until interrupted; unfinished ones are left for later."""
+    seen: dict[Path, tuple[int, int]] = {}
+    done: set[Path] = set()
+    while True:
+        now = dict(_stamps(folder))
+        ready = [
+            path for path, stamp in now.items() if seen.get(path) == stamp and path not in done
+        ]
+        if ready:
+            done.update(ready)
+            yield add_logs(store, ready, options=options)
+        seen = now
+        time.sleep(every)
+
+
+def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # it was moved away just now
+            if path.is_file():
+                status = path.stat()
+                yield path, (status.st_size, status.st_mtime_ns)
+
+
+def chosen_tables(folder: Path, which: Chosen, *, servers: ServerLoads | None = None) -> SiteTables:
+    """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
+
+    That is the rate at which servers worked for others while a job ran.
+    """
+    from ioprism.site.summary import SiteTables
+
+    store = open_site(folder)
+    names = ("jobs", "causes", "targets", "hosts", "files")
+    tables = SiteTables(*(store.table(name) for name in names)).chosen(which)
+    return tables if servers is None else replace(tables, jobs=_beside_others(tables.jobs, servers))
+
+
+def _beside_others(jobs: pl.DataFrame, servers: ServerLoads) -> pl.DataFrame:
+    """Add what the servers moved for others while each job ran, null where too little is known."""
+    import polars as pl
+
+    timed = jobs.filter(pl.col("start").is_not_null() & (pl.col("runtime") > 0))
+    start, runtime = timed["start"].to_numpy(), timed["runtime"].to_numpy()
+    moved, known = servers.between(start, start + runtime)
+    own = pl.col("bytes_read") + pl.col("bytes_written")
+    loads = timed.select(
+        "job",
+        others_rate=pl.when(pl.Series(known) >= KNOWN).then(
+            (pl.Series(moved) - own).clip(lower_bound=0) / pl.col("runtime")
+        ),
+    )
+    return jobs.join(loads, on="job", how="left", maintain_order="left")
+
+
+def parse_day(text: str | None) -> float | None:
+    """Read a date such as 2026-11-15 as seconds since 1970, in UTC.
+
+    Raises:
+        UsageError: it is not a date.
+    """
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a date.\nHint: write it as 2026-11-15.") from error
+
+
+def content_digest(path: Path) -> str:
+    """Name a log by its content, so that a copy of it is the same job."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:24]
+
+
+def _logs(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.exists():
+            raise NoSuchTraceError(path)
+        if path.is_dir():
+            yield from files_below(path)
+        else:
+            check_readable(path)
+            yield path
+
+
+def _described(
+    entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
+) -> Rows | str | None:
+    """One log as rows, or why it cannot be read; None for what lies beside the logs."""
+    from ioprism.diagnosis.steps import diagnose
+    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.memory import in_memory
+    from ioprism.formats.registry import read_trace
+    from ioprism.site.job_rows import JobFacts, job_rows
+
+    digest, path = entry
+    try:
+        trace, engine = in_memory(read_trace(path)), LocalEngine()
+        verdict = diagnose(trace, engine=engine)
+        rows = job_rows(trace, verdict, engine, JobFacts(digest, path, options.cores_per_node))
+        rows["jobs"][0].update(_period_columns(trace, engine))
+    except UnknownFormatError as error:
+        return _why(path, error) if path in named else None
+    except (IoprismError, OSError) as error:
+        return _why(path, error)
+    return rows if options.key is None else anonymous(rows, options.key)
+
+
+def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
+    """The period of a job; a log that keeps no times has none of them."""
+    from ioprism.periodicity.many import describe_job
+    from ioprism.periodicity.steps import RhythmSettings
+
+    names = ("pattern", "period", "period_of", "duty_cycle", "phase_bytes", "period_confidence")
+    try:
+        found = describe_job(trace, engine, RhythmSettings())
+    except AnalysisError:
+        return dict.fromkeys(names)
+    periodic = found.pattern == "periodic"
+    values = (found.pattern, found.seconds, found.direction if periodic else None,
+              found.duty_cycle, found.phase_bytes, found.confidence)  # fmt: skip
+    return dict(zip(names, values, strict=True))
+
+
+def _batched(logs: list[tuple[str, Path]]) -> Iterator[list[tuple[str, Path]]]:
+    """Cut a list into what is kept at once."""
+    return (logs[first : first + AT_ONCE] for first in range(0, len(logs), AT_ONCE))
+
+
+def _why(path: Path, error: Exception) -> str:
+    return f"{path}: {str(error).partition(chr(10))[0].removeprefix(f'{path}: ')}"
+
+
+def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
+    import polars as pl
+
+    from ioprism.site.columns import SITE_TABLES
+
+    return {
+        name: pl.DataFrame(
+            [row for rows in jobs for row in rows[name]], schema=schema.schema, orient="row"
+        )
+        for name, schema in SITE_TABLES.items()
+    }
+
+
+def _crashed(entry: tuple[str, Path]) -> Rows | str | None:
+    return f"{entry[1]}: {CRASHED}"
+
+
+def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:
+    """Return the options with the key of a file, if one is named."""
+    return options if path is None else replace(options, key=read_key(path))

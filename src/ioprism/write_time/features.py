@@ -1,0 +1,153 @@
+"""What of a write pattern may decide its time: load, skew and resources at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.errors import UsageError
+from ioprism.model.samples import WritePattern
+from ioprism.write_time.parameters import parameters
+from ioprism.write_time.system import System
+
+FloatArray = npt.NDArray[np.float64]
+
+VARIANTS = ("full", "paper")
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A quotient of products of parameters; sizes count in MB, so coefficients are s/MB."""
+
+    stage: str
+    numerator: tuple[str, ...] = ()
+    denominator: tuple[str, ...] = ()
+    kind: str = "individual"  # or cross-stage, interference
+
+    @property
+    def name(self) -> str:
+        """The formula, such as ``s_b*m*K`` or ``1/(m*n)``."""
+        over = "*".join(self.numerator) or "1"
+        if self.kind == "cross-stage":
+            over = _grouped(self.numerator)
+        return f"{over}/({'*'.join(self.denominator)})" if self.denominator else over
+
+    @property
+    def unit(self) -> str:
+        """``MB`` for each size in the product, nothing for counts."""
+        power = sum(p in SIZES for p in self.numerator) - sum(p in SIZES for p in self.denominator)
+        return {0: "", 1: "MB", 2: "MB²", -1: "1/MB"}[power]
+
+
+SIZES = frozenset({"K", "s_oss", "s_ost"})
+
+
+def features(system: System, *, variant: str = "full") -> tuple[Feature, ...]:
+    """List the features of a system's file system.
+
+    `paper` is exactly the published set: 41 for GPFS (``strict41``), 30 for Lustre. `full` adds
+    the load of the I/O nodes to GPFS, which the published tables of results use.
+    """
+    if variant == "strict41":
+        variant = "paper"
+    if variant not in VARIANTS:
+        raise UsageError(
+            f"no feature set is called {variant!r}.\nHint: there are full, paper and strict41."
+        )
+    family = FAMILIES[system.filesystem]
+    return tuple(f for f in family if variant == "full" or f not in BEYOND_PAPER)
+
+
+def feature_table(
+    patterns: Sequence[WritePattern], *, system: System, chosen: Sequence[Feature]
+) -> FloatArray:
+    """Return one row for each pattern and one column for each feature."""
+    return feature_columns(parameters(patterns, system=system), chosen=chosen)
+
+
+def feature_columns(values: Mapping[str, FloatArray], *, chosen: Sequence[Feature]) -> FloatArray:
+    """Return the features that follow from parameters, one column for each."""
+    return np.column_stack([_column(feature, values) for feature in chosen])
+
+
+def _column(feature: Feature, values: Mapping[str, FloatArray]) -> FloatArray:
+    return _product(feature.numerator, values) / _product(feature.denominator, values)
+
+
+def _product(names: Sequence[str], values: Mapping[str, FloatArray]) -> FloatArray:
+    product = np.ones_like(values["n"])
+    for name in names:
+        product = product * values[name]
+    return product
+
+
+def _grouped(factors: tuple[str, ...]) -> str:
+    """Write the product of two loads with each in brackets: ``(m*K)*(s_b*m*K)``."""
+    groups: list[list[str]] = [[]]
+    for factor in factors:
+        groups[-1].append(factor)
+        if factor in SIZES:
+            groups.append([])
+    return "*".join(f"({'*'.join(g)})" if len(g) > 1 else g[0] for g in groups if g)
+
+
+def _both(stage: str, *factors: str) -> tuple[Feature, Feature]:
+    return Feature(stage, numerator=factors), Feature(stage, denominator=factors)
+
+
+def _crossing(stage: str, *factors: str) -> Feature:
+    return Feature(stage, numerator=factors, kind="cross-stage")
+
+
+INTERFERENCE = (
+    Feature("interference", ("n",), kind="interference"),
+    Feature("interference", (), ("m", "n", "K"), kind="interference"),
+    Feature("interference", ("n",), ("m", "n", "K"), kind="interference"),
+)
+NODE_LOAD = (
+    *_both("metadata", "m", "n"),
+    *_both("network", "m", "n", "K"),
+    *_both("compute node", "m", "K"),
+    *_both("compute node", "K"),
+    *_both("compute node", "m"),
+    *_both("compute node", "n"),
+)
+GPFS = (
+    *NODE_LOAD,
+    *_both("metadata", "s_io", "m"),
+    *_both("I/O node", "n_io"),
+    Feature("subblock", ("m", "n", "p_sub")),
+    Feature("subblock", ("s_io", "m", "p_sub")),
+    *_both("bridge node", "s_b", "m", "K"),
+    *_both("bridge node", "n_b"),
+    *_both("link", "s_l", "m", "K"),
+    *_both("link", "n_l"),
+    *_both("I/O node", "s_io", "m", "K"),
+    *_both("NSD server", "n_s"),
+    *_both("NSD server", "n_nsds"),
+    *_both("NSD", "n_d"),
+    *_both("NSD", "n_nsd"),
+    _crossing("compute node, bridge node", "m", "K", "s_b", "m", "K"),
+    _crossing("bridge node, link", "s_b", "m", "K", "s_l", "m", "K"),
+    _crossing("link, I/O node", "s_l", "m", "K", "s_io", "m", "K"),
+    _crossing("bridge node, NSD server", "s_b", "m", "K", "n_nsds"),
+    *INTERFERENCE,
+)
+LUSTRE = (
+    *NODE_LOAD,
+    *_both("I/O router", "s_r", "m", "K"),
+    *_both("I/O router", "n_r"),
+    *_both("OSS", "s_oss"),
+    *_both("OSS", "n_oss"),
+    *_both("OST", "s_ost"),
+    *_both("OST", "n_ost"),
+    _crossing("compute node, I/O router", "m", "K", "s_r", "m", "K"),
+    _crossing("I/O router, OSS", "s_r", "m", "K", "n_oss"),
+    _crossing("OSS, OST", "s_oss", "s_ost"),
+    *INTERFERENCE,
+)
+FAMILIES: Mapping[str, tuple[Feature, ...]] = {"gpfs": GPFS, "lustre": LUSTRE, "plain": NODE_LOAD}
+BEYOND_PAPER = frozenset(_both("I/O node", "s_io", "m", "K"))

@@ -1,0 +1,374 @@
+"""What `ioprism write-time` shows a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from ioprism.model.samples import WritePattern
+from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal.plot import error_plot
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
+from ioprism.write_time.campaign.sampler import Progress
+from ioprism.write_time.estimate import Estimate
+from ioprism.write_time.evaluation import Evaluation
+from ioprism.write_time.fitting import Fit
+from ioprism.write_time.kinds import BLEND, BOOSTING, KINDS, STAGES
+from ioprism.write_time.measured_phases import Comparison
+from ioprism.write_time.model import TrainingFacts, WriteTimeModel
+from ioprism.write_time.preparation import LEAKING
+from ioprism.write_time.stage_loads import LOADS
+from ioprism.write_time.stage_model import StageFit
+from ioprism.write_time.steps import Planned, Tuning
+from ioprism.write_time.tuning import CheckpointAdvice, Choice
+from ioprism.write_time.underestimation import Underestimation
+
+TITLES = {kind: found.title for kind, found in KINDS.items()} | {
+    BOOSTING: "gradient boosting",
+    STAGES: "stages of the write path",
+}
+RATE_IS = {
+    "given": "as given",
+    "measured": "as measured so far",
+    "assumed": "a guess: set --rate",
+}
+WORTH_IT = 1.05  # speedup from which a change is advised
+LEAK_NOTE = (
+    "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
+    "are too optimistic"
+)
+
+
+def title(kind: str) -> str:
+    """Name a kind of model; blends name their members."""
+    if not kind.startswith(BLEND):
+        return TITLES[kind]
+    members = kind.partition(": ")[2].split(", ")
+    return f"{BLEND} of {' and '.join(TITLES[member] for member in members)}"
+
+
+def show_model(model: WriteTimeModel, console: Console) -> None:
+    """Print what was learned, and from what."""
+    trained = model.facts
+    heading(console, f"Write-time model of {model.system.title}")
+    rows = [
+        ("model", title(model.fit.kind)),
+        ("samples", f"{format_count(trained.samples)} converged, {trained.held_out} to validate"),
+        ("left out", _left_out(trained)),
+        ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
+    ]
+    if isinstance(model.fit, Fit):
+        rows += [
+            ("trained on", ", ".join(map(str, model.fit.scales)) + " nodes"),
+            ("lambda", f"{model.fit.penalty:.4g}"),
+            ("intercept", f"{model.fit.intercept:.4g} s"),
+        ]
+    if trained.validation == LEAKING:
+        rows.append(("caution", LEAK_NOTE))
+    facts(console, [(label, name(value)) for label, value in rows])
+    _show_features(model, console)
+    heading(console, "On validation samples")
+    table(
+        console,
+        ("", "within 20 %", "within 30 %", "mean error", "error at larger scales"),
+        [
+            (
+                title(kind),
+                _percent(s.within_20),
+                _percent(s.within_30),
+                _percent(s.mean_error),
+                _percent(s.forward_error),
+            )
+            for kind, s in model.scores.items()
+        ],
+    )
+
+
+def _show_features(model: WriteTimeModel, console: Console) -> None:
+    if isinstance(model.fit, StageFit):
+        _show_stages(model, model.fit, console)
+    if not isinstance(model.fit, Fit):
+        return
+    heading(console, "Features that matter")
+    chosen = [
+        (feature, float(value))
+        for feature, value in zip(model.features, model.fit.coefficients, strict=True)
+        if value
+    ]
+    rows = [
+        (
+            f.name,
+            f"{value:.4g}",
+            f"s/{f.unit}" if f.unit == "MB" else f.unit and f"s/({f.unit})",
+            f.stage,
+        )
+        for f, value in chosen
+    ]
+    table(console, ("feature", "coefficient", "unit", "stage"), rows)
+
+
+def _show_stages(model: WriteTimeModel, fit: StageFit, console: Console) -> None:
+    heading(console, f"Stages that matter, overlapping with exponent {fit.shape.exponent:g}")
+    loads = LOADS[model.system.filesystem]
+    tied = {kept: loads[left_out].stage for left_out, kept in fit.tied}
+    rows = [
+        (f"{load.stage} or {tied[n]}" if n in tied else load.stage, load.name, f"{1 / cost:.4g}")
+        for n, (load, cost) in enumerate(zip(loads, fit.costs, strict=True))
+        if cost
+    ]
+    table(console, ("stage", "load", "per second"), rows)
+
+
+def show_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Print the shares of good predictions for every set, and a plot of errors by time."""
+    heading(console, f"Predicted against measured: {evaluation.model.system.title}")
+    if evaluation.model.facts.validation == LEAKING:
+        facts(console, [("caution", LEAK_NOTE)])
+    level = f"in {evaluation.model.calibration.level:.0%} interval"
+    table(
+        console,
+        ("samples", "number", "within 20 %", "within 30 %", level),
+        [
+            (
+                s.name,
+                format_count(len(s.measured)),
+                _percent(s.within(0.2)),
+                _percent(s.within(0.3)),
+                _percent(s.coverage),
+            )
+            for s in evaluation.sets
+        ],
+    )
+    heading(console, "Other models: within 20 %")
+    kinds = [fit.kind for fit in evaluation.model.beside]
+    table(
+        console,
+        ("samples", *kinds),
+        [
+            (s.name, *(_percent(s.beside.get(kind, (None,))[0]) for kind in kinds))
+            for s in evaluation.sets
+        ],
+    )
+    _show_variability(evaluation, console)
+    for sample_set in evaluation.sets:
+        if text := underestimated(sample_set.underestimated):
+            console.print(f"\n  {sample_set.name}: {text}")
+    for sample_set in evaluation.sets:
+        if len(sample_set.measured) and sample_set.name != "training scales":
+            heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
+            for line in error_plot(sample_set.errors):
+                console.print(f"  {line}")
+
+
+def _show_variability(evaluation: Evaluation, console: Console) -> None:
+    ratios = evaluation.variability
+    if not len(ratios.ratios):
+        return
+    heading(console, "Slowest over fastest run of the same write")
+    shares = (0.1, 0.5, 0.9, 0.99)
+    rows = [(f"{share:.0%} of patterns", f"up to {ratios.quantile(share):.2f}") for share in shares]
+    facts(console, rows)
+
+
+def underestimated(split: Underestimation) -> str:
+    """Say how many predictions are too low, and which; nothing where there are none."""
+    if not split.too_low:
+        return ""
+    text = f"{split.too_low} of {split.samples} take more than 25 % longer than predicted"
+    if split.parameter is None:
+        return text
+    how = "at least" if split.at_least else "below"
+    return (
+        f"{text}; with {split.parameter} {how} {split.threshold:.4g} "
+        f"{split.inside[0]} of {split.inside[1]}, else {split.outside[0]} of {split.outside[1]}"
+    )
+
+
+def show_estimate(estimate: Estimate, console: Console) -> None:
+    """Print the time, its interval and what makes it."""
+    heading(console, _configuration(estimate.pattern))
+    facts(
+        console,
+        [
+            ("predicted", format_seconds(estimate.seconds)),
+            (f"{estimate.level:.0%} interval", _interval(estimate)),
+            (
+                "on a noisy system",
+                f"{format_seconds(estimate.noisy[0])} to {format_seconds(estimate.noisy[1])}",
+            ),
+            ("rate", format_rate(estimate.pattern.total_bytes / estimate.seconds)),
+        ],
+    )
+    heading(console, "Where the time goes")
+    rows = [
+        (
+            " or ".join((p.stage, *p.same_as)),
+            ", ".join(p.loads),
+            format_seconds(p.seconds),
+            f"{p.seconds / estimate.seconds:.0%}",
+        )
+        for p in estimate.stages
+    ]
+    table(console, ("stage", "load", "time", "share"), rows)
+    if len(estimate.leading) > 1:
+        console.print(f"\n  A tie: {' and '.join(estimate.leading)} cannot be distinguished here.")
+    if estimate.may_lead:
+        console.print(
+            f"\n  The samples do not exclude that {' or '.join(estimate.may_lead)} takes most."
+        )
+
+
+def show_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+    """Print measured and predicted times of a trace's write phases."""
+    heading(console, "Write phases, measured and predicted")
+    rows = [
+        (
+            format_seconds(c.phase.start),
+            f"{c.phase.nodes} x {c.phase.cores_per_node}",
+            format_bytes(c.phase.burst_bytes),
+            format_seconds(c.measured),
+            format_seconds(c.estimate.seconds),
+            _interval(c.estimate),
+            f"{c.ratio:.2f}",
+        )
+        for c in comparisons
+    ]
+    columns = ("start", "nodes", "burst", "measured", "predicted", "interval", "ratio")
+    table(console, columns, rows)
+
+
+def show_tuning(tuning: Tuning, console: Console) -> None:
+    """Print better configurations first, then how often to write."""
+    choices = tuning.choices
+    show_estimate(tuning.now, console)
+    heading(console, "Configurations that write the same bytes, fastest first")
+    rows = [
+        (
+            _configuration(c.estimate.pattern),
+            format_seconds(c.estimate.seconds),
+            _interval(c.estimate),
+            f"{c.speedup:.2f}",
+            "yes" if c.clear else "within error",
+        )
+        for c in choices
+    ]
+    table(console, ("configuration", "predicted", "interval", "speedup", "clear"), rows)
+    if any(choice.data_moves for choice in choices):
+        console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
+    if choices and choices[0].speedup >= WORTH_IT:
+        _show_hints(choices[0], console)
+    _show_advice(tuning.advice, console)
+
+
+def _show_hints(choice: Choice, console: Console) -> None:
+    if not choice.hints:
+        return
+    heading(console, "How to configure the first of them")
+    for hint in choice.hints:
+        settings = ", ".join(f"{key}={value}" for key, value in hint.settings.items())
+        console.print(f"  {hint.middleware} ({hint.where}): {settings}")
+
+
+def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
+    rows = [("one write", format_seconds(advice.write_seconds))]
+    if advice.young is not None:
+        rows.append(("after Young", f"write every {format_seconds(advice.young)} of computing"))
+        rows.append(("after Daly", f"write every {format_seconds(advice.daly)} of computing"))
+    if advice.io_share is not None:
+        least = format_seconds(advice.least_interval)
+        rows.append(
+            (f"I/O under {advice.io_share:.1%}", f"compute at least {least} between writes")
+        )
+    if len(rows) > 1:
+        heading(console, "How often to write")
+        facts(console, rows)
+
+
+def show_plan(planned: Planned, console: Console) -> None:
+    """Print what sampling will take."""
+    cost = planned.cost
+    heading(console, "What sampling will take")
+    facts(
+        console,
+        [
+            (
+                "patterns",
+                f"{format_count(cost.patterns)}, {format_count(planned.added)} of them new",
+            ),
+            ("largest run", format_bytes(cost.largest_run_bytes)),
+            ("bytes", f"{format_bytes(cost.fewest_bytes)} to {format_bytes(cost.most_bytes)}"),
+            (
+                "time",
+                f"{format_seconds(cost.fewest_seconds)} to {format_seconds(cost.most_seconds)}",
+            ),
+            ("node-hours", f"at most {cost.node_hours:.3g}"),
+            (
+                "assuming",
+                f"{format_rate(planned.rate)} per node ({RATE_IS[planned.rate_known_from]})",
+            ),
+        ],
+    )
+
+
+def _left_out(trained: TrainingFacts) -> str:
+    text = f"{trained.unconverged} unconverged, {trained.too_short} too short"
+    if not trained.short_used:
+        return text
+    return f"{text} ({trained.short_used} of these only show what creating files costs)"
+
+
+def plan_warnings(planned: Planned) -> list[str]:
+    """Say which patterns will be measured for nothing."""
+    cost = planned.cost
+    if not cost.too_short:
+        return []
+    return [
+        f"{cost.too_short} of {cost.patterns} patterns are expected to write for less than "
+        f"{cost.shortest:g} s, too short to count: they only show what creating files costs "
+        "(--skip-short leaves them out)"
+    ]
+
+
+def sampling_warnings(done: Progress) -> list[str]:
+    """Say which patterns could not be measured, and why."""
+    cannot = [
+        f"{format_counted(count, 'pattern')} cannot run here: {why}"
+        for why, count in done.obstacles.items()
+    ]
+    given_up = [
+        f"{format_counted(count, 'pattern')} failed repeatedly, to be retried next session: {why}"
+        for why, count in done.given_up.items()
+    ]
+    return cannot + given_up
+
+
+def show_progress(done: Progress, console: Console) -> None:
+    """Print what a sampling session did."""
+    heading(console, "Sampling")
+    facts(
+        console,
+        [
+            ("runs now", format_count(done.runs)),
+            ("converged", format_count(done.converged)),
+            ("unconverged", format_count(done.unconverged)),
+            ("still to do", format_count(done.waiting)),
+            ("interrupted", f"{format_counted(done.discarded, 'earlier run')} discarded"),
+            ("failed", format_counted(done.failed, "run")),
+        ],
+    )
+
+
+def _configuration(pattern: WritePattern) -> str:
+    stripes = f", stripe count {pattern.stripe_count}" if pattern.stripe_count else ""
+    nodes = "1 node" if pattern.nodes == 1 else f"{pattern.nodes} nodes"
+    cores = "1 core" if pattern.cores_per_node == 1 else f"{pattern.cores_per_node} cores"
+    return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{format_seconds(estimate.low)} to {format_seconds(estimate.high)}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,57 @@
+"""Bursts at random multiples of a time are called slotted; periods with gaps are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.rhythm_families import WITHOUT_RHYTHM, draw
+from ioprism.model.signal import FloatArray, Signal
+from ioprism.periodicity.detect import detect, period
+from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.sampling import sample
+from ioprism.views.time.steps import steps_of_intervals
+
+
+def bursts(starts: FloatArray) -> Signal:
+    return sample(steps_of_intervals(starts, starts + 1.0, np.full(len(starts), 1e9)))
+
+
+@pytest.mark.parametrize("name", ["random_multiples", "occupied_slots", "gaps_of_four_values"])
+def test_slots_are_seldom_called_a_period(name: str) -> None:
+    streams = [draw(WITHOUT_RHYTHM[name], number) for number in range(12)]
+    found = [detect(sample(stream.steps())) for stream in streams]
+    called = [one for one in found if one is not None and one.pattern == "periodic"]
+
+    assert sum(one.certainty == "sure" for one in called) <= 2
+    assert len(called) <= 6  # nearly all of them before
+
+
+def test_slots_are_named_and_are_no_period() -> None:
+    multiples = np.random.default_rng(3).integers(1, 5, 40)
+    signal = bursts((10.0 * np.cumsum(multiples)).astype(np.float64))
+
+    found = rhythm(signal)
+
+    assert found.period is None
+    assert found.slotted is not None
+    assert "slotted" in found.summary()
+    assert period(signal.times, signal.values) is None
+
+
+def test_one_missing_burst_in_five_leaves_a_period() -> None:
+    starts = np.array([10.0 * number for number in range(40) if number % 5])
+
+    found = detect(bursts(starts))
+
+    assert found is not None
+    assert found.pattern == "periodic"
+
+
+def test_a_change_of_period_is_no_slot() -> None:
+    first, second = 10.0 * np.arange(15), 150.0 + 20.0 * np.arange(12)
+
+    found = detect(bursts(np.concatenate((first, second))))
+
+    assert found is not None
+    assert found.pattern == "periodic"

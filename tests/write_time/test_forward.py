@@ -1,0 +1,72 @@
+"""Forward checks train on small scales only, and the rule of choice prefers what explains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ioprism.write_time.forward import (
+    Cell,
+    Predicts,
+    best,
+    blended,
+    forward_checks,
+    forward_error,
+    forward_splits,
+)
+from ioprism.write_time.gram import TrainingData
+from ioprism.write_time.lasso import FloatArray
+
+
+def made(scales: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)) -> TrainingData:
+    nodes = np.repeat(scales, 10)
+    seconds = 10.0 * nodes.astype(np.float64)
+    return TrainingData(nodes[:, None] * 1.0, seconds, nodes, np.zeros(len(nodes), dtype=bool))
+
+
+def test_checks_see_small_scales_and_predict_up_to_sixteen_times_larger_ones() -> None:
+    splits = forward_splits(made())
+
+    assert [seen.scales[-1] for seen, _ in splits] == [8, 16, 32, 64]
+    assert next(ahead.scales for _, ahead in splits) == (16, 32, 64, 128)
+    assert all(max(ahead.scales) <= 16 * max(seen.scales) for seen, ahead in splits)
+
+
+def test_too_few_scales_allow_no_check() -> None:
+    assert forward_splits(made((1, 2, 4))) == []
+    assert len(forward_splits(made((1, 2, 4, 8)))) == 1
+
+
+def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
+    def recipe(seen: TrainingData) -> object:
+        slow = float(seen.seconds.max())  # predicts as if nothing grew
+
+        def predicts(ahead: TrainingData) -> FloatArray:
+            return np.full(len(ahead.seconds), slow)
+
+        return predicts
+
+    checks = forward_checks(made(), recipe)  # type: ignore[arg-type]
+
+    for cell in checks:
+        assert np.allclose(cell.logarithms, cell.doublings * np.log(2))
+    assert forward_error(checks) > np.log(2)
+    assert forward_error(blended([checks, checks])) == forward_error(checks)
+
+
+def test_of_errors_too_close_to_tell_the_first_is_taken() -> None:
+    assert best({"explains": 0.104, "boosting": 0.100}, tie=0.05) == "explains"
+    assert best({"explains": 0.110, "boosting": 0.100}, tie=0.05) == "boosting"
+
+
+def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:
+    few = (Cell(1.0, np.array([0.4]), 1.5), Cell(2.0, np.array([0.2]), 1.5))  # saw three scales
+    many = (Cell(1.0, np.array([0.1]), 7.0),)
+
+    assert forward_error((*few, *many)) == pytest.approx((3 * 0.3 + 7 * 0.1) / 10)
+    assert sum(cell.weight for cell in forward_checks(made(), _exact)) == 4 + 5 + 6 + 7
+
+
+def _exact(seen: TrainingData) -> Predicts:
+    del seen
+    return lambda ahead: ahead.seconds

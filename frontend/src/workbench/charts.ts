@@ -7,7 +7,7 @@ import { bytes, clock, count, duration, rate } from "../shared/units.ts";
 import { eachStretch, endOf, extentOf, hasPlace, timeOf } from "./marks.ts";
 import type { Job, PhaseOf } from "./model.ts";
 import type { Box } from "./lanes.ts";
-import { heatImage, largest, movedBytes, spread } from "./raster.ts";
+import { heatImage, largest, movedBytes, spread, type Counted } from "./raster.ts";
 import type { Chart } from "./rows.ts";
 import { shortName } from "./paint.ts";
 
@@ -28,17 +28,22 @@ export function chartsOf(job: Job): Chart[] {
   return list;
 }
 
-// The layers at which bytes count: the lowest that shows any, so that no byte counts twice.
-function countedLayers(job: Job): Set<number> {
-  const moved = new Map<number, number>();
-  const { marks } = job;
-  for (let i = 0; i < marks.count; i += 1) if (marks.operation[i] < 2 && marks.bytes[i] > 0) moved.set(marks.layer[i], (moved.get(marks.layer[i]) ?? 0) + marks.bytes[i]);
-  const height = (layer: number): number => job.data.heights[job.data.layers[layer]] ?? 0, lowest = Math.min(...[...moved.keys()].map(height));
-  return new Set([...moved.keys()].filter((layer) => height(layer) === lowest));
+// A layer that shows less of the written bytes than this share of the most was not recorded whole; see model/layers.py.
+const LEAST_SEEN = 0.5;
+
+// The layers at which reads and writes count: the lowest that shows them, so that no byte counts twice.
+function countedLayers(job: Job): Counted {
+  const moved = [new Map<number, number>(), new Map<number, number>()], { marks } = job;
+  for (let i = 0; i < marks.count; i += 1) if (marks.operation[i] < 2 && marks.bytes[i] > 0) { const sums = moved[marks.operation[i]]; sums.set(marks.layer[i], (sums.get(marks.layer[i]) ?? 0) + marks.bytes[i]); }
+  const height = (layer: number): number => job.data.heights[job.data.layers[layer]] ?? 0;
+  return moved.map((sums, operation) => {
+    const least = operation === 1 ? LEAST_SEEN * Math.max(...sums.values()) : 0, seen = [...sums].filter(([, size]) => size >= least).map(([layer]) => layer), lowest = Math.min(...seen.map(height));
+    return new Set(seen.filter((layer) => height(layer) === lowest));
+  });
 }
 
-let countedFor = -1, counted = new Set<number>();
-export function countedOf(job: Job): Set<number> {
+let countedFor = -1, counted: Counted = [];
+export function countedOf(job: Job): Counted {
   if (countedFor !== job.version) { counted = countedLayers(job); countedFor = job.version; }
   return counted;
 }
@@ -233,7 +238,7 @@ function drawOffsets(pen: Pen, box: Box, { job, file, height, names }: ChartCont
   upward(pen, box, amountTicks(reach, "bytes", 3), (value) => bottom - tall * value / reach, names);
   const tones = [colour("--c1"), colour("--c2")], scale = box.width / (box.high - box.low);
   eachStretch(marks, box.low, box.high, (from, to) => {
-    if (marks.file[from] !== wanted || marks.operation[from] > 1 || !layers.has(marks.layer[from])) return;
+    if (marks.file[from] !== wanted || marks.operation[from] > 1 || !layers[marks.operation[from]].has(marks.layer[from])) return;
     pen.fillStyle = tones[marks.operation[from]];
     let last = -1;
     for (let i = from; i < to; i += 1) {

@@ -75,7 +75,8 @@ export function spread(job: Job, low: number, high: number, columns: number, row
   return sums;
 }
 
-export const movedBytes = (job: Job, layers: Set<number>) => (i: number): number => layers.has(job.marks.layer[i]) && movesBytes(job.marks, i) ? job.marks.bytes[i] : 0;
+export type Counted = Set<number>[]; // the layers at which reads, and at which writes, count
+export const movedBytes = (job: Job, layers: Counted) => (i: number): number => movesBytes(job.marks, i) && layers[job.marks.operation[i]].has(job.marks.layer[i]) ? job.marks.bytes[i] : 0;
 
 // Amounts as one colour from little to much; on a square root, so that small values stay visible but quiet.
 export function heatImage(sums: Float64Array, width: number, rows: number, most: number): ImageData {

@@ -17,7 +17,7 @@ export async function fetchTile(low: number, high: number, ranks: string): Promi
 
 // Asks for what is seen, once the user pauses; the old picture stays until the new one is there.
 export function followTiles(pane: Pane, adopt: (marks: Marks, header: TileHeader, loaded: Loaded) => void): () => void {
-  let asked = 0, number = 0, last = "";
+  let asked = 0, number = 0, last = `${pane.axis.first} ${pane.axis.last} `; // the whole run is there from the start
   return () => {
     const { low, high, first, last: end } = pane.axis, margin = 0.25 * (high - low), seen = pane.visibleRanks();
     // Only where all ranks together are too many calls, those of the visible rows are asked for.

@@ -6,9 +6,10 @@ import type { Job } from "./model.ts";
 import { SIZE_NAMES, shortName } from "./paint.ts";
 import type { Selection } from "./state.ts";
 import { inRanks } from "./state.ts";
-import { summarise, top, without, type Amounts, type Summary } from "./summary.ts";
+import { average, summarise, top, without, type Amounts, type Summary } from "./summary.ts";
 
 const LISTED = 8;
+const MOST_PHASES = 300; // that are added up for a comparison; more take longer than a step should
 
 export interface DetailActions {
   pin: (mark: number) => void; unpin: () => void; copy: (place: HTMLElement) => void; showFile: (file: number) => void; showTarget: (target: number) => void;
@@ -45,8 +46,9 @@ function selectionPart({ job, layer, low, high, select: chosen, actions }: Detai
   if (job.loaded && (from < job.loaded.low || to > job.loaded.high)) return el("section", { class: "selection" }, el("p", { class: "notice" }, "The selection is not in view; zoom to it to see its totals."), button("Zoom to it", actions.zoom));
   const inside = summarise(job, layer, from, to, ranks);
   const everyone = !chosen?.ranks, whole = everyone && from <= job.data.time[0] && to >= job.data.time[1];
-  const rest = everyone ? (whole || job.loaded ? null : without(totals(job, layer), inside)) : summarise(job, layer, from, to, (rank) => !wanted(rank) && (!there || (rank >= there[0] && rank <= there[1])));
-  const restName = everyone ? "rest of the run" : "other ranks, same time", step = (to - from) / 1000;
+  const others = everyone && chosen && !job.loaded ? otherPhases(job, layer, chosen) : [];
+  const rest = others.length ? average(others) : everyone ? (whole || job.loaded ? null : without(totals(job, layer), inside)) : summarise(job, layer, from, to, (rank) => !wanted(rank) && (!there || (rank >= there[0] && rank <= there[1])));
+  const restName = others.length ? (others.length > 1 ? `average of ${count(others.length)} like it` : "the one like it") : everyone ? "rest of the run" : "other ranks, same time", step = (to - from) / 1000;
   const title = `${chosen ? "Selection" : whole ? "Whole run" : "In view"}: ${clock(from, step)} to ${clock(to, step)}${chosen?.ranks ? `, ${/^\d+$/.test(chosen.ranks) ? "rank" : "ranks"} ${chosen.ranks.length > 40 ? `${chosen.ranks.slice(0, 38)}…` : chosen.ranks}` : there ? `, ranks ${there[0]}-${there[1]}` : ""}`;
   const layers = job.ioLayers().map((one): [string, string] => [job.data.layers[one], job.layerTitle(one)]);
   const tools = el("p", { class: "actions" });
@@ -55,11 +57,19 @@ function selectionPart({ job, layer, low, high, select: chosen, actions }: Detai
   tools.append(button("Save calls as CSV", actions.csv, { id: "save-csv" }));
   return el("section", { class: "selection", "aria-label": "Selection" }, el("h3", { id: "in-view" }, title), tools, el("div", { class: "columns" },
     totalsTable(job, inside, rest, restName),
-    bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.markRanks(rank), (rank) => actions.showRank(rank)),
+    bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.markRanks(rank), (rank) => actions.showRank(rank), others.length ? "in others" : "elsewhere"),
     job.marks.fn ? bars(true, "Functions", inside.byFunction, null, (name) => name, (name) => actions.showFunction(name)) : null,
     bars(job.timed, "Files", inside.byFile, null, (file) => shortName(job.fileName(file), 30), (file) => actions.showFile(file)),
     inside.byTarget.size ? bars(job.timed, "Targets", inside.byTarget, null, (target) => `target ${target}`, (target) => actions.showTarget(target)) : null,
     job.timed ? sizeBars(job.runs ? "Average request sizes of runs" : "Request sizes", inside.sizes, rest?.sizes ?? null, restName) : sizeBars("Request sizes of the run", job.data.sizes, null, "")));
+}
+
+// If the selection is a phase: the other phases of its kind.
+function otherPhases(job: Job, layer: number, chosen: Selection): Summary[] {
+  const phases = job.data.phases[job.data.layers[layer]]?.phases ?? [], own = phases.find((phase) => phase.start === chosen.low && phase.end === chosen.high);
+  const alike = own ? phases.filter((phase) => phase !== own && phase.kind === own.kind) : [];
+  if (alike.length > MOST_PHASES) return [];
+  return alike.map((phase) => summarise(job, layer, phase.start, phase.end, () => true));
 }
 
 const kept = new Map<string, Summary>();
@@ -89,7 +99,7 @@ function totalsTable(job: Job, inside: Summary, rest: Summary | null, restName: 
   return el("div", { class: "block" }, el("table", { class: "totals" }, head, el("tbody", {}, ...used.map(([name, of]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, of(inside)), rest ? el("td", {}, of(rest)) : null)))));
 }
 
-function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<K, Amounts> | null, name: (key: K) => string, choose: (key: K) => void): HTMLElement | null {
+function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<K, Amounts> | null, name: (key: K) => string, choose: (key: K) => void, restName = ""): HTMLElement | null {
   const size = (sums: Amounts): number => timed ? sums.busy : sums.bytes, list = top(map, LISTED, size);
   if (!list.length) return null;
   const most = Math.max(...list.map(([, sums]) => size(sums)), 1e-12), body = el("tbody");
@@ -98,7 +108,7 @@ function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<
     bar.style.width = `${Math.max(1, 40 * size(sums) / most)}px`;
     body.append(el("tr", {}, el("td", { class: "words" }, button(name(key), () => choose(key), { class: "pick" })), el("td", { class: "drawn" }, bar), timed ? el("td", {}, duration(sums.busy)) : null, el("td", {}, sums.bytes ? bytes(sums.bytes) : plural(sums.calls, "call")), rest ? el("td", { class: "rest" }, duration(rest.get(key)?.busy ?? 0)) : null));
   }
-  return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col", colspan: "2" }, title), timed ? el("th", { scope: "col" }, "time") : null, el("th", { scope: "col" }, "moved"), rest ? el("th", { scope: "col" }, "elsewhere") : null)), body));
+  return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col", colspan: "2" }, title), timed ? el("th", { scope: "col" }, "time") : null, el("th", { scope: "col" }, "moved"), rest ? el("th", { scope: "col" }, restName) : null)), body));
 }
 
 export function sizeBars(title: string, sizes: { read: number[]; write: number[] }, rest: { read: number[]; write: number[] } | null, restName: string): HTMLElement | null {

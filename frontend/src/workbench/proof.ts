@@ -6,13 +6,14 @@ import type { Cause } from "./types.ts";
 
 export interface Proof {
   low: number; high: number; slow: number; peer: number | null; // ranks
-  slowSeconds: number; peerSeconds: number; excess: { from: number; to: number } | null; phase: PhaseOf | null;
+  peerKind: "median" | "fastest"; slowSeconds: number; peerSeconds: number; excess: { from: number; to: number } | null; phase: PhaseOf | null;
 }
 
 interface RankTime { busy: number; affected: number; end: number }
 
 export function proofOf(job: Job, cause: Cause): Proof | null {
   const test = cause.show ? testOf(job, cause.show) : () => true;
+  if (job.loaded && (job.rankStep > 1 || job.loaded.low > job.data.time[0] || job.loaded.high < job.data.time[1])) return proofFromPhases(job, cause);
   if (!test || !job.marks.count) return null;
   const layer = affectedLayer(job, test), phases = phasesOn(job, layer);
   const spans: (PhaseOf | { start: number; end: number })[] = cause.show?.times?.map(([start, end]) => ({ start, end })) ?? (phases.length ? phases : [{ start: job.data.time[0], end: job.data.time[1] }]);
@@ -24,7 +25,17 @@ export function proofOf(job: Job, cause: Cause): Proof | null {
   const median = pool.sort((a, b) => a[1].busy - b[1].busy)[Math.floor((pool.length - 1) / 2)], peer = median ? median[0] : null, peerBusy = median ? median[1].busy : 0;
   const over = most.busy - peerBusy, excess = median && over > 0 ? { from: Math.max(start, most.end - over), to: most.end } : null;
   const margin = 0.06 * (end - start) || 1e-6;
-  return { low: start - margin, high: end + margin, slow, peer, slowSeconds: most.busy, peerSeconds: peerBusy, excess, phase: "layer" in worst.span ? worst.span as PhaseOf : null };
+  return { low: start - margin, high: end + margin, slow, peer, peerKind: "median", slowSeconds: most.busy, peerSeconds: peerBusy, excess, phase: "layer" in worst.span ? worst.span as PhaseOf : null };
+}
+
+// Where not all calls are loaded: the phase whose slowest rank loses most, beside its fastest.
+function proofFromPhases(job: Job, cause: Cause): Proof | null {
+  const named = cause.show?.ranks ? new Set(cause.show.ranks) : null;
+  const phases = job.allPhases().filter((phase) => phase.slowest.rank !== null && phase.fastest.rank !== null && (!named || named.has(phase.slowest.rank)));
+  const worst = phases.sort((a, b) => (b.slowest.time - (b.typical ?? b.fastest.time)) - (a.slowest.time - (a.typical ?? a.fastest.time)))[0];
+  if (!worst) return null;
+  const margin = 0.06 * (worst.end - worst.start) || 1e-6;
+  return { low: worst.start - margin, high: worst.end + margin, slow: worst.slowest.rank!, peer: worst.fastest.rank, peerKind: "fastest", slowSeconds: worst.slowest.time, peerSeconds: worst.fastest.time, excess: null, phase: worst };
 }
 
 // The layer with most time in affected calls.

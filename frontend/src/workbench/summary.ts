@@ -79,4 +79,15 @@ export function without(whole: Summary, part: Summary): Summary {
   return left;
 }
 
+// The average of several summaries, for a window that is compared with others of its kind.
+export function average(parts: Summary[]): Summary {
+  const n = parts.length, of = (pick: (part: Summary) => number): number => parts.reduce((sum, part) => sum + pick(part), 0) / n;
+  const mean = empty(of((part) => part.seconds), parts[0].ranks);
+  for (const key of ["calls", "requests", "busy", "read", "written"] as const) mean[key] = of((part) => part[key]);
+  mean.wall = parts.some((part) => part.wall === null) ? null : of((part) => part.wall ?? 0);
+  for (const part of parts) for (const [rank, sums] of part.byRank) add(mean.byRank, rank, sums.busy / n, sums.bytes / n, sums.calls / n);
+  for (const way of ["read", "write"] as const) mean.sizes[way] = mean.sizes[way].map((_, size) => of((part) => part.sizes[way][size]));
+  return mean;
+}
+
 export const top = <K>(map: Map<K, Amounts>, most: number, size: (sums: Amounts) => number): [K, Amounts][] => [...map].sort((a, b) => size(b[1]) - size(a[1])).slice(0, most);

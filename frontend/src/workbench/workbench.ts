@@ -39,6 +39,7 @@ class Workbench {
   private restoring = false;
   private detailing = 0;
   private early = false;
+  private proved = "";
   private follow: () => void = () => undefined;
 
   constructor(readonly data: PageData) {
@@ -234,6 +235,8 @@ class Workbench {
 
   private showProof(cause: Cause): void {
     const proof = proofOf(this.job, cause);
+    this.proof = proof;
+    this.proved = cause.id;
     if (!proof) { this.show(cause.show ? cause.id : ""); return; }
     this.restoring = true;
     this.axis.show(proof.low, proof.high);
@@ -245,7 +248,8 @@ class Workbench {
 
   private restoreProof(id: string): void {
     const cause = this.job.data.diagnosis?.causes.find((one) => one.id === id);
-    this.proof = cause ? proofOf(this.job, cause) : null;
+    if (!cause || this.proved !== id) this.proof = cause ? proofOf(this.job, cause) : null; // tiles that come later hold less
+    this.proved = cause ? id : "";
     this.pane.excess = this.proof?.excess ? { rank: this.proof.slow, ...this.proof.excess } : null;
   }
 
@@ -405,7 +409,7 @@ class Workbench {
     const chip = (text: string, clear: (() => void) | null, ...more: HTMLElement[]): void => { chips.push(el("span", { class: "chip" }, el("span", { class: "text", title: text }, text), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null)); };
     if (proof && view.proof) {
       const excess = proof.slowSeconds - proof.peerSeconds;
-      chip(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}, ${duration(proof.slowSeconds)} in calls; there is no peer` : `Proof: ${job.rankName(proof.slow)} ${duration(proof.slowSeconds)} beside median peer ${job.rankName(proof.peer)} ${duration(proof.peerSeconds)}${excess > 0 ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
+      chip(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}, ${duration(proof.slowSeconds)} in calls; there is no peer` : `Proof: ${job.rankName(proof.slow)} ${duration(proof.slowSeconds)} beside ${proof.peerKind} peer ${job.rankName(proof.peer)} ${duration(proof.peerSeconds)}${proof.excess ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
     }
     if (subject) {
       const calls = this.matches.reduce((sum, i) => sum + callsOf(job.marks, i), 0), time = this.matches.reduce((sum, i) => sum + busyOf(job.marks, i), 0);

@@ -67,10 +67,10 @@ function tidy(value: number, kind: Amount): string {
   return `${+amount.toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
 }
 
-// Steps of 1, 2, 5, 10, 20, 50, 100, 200 or 500 of a binary unit, so that ticks read 20 MiB, not 19.1 MiB.
+// Steps of 1, 2, 5, … 500 of a binary unit, or a half or quarter of one, so that ticks read 20 MiB, not 19.1 MiB.
 function binaryTicks(high: number, most: number): number[] {
   const unit = 1024 ** Math.max(0, Math.floor(Math.log2(high) / 10 + 1e-9));
-  const steps = [unit / 1024, unit].flatMap((scale) => [1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * scale)).filter((step) => step >= 1 && step <= high);
+  const steps = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * unit).filter((step) => step >= 1 && step <= high);
   const step = steps.find((one) => Math.floor(high / one) <= most);
   if (step === undefined) return [steps.length ? steps[steps.length - 1] : high]; // room for one only
   return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);

@@ -244,7 +244,9 @@ export class Pane {
         if (row.kind === "chart" || isOpenBlock(row) || !row.ranks.includes(marks.rank[call]) || (row.layer >= 0 && row.layer !== marks.layer[call])) continue;
         pen.strokeStyle = colour("--ink");
         pen.lineWidth = 2;
-        pen.strokeRect(a - 1, layout.tops[n] + shift + 1, Math.max(3, b - a + 2), row.height - 2);
+        const lane = row.layer >= 0 ? laneOf(this.job, row, call) : -1;
+        if (row.layer >= 0 && lane < 0) continue;
+        pen.strokeRect(a - 1, layout.tops[n] + shift + 1 + Math.max(0, lane) * LANE, Math.max(3, b - a + 2), lane < 0 ? row.height - 2 : LANE);
         pen.lineWidth = 1;
       }
     }
@@ -368,6 +370,11 @@ export class Pane {
     }
     return { width: this.left + this.width, height: top + height };
   }
+}
+
+function laneOf(job: Job, row: Row, call: number): number {
+  const lanes = lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), place = lanes.rows.indexOf(call);
+  return place < 0 ? -1 : lanes.lane[place];
 }
 
 const isOpenBlock = (row: Row): boolean => row.open && (row.kind === "host" || row.kind === "group");

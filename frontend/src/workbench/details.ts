@@ -124,5 +124,5 @@ export function sizeBars(title: string, sizes: { read: number[]; write: number[]
 }
 
 function countersPart(job: Job): HTMLElement {
-  return el("section", {}, el("p", { class: "notice", id: "no-calls" }, "This trace has no per-call data, so there is nothing to draw over time. To record single calls, run the job with DXT_ENABLE_IO_TRACE=1."), sizeBars("Request sizes", job.data.sizes, null, ""));
+  return el("section", {}, el("p", { class: "notice", id: "no-calls" }, "This trace has no per-call data, so there is nothing to draw over time. For a per-call trace, run the job with DXT_ENABLE_IO_TRACE=1."), sizeBars("Request sizes", job.data.sizes, null, ""));
 }

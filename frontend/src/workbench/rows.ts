@@ -18,6 +18,7 @@ const LEAST = 2; // pixels of a rank's row: a single slow rank of 1,024 can stil
 const LABELLED = 12; // pixels from which a row has room for its name
 const MOST_OPEN_RANKS = 4096; // more are grouped, hosts are closed
 const GROUPS = 256;
+const FEW_RANKS = 4; // that are open from the start: their interfaces fit on a screen
 
 const plainRow = (kind: RowKind, key: string, label: string, depth: number, height: number): Row =>
   ({ key, kind, label, depth, height, expandable: false, open: false, ranks: [], process: -1, layer: -1, fn: "", chart: "" });
@@ -105,7 +106,7 @@ function matches(job: Job, filter: string): (rank: number) => boolean {
 
 function pushRank(rows: Row[], job: Job, view: View, rank: number, depth: number, height: number, all: number[]): void {
   const program = job.data.timeline.source === "calls" && all.length <= 64 && rank === all[0] && job.layersPresent().some((layer) => job.isProgram(layer));
-  const open = isOpen(view, `rank:${rank}`, all.length <= 2 || program);
+  const open = isOpen(view, `rank:${rank}`, all.length <= FEW_RANKS || program);
   rows.push({ ...plainRow("rank", `rank:${rank}`, job.rankName(rank), depth, open ? ROW : height), expandable: true, open, ranks: [rank] });
   if (open) pushParts(rows, job, view, rank, depth + 1);
 }

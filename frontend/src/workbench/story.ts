@@ -12,7 +12,7 @@ const LEVELS: Record<string, string> = { high: "high", warn: "medium", info: "no
 // Shares of the run: below a fiftieth, a saving drowns in the variation between runs that shared storage causes (5 % and more).
 const LARGE = 0.1, MEDIUM = 0.02;
 
-export interface StoryActions { show: (id: string) => void; proof: (cause: Cause) => void; ledger: (what: string) => void }
+export interface StoryActions { show: (id: string) => void; proof: (cause: Cause) => void; ledger: (cause: Cause | null) => void }
 export const costOf = (shareOfRun: number | null): string => shareOfRun !== null && shareOfRun >= LARGE ? "large" : shareOfRun !== null && shareOfRun >= MEDIUM ? "medium" : "small";
 
 export function fillTop(job: Job, actions: StoryActions): void {
@@ -32,12 +32,14 @@ function fillLedger(job: Job, actions: StoryActions): void {
   const place = byId("ledger"), found = job.data.diagnosis;
   place.hidden = !found;
   if (!found) return;
-  const titles = new Map(found.causes.map((cause) => [cause.code, cause.title])), lines = found.ledger.filter((one) => one.seconds > 0), held = lines.reduce((sum, one) => sum + one.seconds, 0);
+  const left = found.causes.slice(), lines = found.ledger.filter((one) => one.seconds > 0), held = lines.reduce((sum, one) => sum + one.seconds, 0);
   const rest = Math.max(0, (found.runtime ?? held) - held), whole = held + rest || 1;
   let number = 0;
   place.replaceChildren(...[...lines, ...(rest > 0 ? [{ what: "rest", seconds: rest }] : [])].map(({ what, seconds }) => {
-    const known = LEDGER_NAMES[what], name = titles.get(what) ?? known ?? what, tone = known && !titles.has(what) ? `ledger-${what}` : `ledger-cause ledger-${(number += 1) % 6}`;
-    const part = button("", () => actions.ledger(what), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${duration(seconds)} ${name}, of ${duration(whole)}` });
+    // Causes of one code, such as two files that are read again, stand in the order of their lines.
+    const place = left.findIndex((one) => one.code === what), cause = place < 0 ? null : left.splice(place, 1)[0];
+    const known = LEDGER_NAMES[what], name = cause?.title ?? known ?? what, tone = known && !cause ? `ledger-${what}` : `ledger-cause ledger-${(number += 1) % 6}`;
+    const part = button("", () => actions.ledger(cause), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${duration(seconds)} ${name}, of ${duration(whole)}` });
     part.append(el("span", {}, seconds / whole > 0.03 ? seconds / whole > 0.1 ? `${duration(seconds)} ${name}` : duration(seconds) : ""));
     part.style.flexGrow = String(Math.max(seconds / whole, 0.004));
     part.dataset["what"] = what;
@@ -70,7 +72,7 @@ function causeCard(job: Job, cause: Cause, n: number, main: number, actions: Sto
   if (cause.show && job.data.timeline.count) tools.append(button("Highlight its calls", () => actions.show(cause.id), { "data-show": cause.id }));
   if (tools.childElementCount) body.append(tools);
   body.append(...adviceOf(cause.advice), contrastTable(cause));
-  const symptoms = job.data.findings.filter((finding) => finding.cause === cause.code);
+  const first = job.data.diagnosis?.causes.find((one) => one.code === cause.code) === cause, symptoms = first ? job.data.findings.filter((finding) => finding.cause === cause.code) : [];
   if (symptoms.length) body.append(el("h3", {}, "Symptoms"), ...symptoms.map((finding) => findingCard(finding, actions)));
   const hours = cause.core_hours && cause.core_hours >= 1 ? `, ${count(cause.core_hours)} core-hours` : "";
   body.append(el("p", { class: "hint" }, `${cause.code}; confidence ${share(cause.confidence)}${hours}`));

@@ -101,7 +101,7 @@ class Workbench {
   private readonly storyActions: StoryActions = {
     show: (id) => this.show(this.store.view.show === id ? "" : id),
     proof: (cause) => this.showProof(cause),
-    ledger: (what) => this.ledger(what),
+    ledger: (cause) => this.ledger(cause),
   };
 
   private bind(): void {
@@ -223,8 +223,7 @@ class Workbench {
     this.pinCall(matches[(from + matches.length) % matches.length]);
   }
 
-  private ledger(what: string): void {
-    const cause = this.job.data.diagnosis?.causes.find((one) => one.code === what);
+  private ledger(cause: Cause | null): void {
     if (!cause) { this.store.set({ tab: "facts" }); return; }
     const card = byId<HTMLDetailsElement>(`card-${cause.id}`);
     card.open = true;
@@ -422,9 +421,9 @@ class Workbench {
 
   private notices(): string[] {
     const { timeline, explore } = this.data;
-    if (timeline.source === "heat map" && timeline.count) return [`Darshan's heat map: bins of ${duration(timeline.width)}. For single calls, record with DXT_ENABLE_IO_TRACE=1.`];
-    if (timeline.source === "counters" && timeline.count) return ["Counters only: bars reach from the first to the last call on a file. For single calls, record with DXT_ENABLE_IO_TRACE=1."];
-    if (!this.job.marks.count && !explore) return ["No per-call data. For single calls, record with DXT_ENABLE_IO_TRACE=1."];
+    if (timeline.source === "heat map" && timeline.count) return [`Darshan's heat map: bins of ${duration(timeline.width)}. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1.`];
+    if (timeline.source === "counters" && timeline.count) return ["Counters only: bars reach from the first to the last call on a file. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
+    if (!this.job.marks.count && !explore) return ["No per-call data. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
     if (timeline.width && !explore) return [`${count(timeline.calls)} calls are too many for one page: calls of a rank within ${duration(timeline.width)} are drawn as one. To see each, use ioprism explore.`];
     return [];
   }

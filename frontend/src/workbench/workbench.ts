@@ -249,7 +249,7 @@ class Workbench {
     const cause = this.job.data.diagnosis?.causes.find((one) => one.id === id);
     if (!cause || this.proved !== id) this.proof = cause ? proofOf(this.job, cause) : null; // tiles that come later hold less
     this.proved = cause ? id : "";
-    this.pane.excess = this.proof?.excess ? { rank: this.proof.slow, ...this.proof.excess } : null;
+    this.pane.excess = this.proof?.excess && !this.job.bins ? { rank: this.proof.slow, ...this.proof.excess } : null;
   }
 
   private showAll(): void {
@@ -408,11 +408,12 @@ class Workbench {
     const chip = (text: string, clear: (() => void) | null, ...more: HTMLElement[]): void => { chips.push(el("span", { class: "chip" }, el("span", { class: "text", title: text }, text), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null)); };
     if (proof && view.proof) {
       const excess = proof.slowSeconds - proof.peerSeconds;
-      chip(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}, ${duration(proof.slowSeconds)} in calls; there is no peer` : `Proof: ${job.rankName(proof.slow)} ${duration(proof.slowSeconds)} beside ${proof.peerKind} peer ${job.rankName(proof.peer)} ${duration(proof.peerSeconds)}${proof.excess ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
+      const seconds = (value: number): string => job.bins ? "" : ` ${duration(value)}`; // a bin is no time in calls
+      chip(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} in such calls; no peer is faster` : `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} beside ${proof.peerKind} peer ${job.rankName(proof.peer)}${seconds(proof.peerSeconds)}${proof.excess && !job.bins ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
     }
     if (subject) {
-      const calls = this.matches.reduce((sum, i) => sum + callsOf(job.marks, i), 0), time = this.matches.reduce((sum, i) => sum + busyOf(job.marks, i), 0);
-      chip(`Highlighted: ${subject.title} (${plural(calls, "call")}, ${duration(time)})`, () => store.set({ show: "" }), button("‹", () => this.stepMatch(-1), { "aria-label": "Previous match", title: "Previous match (p)" }), button("›", () => this.stepMatch(1), { "aria-label": "Next match", title: "Next match (n)" }));
+      const calls = this.matches.reduce((sum, i) => sum + callsOf(job.marks, i), 0); // of all interfaces: their times do not add up
+      chip(`Highlighted: ${subject.title}${job.bins ? "" : ` (${plural(calls, "call")})`}`, () => store.set({ show: "" }), button("‹", () => this.stepMatch(-1), { "aria-label": "Previous match", title: "Previous match (p)" }), button("›", () => this.stepMatch(1), { "aria-label": "Next match", title: "Next match (n)" }));
     } else if (view.show) chip("The link highlights something that this trace does not have", () => store.set({ show: "" }));
     if (view.filter) chip(`Rows: ${view.filter}`, () => store.set({ filter: "" }));
     for (const text of this.notices()) chip(text, null);

@@ -175,7 +175,7 @@ def test_all_calls_on_one_file(screen: Page, demo_page: Path, demo: Report) -> N
     (number,) = demo.document.trace.files.filter(path=path)["file"]
     calls = demo.document.trace.events().filter(file=number).height
 
-    assert f"{path} ({calls:,} calls" in page.inner_text("#chips")
+    assert f"{path} ({calls:,} calls)" in page.inner_text("#chips")
     assert page.evaluate("() => ioprism.pane.lit.reduce((sum, one) => sum + one, 0)") == calls
     page.keyboard.press("n")
     settled(page)

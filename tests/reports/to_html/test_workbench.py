@@ -23,6 +23,7 @@ from ioprism import (
     analyse,
     read,
 )
+from ioprism.reports.to_html import report as form
 from tests.conftest import SHARED_DATA, TEST_DATA
 from tests.reports.to_html.opening import (
     PHONE,
@@ -153,6 +154,24 @@ def test_the_proof_of_a_cause_shows_the_slow_rank_beside_a_healthy_one(
     page.locator("#chips button", has_text="Back").click()
     settled(page)
     assert page.evaluate("() => ioprism.axis.whole && !ioprism.store.view.pins.length")
+
+
+def test_equal_causes_keep_their_own_names_in_the_ledger(
+    screen: Page, demo: Report, tmp_path: Path
+) -> None:
+    content = form.data(demo.document)
+    first = content["diagnosis"]["causes"][0]
+    second = {**first, "id": "cause-9-again", "title": "the same for another file"}
+    content["diagnosis"]["causes"] = [first, second]
+    line = {"what": first["code"], "seconds": 20.0}
+    content["diagnosis"]["ledger"] = [line, {**line, "seconds": 10.0}]
+    path = tmp_path / "page.html"
+    path.write_text(form.framed(content), encoding="utf-8")
+    page = opened(screen, path)
+    titles = [part.get_attribute("title") or "" for part in page.locator("#ledger button").all()]
+
+    assert titles[0] == f"{first['title']}: 20.0 s"
+    assert titles[1] == "the same for another file: 10.0 s"
 
 
 def test_a_real_slow_rank_is_proved_from_the_keyboard(screen: Page, tmp_path: Path) -> None:

@@ -153,17 +153,16 @@ export function phaseAt(job: Job, time: number, y: number): PhaseOf | null {
   return phase ? { ...phase, layer } : null;
 }
 
-// The signal whose period was found, a line at each repetition, and the next phase that is due.
+// The signal whose period was found, a line where each of its phases begins, and the next one that is due.
 function drawPeriod(pen: Pen, box: Box, { job, height }: ChartContext): void {
-  const { signal, period, next } = job.data.rhythm!, bottom = box.top + height - 2, most = largest(signal.values.map((value) => value ?? 0)) || 1;
+  const { signal, period, starts, next } = job.data.rhythm!, bottom = box.top + height - 2, most = largest(signal.values.map((value) => value ?? 0)) || 1;
   const x = (time: number): number => box.left + (time - box.low) / (box.high - box.low) * box.width;
   pen.fillStyle = colour("--c6");
   signal.values.forEach((value, n) => { if (value) { const tall = (height - 16) * value / most; pen.fillRect(x(signal.start + n * signal.step), bottom - tall, Math.max(1, x(signal.start + signal.step) - x(signal.start)), tall); } });
-  const long = period!.seconds, first = -(period!.phase ?? 0) / (2 * Math.PI) * long;
   pen.fillStyle = colour("--ink");
-  if (box.width * long / (box.high - box.low) > 4) for (let n = Math.ceil((box.low - first) / long); first + n * long <= box.high; n += 1) pen.fillRect(x(first + n * long), box.top + 12, 1, height - 14);
+  for (const start of starts) if (start >= box.low && start <= box.high) pen.fillRect(x(start), box.top + 12, 1, height - 14);
   if (next) { pen.strokeStyle = colour("--ink"); pen.strokeRect(x(next.start), box.top + 12, Math.max(2, x(next.end) - x(next.start)), height - 15); }
-  note(pen, { ...box, top: box.top - height / 2 + 6 }, `every ${duration(long)}${next ? "; the box is the next phase that is due" : ""}`, height);
+  note(pen, { ...box, top: box.top - height / 2 + 6 }, `every ${duration(period!.seconds)}; lines: where its phases begin${next ? "; box: the next one" : ""}`, height);
 }
 
 let heat: HTMLCanvasElement | null = null;

@@ -30,7 +30,7 @@ function fillFacts(panel: HTMLElement, job: Job): void {
 
 function fillPeriod(panel: HTMLElement, job: Job): void {
   const { of, period, next, spectrum } = job.data.rhythm!, what = of === "both" ? "I/O" : of;
-  const text = period ? `The ${what === "I/O" ? "I/O" : `${what}s`} repeats every ${duration(period.seconds)} (confidence ${share(period.confidence)}, false-alarm probability ${period.false_alarm_probability < 0.001 ? "below 0.1 %" : share(period.false_alarm_probability)}).` : "No period was found.";
+  const text = period ? `The ${what === "I/O" ? "I/O" : `${what}s`} repeats every ${duration(period.seconds)} (confidence ${share(period.confidence)}).` : "No period was found.";
   panel.replaceChildren(el("p", { id: "period-text" }, text));
   if (next) panel.append(el("p", {}, `The next phase is due at ${duration(next.start)}, until ${duration(next.end)}.`));
   const strongest = spectrum.frequency.map((frequency, n) => ({ frequency: frequency ?? 0, share: spectrum.share[n] ?? 0 })).filter((line) => line.frequency > 0).sort((a, b) => b.share - a.share).slice(0, 8);

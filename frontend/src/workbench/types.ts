@@ -29,7 +29,7 @@ export interface Picture extends Partial<Header> { start: number; end: number; c
 export interface Sheet { title: string; note: string; columns: { name: string; kind: string }[]; rows: unknown[][] }
 export interface Curve { start: number; step: number; values: (number | null)[] }
 export interface Rhythm {
-  of: string; signal: Curve; period: { seconds: number; confidence: number; false_alarm_probability: number; phase?: number } | null;
+  of: string; signal: Curve; period: { seconds: number; confidence: number } | null; starts: number[];
   next: { start: number; end: number; bytes: number } | null; spectrum: { frequency: (number | null)[]; share: (number | null)[] };
 }
 export interface PageData {

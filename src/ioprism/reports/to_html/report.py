@@ -251,11 +251,12 @@ def _phases(phases: Phases | None) -> dict[str, Any]:
 def _rhythm(period: Rhythm | None) -> dict[str, Any] | None:
     if period is None:
         return None
-    signal = period.signal
+    signal, answer = period.signal, period.period
     return {
         "of": period.direction,
         "signal": curve(signal),
-        "period": None if period.period is None else period.period.to_dict(),
+        "period": None if answer is None else answer.to_dict(),
+        "starts": [start for start, _ in answer.phases[:MOST_PHASES]] if answer else [],
         "next": None if period.next_phase is None else asdict(period.next_phase),
         "spectrum": spectrum(signal),
     }

@@ -19,18 +19,19 @@ if TYPE_CHECKING:
     from ioprism import servers, write_time
     from ioprism.api import (
         analyse,
+        anonymise,
         bottlenecks,
         characterise,
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
         read,
         read_jobs,
         report,
-        rhythm,
         sample_log,
         schedule,
     )
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -84,10 +86,11 @@ if TYPE_CHECKING:
         StallTime,
         Verdict,
     )
-    from ioprism.periodicity.detect import period
-    from ioprism.periodicity.results import Period, Rhythm
+    from ioprism.periodicity.of_job import period
+    from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -98,8 +101,8 @@ _HOMES = {
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
     "comparison.changes": "Comparison",
-    "periodicity.detect": "period",
-    "periodicity.results": "Period Rhythm",
+    "periodicity.of_job": "period",
+    "periodicity.results": "Period Periodicity",
     "phase_detection.find": "Phase Phases",
     "scheduling.result": "Schedule",
     "engine.base": "Engine View",
@@ -113,6 +116,7 @@ _HOMES = {
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -138,6 +142,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -156,6 +161,7 @@ __all__ = [
     "OverBudgetError",
     "Partition",
     "Period",
+    "Periodicity",
     "Phase",
     "PhaseSettings",
     "Phases",
@@ -165,7 +171,6 @@ __all__ = [
     "Recommendation",
     "Report",
     "ReportSettings",
-    "Rhythm",
     "RuleError",
     "RunFailedError",
     "Saving",
@@ -177,6 +182,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -189,11 +195,13 @@ __all__ = [
     "View",
     "__version__",
     "analyse",
+    "anonymise",
     "bottlenecks",
     "characterise",
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",
@@ -202,7 +210,6 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
-    "rhythm",
     "sample_log",
     "schedule",
     "servers",

@@ -86,7 +86,9 @@ def diagnose(
         whole = verdict.to_dict()
         click.echo(to_json.document(source, {**whole, "causes": whole["causes"][:top]}))
     else:
-        terminal_form.show(verdict, output.console(), job=source.job, paths=paths, top=top)
+        terminal_form.show(
+            verdict, output.console(), job=source.job, paths=options.shown_paths(paths), top=top
+        )
         output.show_warnings(source.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(FAILED)

@@ -67,7 +67,7 @@ def judge_group(
     from ioprism.engine.memory import in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name)
+    trace = read_trace(*group, format_name=format_name, grouping="one")
     held = in_memory(trace, progress=progress)
     engine = LookingAhead(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)

@@ -1,6 +1,6 @@
 """The middle of many numbers, and other quantiles.
 
-Those of numpy import masked arrays, which takes 25 ms: as much as finding a rhythm.
+Those of numpy import masked arrays, which takes 25 ms: as much as finding a period.
 """
 
 from __future__ import annotations

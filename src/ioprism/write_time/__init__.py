@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from ioprism.model.samples import Run, Sample, WritePattern
-from ioprism.write_time.campaign.sampler import Limits as SessionLimits
-from ioprism.write_time.campaign.sampler import Progress
-from ioprism.write_time.estimate import Estimate
+from ioprism.write_time.estimate import Estimate, PhaseEstimate
 from ioprism.write_time.evaluation import Evaluation
-from ioprism.write_time.measured_phases import Comparison
 from ioprism.write_time.model import WriteTimeModel
-from ioprism.write_time.preparation import TrainingSettings
-from ioprism.write_time.sampling import PlanSettings
+from ioprism.write_time.sampling import PlanSettings, SamplingProgress, SessionLimits
 from ioprism.write_time.steps import (
     Imported,
-    Planned,
-    Tuning,
+    SamplingPlan,
     compare,
     estimate,
     evaluate,
+    figure,
     import_runs,
     load_model,
     load_samples,
@@ -29,28 +25,30 @@ from ioprism.write_time.steps import (
     tune,
 )
 from ioprism.write_time.system import System
-from ioprism.write_time.tuning import Limits
+from ioprism.write_time.training_data import TrainingSettings
+from ioprism.write_time.tuning import Tuning, TuningLimits
 
 __all__ = [
-    "Comparison",
     "Estimate",
     "Evaluation",
     "Imported",
-    "Limits",
+    "PhaseEstimate",
     "PlanSettings",
-    "Planned",
-    "Progress",
     "Run",
     "Sample",
+    "SamplingPlan",
+    "SamplingProgress",
     "SessionLimits",
     "System",
     "TrainingSettings",
     "Tuning",
+    "TuningLimits",
     "WritePattern",
     "WriteTimeModel",
     "compare",
     "estimate",
     "evaluate",
+    "figure",
     "import_runs",
     "load_model",
     "load_samples",

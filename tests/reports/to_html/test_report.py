@@ -260,7 +260,7 @@ def million() -> Document:
     return Document(
         trace=trace, characteristics=characterise(trace), verdict=NOTHING, findings=(),
         not_checked=(),
-        phases=None, bottlenecks=None, rhythm=None,
+        phases=None, bottlenecks=None, periodicity=None,
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
         by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
         by_host=by_host(trace, engine),
@@ -322,7 +322,7 @@ def _rounded(value: object) -> object:
     return [_rounded(item) for item in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("name", ["timeline", "bandwidth", "heat", "sizes"])
+@pytest.mark.parametrize("name", ["timeline", "bandwidth", "heat", "sizes", "rhythm"])
 def test_a_figure_is_one_picture_by_itself(
     screen: Page, demo: Report, tmp_path: Path, name: str
 ) -> None:
@@ -334,5 +334,7 @@ def test_a_figure_is_one_picture_by_itself(
     assert not page.locator("#story").is_visible()
     if name == "sizes":
         assert page.locator(".sizes .bar").first.is_visible()
+    elif name == "rhythm":
+        assert page.locator("#period-text").is_visible()
     else:
         assert kinds == ({"bandwidth"} if name == "bandwidth" else {"host", "rank"})

@@ -28,6 +28,7 @@ from ioprism.formats.darshan.records import (
 )
 from ioprism.formats.darshan.variable import UNUSED, heat_records, lustre_components, native_words
 from ioprism.formats.plausibility import LATEST
+from ioprism.model.pseudonyms import chosen_pseudonyms
 from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS, SIZE_BINS
 from ioprism.model.trace import Completeness, Job, Warn
 from ioprism.model.usage import (
@@ -265,8 +266,11 @@ def _signed(identifier: object) -> int:
 def counters_alone(paths: Sequence[Path], format_name: str | None) -> PlainLog | None:
     """Read the log at these paths, if it is one that holds counters and no single calls.
 
-    None for a damaged one as well: tables tell what is wrong with it.
+    None for a damaged one as well: tables tell what is wrong with it; and where names are to be
+    replaced, which is done to tables.
     """
+    if chosen_pseudonyms() is not None:
+        return None
     if len(paths) != 1 or format_name not in (None, "darshan") or not is_log(paths[0]):
         return None
     log = read_plain(paths[0])

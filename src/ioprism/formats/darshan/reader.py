@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.darshan.apmpi import read_apmpi
 from ioprism.formats.darshan.counters import FileCodes, read_counters
 from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
 from ioprism.formats.darshan.dxt_ranges import Cutter
@@ -112,7 +113,7 @@ class _Content:
     @cached_property
     def tables(self) -> LazyTables:
         """The modules that hold counters, read when asked for."""
-        readable = {*FIXED, "LUSTRE", "HEATMAP"}
+        readable = {*FIXED, "LUSTRE", "HEATMAP", "APMPI"}
         return LazyTables(
             {
                 name: partial(self._table, region)
@@ -127,6 +128,8 @@ class _Content:
             return read_lustre(self.log, region, self.codes, warn)
         if region.name == "HEATMAP":
             return self._heatmap(region)
+        if region.name == "APMPI":
+            return read_apmpi(self.log, region, ranks=self.ranks, warn=warn)
         return read_counters(self.log, region, self.codes, ranks=self.ranks, warn=warn)
 
     def _heatmap(self, region: Region) -> pl.DataFrame:

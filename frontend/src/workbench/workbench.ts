@@ -63,7 +63,7 @@ class Workbench {
     this.bind();
     this.early = job.marks.count > 200000;
     this.store.restore();
-    if (data.only === "rhythm") this.tabs.show("period");
+    if (data.only === "rhythm") this.store.set({ tab: "period" });
     if (data.explore) this.exploreMore();
     requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
       if (this.early) { this.early = false; this.settleDetails(); }

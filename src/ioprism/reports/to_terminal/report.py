@@ -74,6 +74,8 @@ def _finding(finding: Finding, console: Console) -> None:
 
 
 def _pictures(shown: Timeline, console: Console) -> None:
+    if shown.source == "counters":  # spans of files do not tell when bytes moved
+        return
     for direction, verb in (("read", "read"), ("write", "written")):
         heights = _moved(shown, direction)
         if not heights.any():

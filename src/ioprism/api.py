@@ -133,7 +133,7 @@ def insights(
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
     from ioprism.diagnosis.evidence import evidence_of_trace
     from ioprism.diagnosis.steps import judge_job
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import in_memory
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())

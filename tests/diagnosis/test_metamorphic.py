@@ -14,7 +14,7 @@ import pytest
 import ioprism
 from benchmarks.simulated_storage.cases import make
 from ioprism import IoprismError, MemoryPartition, Trace, Verdict
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import in_memory
 from tests.conftest import SHARED_DATA, TEST_DATA
 
 CLOSE = 0.05  # of a saving

@@ -6,7 +6,7 @@ from polars.testing import assert_frame_equal
 
 import ioprism
 from ioprism import LocalEngine, View
-from ioprism.engine.ahead import LookingAhead
+from ioprism.engine.prepared import SharedViews
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import Span
 from ioprism.views.time.intervals import BusyIntervals
@@ -19,7 +19,7 @@ LOG = TEST_DATA / "darshan" / "g_straggler_rank2.darshan"
 def test_views_asked_for_again_cost_no_pass() -> None:
     trace, counted = ioprism.read(LOG), Counted()
     by_rank = Totals(("rank", "layer", "operation"))
-    engine = LookingAhead(counted, trace, (BusyIntervals(), Span()))
+    engine = SharedViews(counted, trace, (BusyIntervals(), Span()))
 
     first = engine.run(trace, by_rank)
     again = engine.run(trace, Span(), BusyIntervals())
@@ -33,7 +33,7 @@ def test_views_asked_for_again_cost_no_pass() -> None:
 
 def test_another_trace_is_computed_as_ever() -> None:
     trace, other = ioprism.read(LOG), ioprism.read(LOG)
-    engine = LookingAhead(LocalEngine(), trace, (Span(),))
+    engine = SharedViews(LocalEngine(), trace, (Span(),))
 
     (span,) = engine.run(other, Span())
 

@@ -6,7 +6,7 @@ from polars.testing import assert_frame_equal
 
 import ioprism
 from ioprism import MemoryPartition
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import in_memory
 from tests.conftest import ROOT
 
 

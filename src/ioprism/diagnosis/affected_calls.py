@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -72,8 +72,7 @@ class Concern:
             return trace
         condition = ~self._kind() | self._single()
         some = tuple(_Some(partition, condition) for partition in trace.partitions)
-        return replace(trace, partitions=some, load_files=lambda: trace.files,
-                       load_processes=lambda: trace.processes)  # fmt: skip
+        return trace.derive(partitions=some)
 
     def of_rows(self) -> pl.Expr:
         """The condition on rows of the main view; of counters, only the mean size is known."""

@@ -15,6 +15,7 @@ from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,
+    CounterColumns,
     Counts,
     FileFacts,
     HeatMap,
@@ -24,11 +25,10 @@ from ioprism.model.usage import (
     heat_loads,
 )
 from ioprism.settings import Thresholds
-from ioprism.views.counters.module_usage import Records, usage_of
+from ioprism.views.counters.module_usage import columnar, usage_of
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine
-    from ioprism.formats.darshan.plain import PlainLog
     from ioprism.model.server_load import BackgroundLoad
     from ioprism.model.trace import Trace
     from ioprism.phase_detection.find import LayerPhases
@@ -181,25 +181,7 @@ def _files(usage: Usage, calls: Counts) -> set[int]:
     return {file for file, count in zip(usage.file, calls, strict=True) if count}
 
 
-def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
-    """Gather what the counters of a sound log tell."""
-    records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
-    return Evidence(
-        log.job,
-        _usages(records, log.files, thresholds, log.job),
-        log.files,
-        log.completeness,
-        thresholds,
-        loads=heat_loads(log.heat_maps),
-        format=log.format,
-        logs=len(log.paths),
-        modules=frozenset(log.modules),
-        heat=log.heat_maps,
-        last_moment=_last_moment(records, log.job),
-    )
-
-
-def _last_moment(records: Mapping[str, Records], job: Job) -> float:
+def _last_moment(records: Mapping[str, CounterColumns], job: Job) -> float:
     """When the last counted call ended, where the job's end is not known."""
     if job.runtime:
         return 0.0
@@ -213,7 +195,7 @@ def _last_moment(records: Mapping[str, Records], job: Job) -> float:
 
 
 def _usages(
-    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, job: Job
+    records: Mapping[str, CounterColumns], files: FileFacts, thresholds: Thresholds, job: Job
 ) -> dict[str, Usage]:
     usages = {}
     for name, rows in records.items():
@@ -244,11 +226,10 @@ def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
 
 
 def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> Evidence:
-    """Gather what the counters of a trace tell."""
-    from ioprism.views.counters.usage import TableRecords, file_facts, heat_maps
-
-    files, heat = file_facts(trace), heat_maps(trace)
-    records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
+    """Gather what the counters of a trace show."""
+    counters, files = columnar(trace.counters), trace.file_facts
+    heat = counters.heat_maps()
+    records = {name: counters.columns(name) for name in DATA_MODULES if name in trace.counters}
     chosen = thresholds or Thresholds()
     return Evidence(
         trace.job,
@@ -259,8 +240,8 @@ def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> 
         loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
-        # All are looked at, so that no damage goes unseen.
-        modules=frozenset(name for name in trace.counters if trace.counters[name].height),
+        # Every module is read, so that its damage is reported.
+        modules=frozenset(name for name in trace.counters if counters.height(name)),
         heat=heat,
         last_moment=_last_moment(records, trace.job),
     )

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ioprism.diagnosis.evidence import Evidence, evidence_of_log, evidence_of_trace
+from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
-from ioprism.diagnosis.steps import first_views, judge_job, judge_log
+from ioprism.diagnosis.steps import first_views, judge_job
 from ioprism.engine.processes import CRASHED, mapped
 from ioprism.errors import (
     IoprismError,
 )
-from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.formats.job_groups import Group
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
@@ -59,27 +58,16 @@ def judge_group(
         servers: the load of the servers that the job used.
         progress: is told how many events were read.
     """
-    log = counters_alone(group, format_name)
-    if log is not None:
-        return _judge_plain_log(log, thresholds, servers)
-    from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import SharedViews, in_memory
     from ioprism.formats.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name)
     held = in_memory(trace, progress=progress)
-    engine = LookingAhead(LocalEngine(progress), held, first_views(held))
+    engine = SharedViews(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
     insights = judge_job(evidence, held, engine)
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
-
-
-def _judge_plain_log(log: PlainLog, thresholds: Thresholds, servers: ServerLoads | None) -> Judged:
-    """Judge a log of counters, without loading a table library."""
-    evidence = with_background_load(evidence_of_log(log, thresholds), servers)
-    insights = judge_log(evidence)
-    return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 
 def with_background_load(evidence: Evidence, servers: ServerLoads | None) -> Evidence:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
-from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
+from ioprism.diagnosis.judge import Judgement, judge_trace
 from ioprism.diagnosis.ranking import rank_findings
 from ioprism.diagnosis.rules.affected_rows import assign_findings
 from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge
@@ -47,13 +47,12 @@ def diagnose(
     trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
 ) -> Verdict:
     """Return the verdict on a job."""
-    from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import SharedViews, in_memory
 
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    ahead = LookingAhead(engine or LocalEngine(), held, first_views(held))
+    ahead = SharedViews(engine or LocalEngine(), held, first_views(held))
     judgement = _judge_causes(held, ahead, chosen)
     if judgement.verdict.causes:  # findings on their calls are their symptoms
         evidence = evidence_of_trace(held, ahead, Thresholds())
@@ -80,6 +79,8 @@ def judge_job(
 
 
 def _nodes(trace: Trace) -> int:
+    if not trace.partitions:  # counters do not name hosts
+        return 1
     return max(1, trace.processes["host"].drop_nulls().n_unique())
 
 
@@ -91,14 +92,6 @@ def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Ju
         verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
     verdict = _use_site_knowledge(verdict, trace, engine, options)
     return replace(judgement, verdict=verdict)
-
-
-def judge_log(evidence: Evidence) -> Insights:
-    """Judge a log of counters, without loading a table library."""
-    answers = judge(evidence)
-    judgement = judge_counters(evidence)
-    verdict = _with_untraced(judgement.verdict, answers.slowest)
-    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=1)
 
 
 def _finish(
@@ -221,7 +214,7 @@ def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
             targets=pl.coalesce("targets", "said_targets"),
         ).drop("said_size", "said_targets")
 
-    return replace(trace, load_files=files, load_processes=lambda: trace.processes)
+    return trace.derive(load_files=files)
 
 
 def _use_site_knowledge(

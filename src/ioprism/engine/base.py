@@ -81,7 +81,7 @@ class PreparedPartition(Protocol):
         ...
 
 
-def finished(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
+def finish(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
     """Join all summaries of a view."""
     return view.finalize(partials) if isinstance(view, FinalizedView) else view.combine(partials)
 

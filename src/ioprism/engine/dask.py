@@ -18,8 +18,7 @@ import polars as pl
 
 from ioprism.engine.base import ContinuedPartition, View
 from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connected, death_of_workers
-from ioprism.engine.room import check_room, needed_by_all, pairs
-from ioprism.engine.shards import SHARDS
+from ioprism.engine.summaries import SHARDS, check_room, needed_by_all, pairs
 from ioprism.engine.tasks import (
     Found,
     Part,

@@ -14,11 +14,10 @@ from ioprism.engine.base import (
     PreparedPartition,
     ShardedView,
     View,
-    finished,
+    finish,
 )
 from ioprism.engine.local import LocalEngine
-from ioprism.engine.room import Sample, sample
-from ioprism.engine.shards import Held
+from ioprism.engine.summaries import Sample, Summaries, sample
 from ioprism.errors import IoprismError
 from ioprism.model.trace import Completeness, Job, Partition, Trace, Warn
 
@@ -145,16 +144,16 @@ def partial_tables(
         completeness=completeness,
     )
     engine = LocalEngine(memory_limit=memory_limit or _memory_of_worker())
-    held = engine.gathered(trace, views.every)
+    summaries = engine.summarise(trace, views.every)
     return Part(
-        tuple(one.combined() for one in held if not isinstance(one.view, ShardedView)),
+        tuple(one.combine() for one in summaries if not isinstance(one.view, ShardedView)),
         completeness.warnings,
-        tuple(zip(*_shards(held), strict=True)),
+        tuple(zip(*_shards(summaries), strict=True)),
     )
 
 
-def _shards(held: Sequence[Held]) -> Iterator[Iterator[pl.DataFrame]]:
-    for one in held:
+def _shards(summaries: Sequence[Summaries]) -> Iterator[Iterator[pl.DataFrame]]:
+    for one in summaries:
         if isinstance(one.view, ShardedView):
             yield one.shards(one.view.shard_by)
 
@@ -181,7 +180,7 @@ def joined_shard(views: Views, *pieces: Tables) -> Part:
     """Finish one shard of the views that are joined in shards."""
     return Part(
         tuple(
-            finished(view, pl.concat(tables).lazy()).collect()
+            finish(view, pl.concat(tables).lazy()).collect()
             for view, tables in zip(views.sharded, zip(*pieces, strict=True), strict=True)
         )
     )
@@ -193,7 +192,7 @@ def joined_tables(views: Views, last: bool, *parts: Part) -> Part:
     tables = []
     for number, view in enumerate(views.plain):
         partials = pl.concat([part.tables[number] for part in parts]).lazy()
-        table = finished(view, partials) if last else view.combine(partials)
+        table = finish(view, partials) if last else view.combine(partials)
         tables.append(table.collect())
     messages = dict.fromkeys(message for part in parts for message in part.warnings)
     return Part(tuple(tables), tuple(messages))

@@ -286,8 +286,7 @@ def _shifted(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Tr
     """Move each process's times by what it is ahead, and the job to its first call."""
     begun = trace.job.start_time
     table = ahead.with_columns(pl.col("ahead") + first)
-    return replace(
-        trace,
+    return trace.derive(
         partitions=tuple(_clocked(one, table) for one in trace.partitions),
         job=replace(
             trace.job,
@@ -295,6 +294,4 @@ def _shifted(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Tr
             end_time=None if begun is None else begun + last,
             runtime=last - first,
         ),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
     )

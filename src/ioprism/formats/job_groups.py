@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioprism.errors import BrokenTraceError, NoSuchTraceError, TraceError, UnknownFormatError
-from ioprism.formats.darshan.log import is_log
-from ioprism.formats.darshan.plain import read_plain
+from ioprism.formats.darshan.job import read_job
+from ioprism.formats.darshan.log import is_log, read_log
 from ioprism.formats.files import files_below
 from ioprism.storage.remote import exists
 
@@ -77,12 +77,17 @@ def _jobs(logs: Sequence[Path]) -> list[Group]:
 
 def _killed_job(path: Path) -> object | None:
     try:
-        job = read_plain(path).job if "mmap" in path.name else None
+        job = read_job(read_log(path), _ignore) if "mmap" in path.name else None
     except TraceError:
         return None
     if job is None or job.end_time is not None or (job.ranks or 1) < 2:
         return None
     return path.parent, job.user, job.executable, job.ranks, int(job.start_time or 0)
+
+
+def _ignore(warning: str) -> None:
+    """Warnings come again when the log is read for the answer."""
+    del warning
 
 
 def _recognised(path: Path) -> bool:

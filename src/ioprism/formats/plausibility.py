@@ -136,10 +136,7 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
 def gated(trace: Trace) -> Trace:
     """Return a trace whose events and facts about the job have passed the gate."""
     name = trace.paths[0].name if trace.paths else trace.format
-    return replace(
-        trace,
+    return trace.derive(
         job=_plausible_job(trace.job, trace.completeness.warn),
         partitions=tuple(_gated(part, name) for part in trace.partitions),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
     )

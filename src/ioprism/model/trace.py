@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ioprism.text import printable
 from ioprism.units import format_seconds
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands
     import polars as pl
 
     from ioprism.model.signal import TimeSeries
+    from ioprism.model.usage import FileFacts
 
 Warn = Callable[[str], None]
 Progress = Callable[[int], None]  # hears how many pieces, or records, are done
@@ -127,6 +128,18 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
         return len(self._loaders)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FileSource:
+    """Loads the file table, and where it can, facts about files without a table library."""
+
+    table: Callable[[], pl.DataFrame]
+    facts: Callable[[], FileFacts]
+
+    def __call__(self) -> pl.DataFrame:
+        """Load the file table."""
+        return self.table()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What one job, or one workflow, did.
@@ -149,6 +162,23 @@ class Trace:
     def files(self) -> pl.DataFrame:
         """The file table (see `schema.FILES`)."""
         return self.load_files()
+
+    @cached_property
+    def file_facts(self) -> FileFacts:
+        """Names, mounts and stripe layouts of files, by their row."""
+        if isinstance(self.load_files, FileSource):
+            return self.load_files.facts()
+        from ioprism.model.files import facts_of_files
+
+        return facts_of_files(self.files, self.job.mounts, self.counters.get("LUSTRE"))
+
+    def derive(self, **changes: Any) -> Trace:  # noqa: ANN401 - any field
+        """Return a trace with other fields that shares files and processes: they are read once."""
+        shared = {
+            "load_files": FileSource(lambda: self.files, lambda: self.file_facts),
+            "load_processes": lambda: self.processes,
+        }
+        return replace(self, **{**shared, **changes})
 
     @cached_property
     def processes(self) -> pl.DataFrame:

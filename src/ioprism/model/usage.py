@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import add
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ioprism.model.trace import Mount
 
@@ -167,7 +167,6 @@ class FileFacts:
 
     paths: Mapping[int, str]
     not_data: frozenset[int] = frozenset()  # console streams, and what the kernel makes up
-    parents: Mapping[int, int] = field(default_factory=dict)  # data set -> file
     mounts: tuple[Mount, ...] = ()
     striping: Mapping[int, Striping] = field(default_factory=dict)
     system_targets: int | None = None  # storage targets that the file system has
@@ -181,6 +180,41 @@ class FileFacts:
         path = self.paths.get(file, "")
         under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
         return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+
+
+class CounterColumns(Protocol):
+    """The records of one module with counters, column by column."""
+
+    @property
+    def files(self) -> list[int]:
+        """The row of each record's file."""
+        ...
+
+    @property
+    def ranks(self) -> list[int]:
+        """The rank of each record; -1 for all together."""
+        ...
+
+    def column(self, name: str) -> list[Any] | None:
+        """One value per record, or None where there is no such counter."""
+        ...
+
+
+@runtime_checkable
+class ColumnarCounters(Protocol):
+    """Counters of a trace that can be read as columns, without a table library."""
+
+    def columns(self, module: str) -> CounterColumns:
+        """Return a module's records, column by column."""
+        ...
+
+    def height(self, module: str) -> int:
+        """How many records a module has."""
+        ...
+
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """Return when each rank moved how many bytes, by layer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

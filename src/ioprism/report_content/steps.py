@@ -16,10 +16,9 @@ from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.ranking import COSTLY, joined, rank_findings
 from ioprism.diagnosis.sampling import FIRST_LOOK
 from ioprism.diagnosis.steps import judge_job
-from ioprism.engine.ahead import LookingAhead
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.periodicity.results import Rhythm
@@ -29,7 +28,6 @@ from ioprism.phase_detection.find import Phases, phases
 from ioprism.report_content.document import Document
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
-from ioprism.views.counters.usage import system_targets
 from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
 from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.bandwidth_changes import Extent
@@ -62,7 +60,7 @@ def document_of(
     """Run every analysis that the trace has enough detail for."""
     chosen = settings or ReportSettings()
     held = in_memory(trace)
-    engine = LookingAhead(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
+    engine = SharedViews(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine)
@@ -89,7 +87,7 @@ def document_of(
         by_target=by_target(held, engine),
         verdict=insights.verdict,
         by_host=by_host(held, engine),
-        system_targets=system_targets(held),
+        system_targets=held.file_facts.system_targets,
         notes=tuple(notes),
     )
 

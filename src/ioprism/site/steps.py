@@ -210,7 +210,7 @@ def _described(
     """One log as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.diagnosis.steps import diagnose
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import in_memory
     from ioprism.formats.registry import read_trace
     from ioprism.site.job_rows import JobFacts, job_rows
 

@@ -6,36 +6,45 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import add
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ioprism.formats.darshan.meaning import Module, Names
 from ioprism.model.sizes import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
-from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Spread, Usage
+from ioprism.model.usage import (
+    DIRECTIONS,
+    EVERYONE,
+    ColumnarCounters,
+    CounterColumns,
+    Counts,
+    Moves,
+    Seconds,
+    Spread,
+    Usage,
+)
+
+if TYPE_CHECKING:  # counters of a log are judged without it
+    import polars as pl
 
 _MOST_COMMON = range(1, 5)
 _OPEN_CLOSE = ("OPEN_START", "OPEN_END", "CLOSE_START", "CLOSE_END")
 
 
-class Records(Protocol):
-    """One module's records, column by column."""
+def columnar(counters: Mapping[str, pl.DataFrame]) -> ColumnarCounters:
+    """Return a trace's counters as columns; those of a log that was just read need no tables."""
+    if isinstance(counters, ColumnarCounters):
+        return counters
+    from ioprism.views.counters.usage import TableCounters
 
-    @property
-    def files(self) -> list[int]:
-        """The row of each record's file."""
-        ...
-
-    @property
-    def ranks(self) -> list[int]:
-        """The rank of each record; -1 for all together."""
-        ...
-
-    def column(self, name: str) -> list[Any] | None:
-        """One value per record, or None where there is no such counter."""
-        ...
+    return TableCounters(counters)
 
 
 def usage_of(
-    records: Records, module: Module, *, small_bytes: float, without: frozenset[int], ranks: int
+    records: CounterColumns,
+    module: Module,
+    *,
+    small_bytes: float,
+    without: frozenset[int],
+    ranks: int,
 ) -> Usage:
     """Return a module's columns, leaving out the files `without` (console streams).
 
@@ -69,7 +78,7 @@ def usage_of(
 class _Columns:
     """Cleaned columns of the records that are looked at."""
 
-    def __init__(self, records: Records, module: Module, without: frozenset[int]) -> None:
+    def __init__(self, records: CounterColumns, module: Module, without: frozenset[int]) -> None:
         self.module = module
         self._records = records
         files = records.files

@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from ioprism.model.trace import Trace
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,
     NAMELESS,
-    FileFacts,
     HeatMap,
     Moves,
     RankLoad,
-    Striping,
     Usage,
-    is_data,
 )
 
 _ENTRY = ("file", "rank")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableRecords:
-    """A counter table, column by column (see `module_usage.Records`)."""
+class TableCounters:
+    """Counter tables, column by column."""
+
+    tables: Mapping[str, pl.DataFrame]
+
+    def columns(self, module: str) -> TableColumns:
+        """Return a module's records, column by column."""
+        return TableColumns(self.tables[module])
+
+    def height(self, module: str) -> int:
+        """How many records a module has."""
+        return self.tables[module].height
+
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """Return when each rank moved how many bytes, by layer."""
+        maps: dict[str, list[HeatMap]] = {}
+        if "HEATMAP" in self.tables:
+            table = self.tables["HEATMAP"].filter(pl.col("layer").is_not_null())
+            rows = table.select("layer", "rank", "bin_width", "read", "write").iter_rows()
+            for layer, *values in rows:
+                maps.setdefault(str(layer), []).append(HeatMap(*values))
+        return maps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableColumns:
+    """The columns of one counter table."""
 
     table: pl.DataFrame
 
@@ -47,31 +68,6 @@ class TableRecords:
             return None
         values = self.table[name]
         return None if values.null_count() == len(values) and len(values) else values.to_list()
-
-
-def file_facts(trace: Trace) -> FileFacts:
-    """Return names, mounts and stripe layouts."""
-    files = trace.files
-    striped = files.drop_nulls(["stripe_size", "targets"])
-    rows = striped.select("file", "stripe_size", "targets").iter_rows()
-    paths = dict(files.select("file", "path").iter_rows())
-    return FileFacts(
-        paths,
-        frozenset(file for file, path in paths.items() if not is_data(path)),
-        dict(files.drop_nulls("parent").select("file", "parent").iter_rows()),
-        trace.job.mounts,
-        {file: Striping(size, targets) for file, size, targets in rows},
-        system_targets(trace),
-    )
-
-
-def system_targets(trace: Trace) -> int | None:
-    """How many storage targets the file system has, where the log says so."""
-    lustre = trace.counters.get("LUSTRE")
-    if lustre is None or "system_targets" not in lustre.columns:
-        return None
-    most = lustre["system_targets"].max()
-    return most if isinstance(most, int) and most > 0 else None
 
 
 def event_usages(
@@ -177,17 +173,6 @@ def rank_loads(totals: pl.DataFrame) -> dict[str, RankLoad]:
                 calls.setdefault(rank, {})[operation] = operations
         loads[str(layer)] = RankLoad(moved, calls, seconds)
     return loads
-
-
-def heat_maps(trace: Trace) -> dict[str, list[HeatMap]]:
-    """Return when each rank moved how many bytes, by layer."""
-    if "HEATMAP" not in trace.counters:
-        return {}
-    maps: dict[str, list[HeatMap]] = {}
-    table = trace.counters["HEATMAP"].filter(pl.col("layer").is_not_null())
-    for layer, *columns in table.select("layer", "rank", "bin_width", "read", "write").iter_rows():
-        maps.setdefault(str(layer), []).append(HeatMap(*columns))
-    return maps
 
 
 def target_bytes(load: pl.DataFrame) -> dict[str, dict[int, int]]:

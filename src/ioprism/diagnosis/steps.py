@@ -64,9 +64,11 @@ def diagnose(
 
 def first_views(trace: Trace) -> tuple[View, ...]:
     """What rules and checks both ask of calls, with nothing known before."""
+    if not trace.partitions:
+        return ()
     from ioprism.diagnosis.sampling import FIRST_LOOK
 
-    return FIRST_LOOK if trace.partitions else ()
+    return FIRST_LOOK
 
 
 def judge_job(

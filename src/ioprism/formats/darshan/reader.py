@@ -132,7 +132,7 @@ class DarshanLog:
         """Names, mounts and stripe layouts of the files."""
         paths = {row: name for row, name in enumerate(self.names.values()) if name not in NOT_FILES}
         layouts = first_layouts(self.lustre, self.codes)
-        targets = (component.get("system_targets", 0) for component in self.lustre)
+        targets = [component.get("system_targets", 0) for component in self.lustre]
         return FileFacts(
             paths,
             frozenset(row for row, path in paths.items() if not is_data(path)),
@@ -142,7 +142,7 @@ class DarshanLog:
                 for row, layout in layouts.items()
                 if row in paths
             },
-            max(targets, default=0) or None,
+            max([0, *targets]) or None,
         )
 
     @cached_property
@@ -155,7 +155,7 @@ class DarshanLog:
         from ioprism.model.schema import FILES
 
         table = file_table(list(self.names.values()), self.job.mounts)
-        table = table.with_columns(id=pl.Series(self.names, dtype=pl.UInt64))
+        table = table.with_columns(id=pl.Series(list(self.names), dtype=pl.UInt64))
         table = table.filter(~pl.col("path").is_in(NOT_FILES))
         tables = LogTables(self)
         table = with_datasets(table, [tables[name] for name in DATASETS if name in tables])

@@ -1,12 +1,12 @@
-"""What is asked several times is computed once, and nothing else changes."""
+"""Few events are kept in memory; views that several questions share are computed once."""
 
 from __future__ import annotations
 
 from polars.testing import assert_frame_equal
 
 import ioprism
-from ioprism import LocalEngine, View
-from ioprism.engine.prepared import SharedViews
+from ioprism import LocalEngine, MemoryPartition, View
+from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import Span
 from ioprism.views.time.intervals import BusyIntervals
@@ -38,3 +38,15 @@ def test_another_trace_is_computed_as_ever() -> None:
     (span,) = engine.run(other, Span())
 
     assert_frame_equal(span, LocalEngine().run(other, Span())[0])
+
+
+def test_few_events_are_held_and_many_are_not() -> None:
+    trace = ioprism.read(LOG)
+    batches_done: list[int] = []
+    held = in_memory(trace, progress=batches_done.append)
+
+    assert in_memory(trace, most=10) is trace
+    assert all(isinstance(piece, MemoryPartition) for piece in held.partitions)
+    assert batches_done
+    assert_frame_equal(held.events(), trace.events())
+    assert_frame_equal(held.files, trace.files)

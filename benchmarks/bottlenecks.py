@@ -20,7 +20,7 @@ from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import rated
 from ioprism.bottleneck_search.rule_language.explain import judged
 from ioprism.bottleneck_search.rule_language.load import rules
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 def best(work):
     times = []

@@ -29,7 +29,7 @@ from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.slowest_rank import SlowestRank
 from ioprism.model import verdict
-from ioprism.model.finding import Finding, Severity
+from ioprism.model.verdict import Finding, Severity
 from ioprism.periodicity import results
 from ioprism.periodicity.many import JobPeriod
 from ioprism.periodicity.online import tracker as online

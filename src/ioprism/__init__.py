@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     )
     from ioprism.inspection import FindingInspection
     from ioprism.model.files import file_table
-    from ioprism.model.finding import Finding, Recommendation, Severity, Subject
     from ioprism.model.schema import EVENTS, FILES, PROCESSES
     from ioprism.model.signal import Signal, StepFunction
     from ioprism.model.trace import Completeness, Job, MemoryPartition, Mount, Partition, Trace
@@ -78,10 +77,14 @@ if TYPE_CHECKING:
         CallGroup,
         Cause,
         Contrast,
+        Finding,
         LedgerLine,
         Possible,
+        Recommendation,
         Saving,
+        Severity,
         StallTime,
+        Subject,
         Verdict,
     )
     from ioprism.periodicity.detect import period

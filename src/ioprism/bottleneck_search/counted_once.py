@@ -15,7 +15,7 @@ import polars as pl
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.model.believable_times import believable_metadata
+from ioprism.model.arrays import believable_metadata
 from ioprism.model.files import without_data
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS, Layer, Operation

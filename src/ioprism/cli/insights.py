@@ -16,12 +16,12 @@ from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.job_groups import groups
-from ioprism.model.finding import Severity
 from ioprism.model.trace import Progress
+from ioprism.model.verdict import Severity
 from ioprism.settings import Thresholds, read_thresholds
 
 if TYPE_CHECKING:
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
 
 FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])

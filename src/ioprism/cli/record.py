@@ -186,8 +186,7 @@ def record(
 
 
 def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
-    from ioprism.recording.batch import job_script
-    from ioprism.recording.choice import choose_tracer
+    from ioprism.recording.choice import choose_tracer, job_script
     from ioprism.recording.command import parse_command
 
     choice = choose_tracer(parse_command(command), tracer)
@@ -262,8 +261,7 @@ def _try(
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
     from ioprism.comparison.steps import diagnosed_stall
-    from ioprism.recording.hints import fitting_hints
-    from ioprism.recording.trials import try_hints
+    from ioprism.recording.trials import fitting_hints, try_hints
 
     if not rounds or not recording.runs[-1].ended:
         return []

@@ -10,7 +10,7 @@ from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.options import Written, option
 from ioprism.engine.local import LocalEngine
-from ioprism.model.finding import Severity
+from ioprism.model.verdict import Severity
 from ioprism.report_content.steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form

@@ -16,8 +16,8 @@ import polars as pl
 
 from ioprism.characteristics.totals import Amount, Characteristics
 from ioprism.comparison.repetitions import LEVEL, Difference, difference
-from ioprism.model.finding import Finding
 from ioprism.model.result import Result
+from ioprism.model.verdict import Finding
 from ioprism.units import format_bytes, format_counted
 
 SAME = 0.02  # single runs: ratios closer to 1 than this are called the same

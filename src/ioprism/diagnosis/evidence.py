@@ -29,7 +29,7 @@ from ioprism.views.counters.module_usage import columnar, usage_of
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine
-    from ioprism.model.server_load import BackgroundLoad
+    from ioprism.model.machine import BackgroundLoad
     from ioprism.model.trace import Trace
     from ioprism.phase_detection.find import LayerPhases
 

@@ -35,8 +35,8 @@ from ioprism.diagnosis.rows import (
 )
 from ioprism.diagnosis.sampling import NOT_IO, SampledCalls, sampled_calls
 from ioprism.engine.base import Engine
+from ioprism.model.arrays import unite
 from ioprism.model.files import without_data
-from ioprism.model.intervals import unite
 from ioprism.model.trace import Trace
 from ioprism.model.usage import SHARED_MEMORY
 

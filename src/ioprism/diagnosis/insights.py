@@ -20,7 +20,7 @@ from ioprism.settings import Thresholds
 from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
 
 
 @dataclass(frozen=True, slots=True)

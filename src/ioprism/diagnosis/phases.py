@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioprism.diagnosis.rows import Floats, Ints
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from ioprism.phase_detection.segmentation import phase_borders
 from ioprism.settings import PhaseSettings
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ioprism.model.finding import SERIOUS, Finding, Severity, Subject
-from ioprism.model.verdict import Verdict
+from ioprism.model.verdict import SERIOUS, Finding, Severity, Subject, Verdict
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from ioprism.engine.base import Engine
-from ioprism.model.intervals import Cover
+from ioprism.model.arrays import Cover
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import EpochShare, Stage
-from ioprism.views.calls.application import ApplicationEvents
+from ioprism.views.calls.totals import ApplicationEvents
 
 # Words that training frameworks and tracers use, the first that fits counts. A loop's own events
 # are `.iter`, waiting for the next item, and `.yield`, what is done with it.

@@ -16,16 +16,14 @@ from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
 from ioprism.diagnosis.slowest_rank import SlowestRank, slowest_rank
 from ioprism.diagnosis.wording import JobContext, word_verdict
-from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
-from ioprism.model.verdict import LedgerLine, Verdict
+from ioprism.model.verdict import SERIOUS, LedgerLine, Verdict
 from ioprism.plugins import declared, load
 from ioprism.settings import Thresholds
 
 if TYPE_CHECKING:  # counters are judged without a table library
     from ioprism.engine.base import Engine, View
-    from ioprism.model.ceiling import Ceiling
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import Ceiling, ServerLoads
     from ioprism.model.trace import Trace
 
 GROUP = "ioprism.causes"

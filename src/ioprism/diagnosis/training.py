@@ -13,7 +13,7 @@ from ioprism.diagnosis.rows import Floats
 from ioprism.diagnosis.sampling import NOT_IO
 from ioprism.diagnosis.stages import StageEvents, stage_events
 from ioprism.engine.base import Engine
-from ioprism.model.intervals import Cover
+from ioprism.model.arrays import Cover
 from ioprism.model.trace import Partition, Trace, Warn
 
 STORAGE_LAYERS = ("posix", "stdio")

@@ -12,7 +12,7 @@ from typing import Any
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
 from ioprism.formats.text import opened
-from ioprism.model.ceiling import Ceiling
+from ioprism.model.machine import Ceiling
 from ioprism.model.sizes import MIB
 
 LARGEST = 64 * 2**20  # bytes of a result file

@@ -11,7 +11,7 @@ import numpy as np
 
 from ioprism.formats.signals.messages import Piece
 from ioprism.live.metrics import Counts
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.online.history import CODES, Codes
 from ioprism.periodicity.online.tracker import Prediction, Settings, Tracker

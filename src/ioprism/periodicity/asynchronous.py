@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ioprism.model.signal import FloatArray, StepFunction
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import steps_of_intervals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import Signal
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.onsets.scales import averaged

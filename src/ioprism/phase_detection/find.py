@@ -15,8 +15,7 @@ from ioprism.model.trace import Trace
 from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
 from ioprism.settings import PhaseSettings
 from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.heat import heat_intervals, heat_shares
-from ioprism.views.time.intervals import BusyIntervals, PhaseShares
+from ioprism.views.time.intervals import BusyIntervals, PhaseShares, heat_intervals, heat_shares
 
 FEWEST_FOR_BURSTS = 64  # a stream of fewer busy intervals is one phase
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import StepFunction
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import UsageError
-from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.recording.process import ask
+from ioprism.recording.process import Linkage, ask, read_linkage
 from ioprism.text import printable
 
 PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?")

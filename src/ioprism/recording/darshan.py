@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.recording.command import Command
-from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.recording.process import ask
+from ioprism.recording.process import Linkage, ask, read_linkage
 from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
 
 LIBRARY = "libdarshan.so"

@@ -14,8 +14,7 @@ from typing import Literal
 from ioprism.recording.choice import INSTALL, find_tracers
 from ioprism.recording.darshan import Darshan, module_hint
 from ioprism.recording.process import ask
-from ioprism.recording.strace import Strace, ptrace_works
-from ioprism.recording.tracer import STAT_IS_A_SYMBOL, glibc_version
+from ioprism.recording.tracer import STAT_IS_A_SYMBOL, Strace, glibc_version, ptrace_works
 
 Status = Literal["ok", "missing", "no"]
 SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")

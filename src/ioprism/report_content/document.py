@@ -9,9 +9,8 @@ import polars as pl
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.characteristics.totals import Characteristics
 from ioprism.diagnosis.slowest_rank import SlowestRank
-from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.trace import Trace
-from ioprism.model.verdict import NotChecked, Verdict
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
 from ioprism.periodicity.results import Rhythm
 from ioprism.phase_detection.find import Phases
 from ioprism.views.picture.timeline import Timeline

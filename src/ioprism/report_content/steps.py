@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.bottleneck_search.steps import analyse as find_bottlenecks
-from ioprism.characteristics.breakdown import by_file, by_rank
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
 from ioprism.characteristics.totals import characterise
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.ranking import COSTLY, joined, rank_findings

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
+from ioprism.model.machine import Workload
 from ioprism.model.trace import Trace
-from ioprism.model.workload import Workload
 from ioprism.scheduling.ftio_predictor import FtioPredictor
 from ioprism.scheduling.knowledge import (
     LivePeriods,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ioprism.model.workload import JobClass, Workload
+from ioprism.model.machine import JobClass, Workload
 from ioprism.scheduling.machine import Iteration, SimulatedJob
 
 START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its first phase

@@ -10,7 +10,7 @@ import numpy as np
 
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import EARLIEST, LATEST, SECOND, CounterSource
-from ioprism.model.server_load import BackgroundLoad
+from ioprism.model.machine import BackgroundLoad
 from ioprism.servers.activity import BYTE_ROWS
 from ioprism.servers.interval import sampling_interval_us
 from ioprism.servers.series import LONGEST_STEP, Floats, Ints, locate, server_series

@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.characteristics.breakdown import by_file
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Session
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
     from ioprism.model.trace import Trace
     from ioprism.site.summary import Chosen, SiteTables
 

@@ -25,7 +25,7 @@ from ioprism.model.trace import (
     Warn,
 )
 from ioprism.storage.atomic import atomic_folder
-from ioprism.storage.plain_file import open_plain
+from ioprism.storage.checked import open_plain
 from ioprism.storage.remote import at_hand, is_file
 from ioprism.text import address_of
 

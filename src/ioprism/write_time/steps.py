@@ -228,7 +228,7 @@ def compare(
     node_list: Sequence[int] | None = None,
 ) -> tuple[Comparison, ...]:
     """Predict the write phases of a trace; `gap` seconds without writes end a phase."""
-    from ioprism.views.time.write_intervals import write_intervals
+    from ioprism.views.time.intervals import write_intervals
 
     if not trace.partitions:
         raise NotEnoughDetailError(

@@ -16,8 +16,8 @@ from ioprism.diagnosis.alignment import by_stripes
 from ioprism.diagnosis.evidence import Evidence, without_pipes
 from ioprism.diagnosis.rules.registry import RuleAnswers, judge
 from ioprism.diagnosis.slowest_rank import slowest_rank
-from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
+from ioprism.model.verdict import SERIOUS
 from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA
 from tests.diagnosis.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage

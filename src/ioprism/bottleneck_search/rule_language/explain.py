@@ -14,7 +14,7 @@ from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reas
 from ioprism.bottleneck_search.rule_language.load import ReasonRule, Rule
 from ioprism.bottleneck_search.rule_language.sentence import sentence
 from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
 COMMONPLACE = ("large_transfers",)

@@ -23,7 +23,7 @@ from ioprism.bottleneck_search.rule_language.tokens import (
 from ioprism.bottleneck_search.rule_language.values import Value
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
 from ioprism.text import printable
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 BUNDLED = ("paper.toml", "more.toml")
 LARGEST = 2**20  # bytes of a rule file

@@ -10,7 +10,7 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import KINDS, METADATA, Flags
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.verdict import Attribution
-from ioprism.model.finding import SERIOUS
+from ioprism.model.verdict import SERIOUS
 
 SAME_CALLS = 0.5  # of the finding's time: it shows the calls of the cause from another side
 LONGEST = 0.8  # of the longest rank's time: ranks that take as long

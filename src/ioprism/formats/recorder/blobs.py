@@ -11,7 +11,7 @@ from isal import isal_zlib
 from ioprism.formats.budget import Budget
 from ioprism.formats.recorder.layout import Section
 from ioprism.formats.text import UNREADABLE
-from ioprism.storage.plain_file import open_plain
+from ioprism.storage.checked import open_plain
 
 LARGEST = 2**30  # bytes of one read
 WINDOW = 2**20

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ioprism.errors import BrokenTraceError
-from ioprism.storage.plain_file import open_plain
+from ioprism.storage.checked import open_plain
 
 MOST_RANKS = 10_000_000
 BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or files of its own

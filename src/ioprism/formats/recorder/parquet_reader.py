@@ -25,7 +25,7 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Job, Trace, Warn
-from ioprism.storage.plain_file import open_plain
+from ioprism.storage.checked import open_plain
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
 ROWS = 1_000_000  # read at once

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray
 
 MIN_DISTANCES = 4  # to know what is usual, and two that are not

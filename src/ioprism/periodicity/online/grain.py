@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray
 
 LOOKED_AT = 64  # pieces of a batch; enough to tell and cheap enough for every batch

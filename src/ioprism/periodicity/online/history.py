@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ioprism.errors import AnalysisError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.sampling import sample
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import steps_of_intervals
 
 MOST_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job
 UNKNOWN, READ, WRITE = 0, 1, 2

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.detect import UNSURE, Options, accepted, detect
 from ioprism.periodicity.online.change import relative_difference

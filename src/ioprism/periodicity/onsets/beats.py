@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import Signal
 from ioprism.periodicity.onsets.scales import phases_of_job
 from ioprism.periodicity.onsets.segments import (

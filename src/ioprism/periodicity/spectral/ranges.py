@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.quantiles import quantile
+from ioprism.model.arrays import quantile
 from ioprism.model.signal import FloatArray, Signal
 
 Ranges = tuple[tuple[float, float], ...]

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.recording.doctor import Check
-from ioprism.recording.overhead import TracerCost
+from ioprism.recording.run import TracerCost
 from ioprism.recording.steps import Overhead, Plan
 from ioprism.recording.trials import Trial
 from ioprism.reports.to_terminal import facts, heading

@@ -17,8 +17,7 @@ from ioprism.engine.base import Engine, View
 from ioprism.model.layers import counted_layers
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS
-from ioprism.views.time.steps import SHORTEST, running
+from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS, SHORTEST, running
 
 EXACT_CALLS = 4_000_000
 BINS = 2**20

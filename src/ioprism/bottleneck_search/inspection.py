@@ -51,7 +51,7 @@ def rows_behind(found: Found, identifier: str) -> pl.DataFrame:
             "findings from `ioprism insights`."
         )
     record = row.row(0, named=True)
-    coded = found.rows.coded
+    coded = found.rows.code_table
     codes = {name: value for name, value in record.items() if name.endswith("_code")}
     keep = [f.keep(coded) for f in found.filters[record["view"]]]
     keep += [

@@ -229,11 +229,11 @@ def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
 
 
 def _by_layer(totals: pl.DataFrame) -> dict[str, dict[str, Amount]]:
-    """Add up the calls of each interface; what is no I/O at all is there only if it is found."""
-    found: dict[str, dict[str, Amount]] = {}
+    """Add up the calls of each interface that the trace has."""
+    amounts_of: dict[str, dict[str, Amount]] = {}
     for layer, name, *amounts in totals.group_by("layer", _KIND).agg(_AMOUNTS).iter_rows():
-        found.setdefault(layer, {})[name] = Amount(*amounts)
-    return {layer: {**_NOTHING, **found[layer]} for layer in LAYERS if layer in found}
+        amounts_of.setdefault(layer, {})[name] = Amount(*amounts)
+    return {layer: {**_NOTHING, **amounts_of[layer]} for layer in LAYERS if layer in amounts_of}
 
 
 def _by_operation(totals: pl.DataFrame) -> dict[str, Amount]:

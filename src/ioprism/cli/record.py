@@ -263,7 +263,7 @@ def _try(
     from ioprism.comparison.steps import diagnosed_stall
     from ioprism.recording.trials import fitting_hints, try_hints
 
-    if not rounds or not recording.runs[-1].ended:
+    if not rounds or not recording.runs[-1].succeeded:
         return []
     codes = {cause.code for cause in diagnosed_stall(document)[1]}
     codes |= {finding.code for finding in document.findings}

@@ -15,7 +15,7 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
 from ioprism.settings import Thresholds
-from ioprism.views.calls.access import misaligned
+from ioprism.views.calls.access import misalignment
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
 
@@ -56,7 +56,7 @@ class Concern:
         return cls(
             calls.operations,
             limits.small_bytes if calls.small else None,
-            misaligned(max(1, int(limits.alignment)), stripe_sizes(trace))
+            misalignment(max(1, int(limits.alignment)), stripe_sizes(trace))
             if calls.misaligned
             else None,
             calls.collective,

@@ -186,7 +186,7 @@ def _last_moment(records: Mapping[str, CounterColumns], job: Job) -> float:
     if job.runtime:
         return 0.0
     names = (
-        (rows, DATA_MODULES[module].named(f"F_{kind}_END_TIMESTAMP"))
+        (rows, DATA_MODULES[module].counter_name(f"F_{kind}_END_TIMESTAMP"))
         for module, rows in records.items()
         for kind in ("OPEN", "READ", "WRITE", "CLOSE")
     )

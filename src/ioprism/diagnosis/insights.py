@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
 from ioprism.diagnosis.steps import first_views, judge_job
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import (
     IoprismError,
 )
@@ -89,7 +89,7 @@ def judge_many(
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(mapped(work, jobs, crashed=_crashed), start=1):
+    for number, result in enumerate(map_in_processes(work, jobs, crashed=_crashed), start=1):
         progress(number)
         yield result
 

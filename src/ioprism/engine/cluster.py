@@ -51,8 +51,8 @@ class ClusterSettings:
         """
         if self.address is None:
             return
-        found = _ADDRESS.fullmatch(self.address)
-        if found is None or not 0 < int(found[1]) < 2**16:
+        match = _ADDRESS.fullmatch(self.address)
+        if match is None or not 0 < int(match[1]) < 2**16:
             raise UsageError(
                 f"{self.address!r} is not the address of a Dask scheduler.\n"
                 "Hint: give --scheduler HOST:PORT, such as tcp://node1:8786."
@@ -60,7 +60,7 @@ class ClusterSettings:
 
 
 @contextmanager
-def connected(settings: ClusterSettings) -> Iterator[Any]:
+def connect(settings: ClusterSettings) -> Iterator[Any]:
     """Yield a client of the cluster; a cluster that was started for it ends with it.
 
     Raises:
@@ -72,7 +72,7 @@ def connected(settings: ClusterSettings) -> Iterator[Any]:
     with ExitStack() as stack:  # the client goes before its cluster
         target = settings.address
         if target is None:
-            target = _started(settings, distributed)
+            target = _start_cluster(settings, distributed)
             stack.callback(close, target)
             _submit(target, settings, distributed)
         try:
@@ -102,7 +102,7 @@ class Session:
     def client(self) -> Any:  # noqa: ANN401 - of an optional package
         """Return the client."""
         if self._client is None:
-            self._client = self._stack.enter_context(connected(self.settings))
+            self._client = self._stack.enter_context(connect(self.settings))
         return self._client
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Session:
         """Apply a function to each item, on the workers."""
         client = self.client()
         try:
-            found: list[Any] = client.gather(client.map(look, items, pure=False))
+            results: list[Any] = client.gather(client.map(look, items, pure=False))
         except (OSError, IoprismError):
             raise
         except Exception as error:
@@ -122,7 +122,7 @@ class Session:
                 f"the workers cannot read the files ({type(error).__name__}: {error}).\n"
                 "Hint: check that they see the same paths as this machine."
             ) from error
-        return found
+        return results
 
 
 def close(cluster: Any) -> None:  # noqa: ANN401
@@ -141,7 +141,7 @@ def close(cluster: Any) -> None:  # noqa: ANN401
             cluster.close(timeout=PATIENCE)
 
 
-def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
+def _start_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
     make = _local_cluster if settings.cluster == "local" else _queue_cluster
     try:
         return make(settings, distributed)
@@ -204,7 +204,7 @@ def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401
 def job_script(settings: ClusterSettings) -> str:
     """Return the script that is submitted to the queue for each worker."""
     package("distributed")
-    with closing(_started(settings, None)) as cluster:
+    with closing(_start_cluster(settings, None)) as cluster:
         return str(cluster.job_script())
 
 

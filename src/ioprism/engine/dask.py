@@ -23,7 +23,7 @@ from ioprism.engine.base import (
     View,
     finish,
 )
-from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connected, death_of_workers
+from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connect, death_of_workers
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.summaries import (
     SHARDS,
@@ -63,7 +63,7 @@ class Views:
     every: tuple[View, ...]
 
     @property
-    def sharded(self) -> tuple[ShardedView, ...]:
+    def sharded_views(self) -> tuple[ShardedView, ...]:
         """The views that are joined in shards."""
         return tuple(view for view in self.every if isinstance(view, ShardedView))
 
@@ -72,7 +72,7 @@ class Views:
         """The views whose tables are small enough to be joined at once."""
         return tuple(view for view in self.every if not isinstance(view, ShardedView))
 
-    def assembled(self, whole: Part, shards: Sequence[Part]) -> Part:
+    def in_order(self, whole: Part, shards: Sequence[Part]) -> Part:
         """Put the finished tables into the order of the views."""
         plain = iter(whole.tables)
         large = iter(
@@ -86,7 +86,7 @@ def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Foun
     """Hand expected failures back as values: trying again would change nothing."""
 
     @wraps(work)
-    def attempted(*args: Any) -> Found | IoprismError:  # noqa: ANN401
+    def attempt(*args: Any) -> Found | IoprismError:  # noqa: ANN401
         failed = next((one for one in args if isinstance(one, IoprismError)), None)
         if failed is not None:
             return failed
@@ -95,7 +95,7 @@ def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Foun
         except IoprismError as error:
             return error
 
-    return attempted
+    return attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def joined_shard(views: Views, *pieces: Tables) -> Part:
     return Part(
         tuple(
             finish(view, pl.concat(tables).lazy()).collect()
-            for view, tables in zip(views.sharded, zip(*pieces, strict=True), strict=True)
+            for view, tables in zip(views.sharded_views, zip(*pieces, strict=True), strict=True)
         )
     )
 
@@ -238,10 +238,10 @@ class DaskEngine:
             AnalysisError: the cluster cannot be reached or a task failed for good.
         """
         with self._client() as client:
-            found = _Graph(client, Views(views), self.memory_limit, self.progress).run(trace)
-        for message in found.warnings:
+            part = _Graph(client, Views(views), self.memory_limit, self.progress).run(trace)
+        for message in part.warnings:
             trace.completeness.warn(message)
-        return found.tables
+        return part.tables
 
     def map_partitions(self, trace: Trace, work: PartitionWork[Found]) -> list[Found]:
         """Apply a function to every partition and its number, on the workers.
@@ -259,7 +259,7 @@ class DaskEngine:
             yield self.session.client()
             return
         settings = ClusterSettings(self.address, self.cluster, self.workers, self.memory_limit)
-        with connected(settings) as client:
+        with connect(settings) as client:
             yield client
 
 
@@ -279,14 +279,14 @@ class _Graph:
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             parts = self._parts(trace.partitions)
         # What the shards need is taken out of the parts before those are let go.
-        shards = self._shards(parts) if self.views.sharded else []
+        shards = self._shards(parts) if self.views.sharded_views else []
         whole = self.result(self._tree(parts))
         done = [self.result(shard) for shard in shards]
-        return self.views.assembled(whole, done)
+        return self.views.in_order(whole, done)
 
     def _check_beforehand(self, partitions: Sequence[Partition]) -> None:
         """Refuse what this process, which gets the results, cannot hold within the limit."""
-        if self.memory_limit is None or not self.views.sharded:
+        if self.memory_limit is None or not self.views.sharded_views:
             return
         tasks = [self._submit(sample_of, self.views, pair) for pair in pairs(partitions)]
         samples = [self.result(task) for task in tasks]
@@ -335,14 +335,14 @@ class _Graph:
     def result(self, future: Any) -> Any:  # noqa: ANN401
         """Wait for a task; an expected failure is raised here."""
         try:
-            found = future.result()
+            result = future.result()
         except Exception as error:
             raise self._failure(error) from error
-        if isinstance(found, IoprismError):
-            raise found
+        if isinstance(result, IoprismError):
+            raise result
         if self.progress is not None:
             self.progress(1)
-        return found
+        return result
 
     def _failure(self, error: Exception) -> AnalysisError:
         if type(error).__name__ != "KilledWorker":

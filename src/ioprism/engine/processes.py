@@ -22,7 +22,7 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
-def mapped(
+def map_in_processes(
     work: Callable[[Given], Result],
     inputs: Sequence[Given],
     *,

@@ -25,8 +25,8 @@ MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
 def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -> pl.DataFrame:
     """Return the file table for these paths, in order."""
     known = {m.path.rstrip("/"): m for m in mounts if len(m.path) <= LONGEST_PATH}
-    mount = {place: found.path for place, found in known.items()}
-    filesystem = {place: found.filesystem for place, found in known.items()}
+    mount = {place: one.path for place, one in known.items()}
+    filesystem = {place: one.filesystem for place, one in known.items()}
     table = (
         pl.DataFrame({"path": pl.Series(paths, dtype=pl.String)})
         .with_columns(*_PARTS, mount=_mount_of(list(known)))

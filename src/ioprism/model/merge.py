@@ -34,11 +34,11 @@ class RenumberedPartition:
                 end=pl.col("end") + self.shift,
                 rank=pl.col("rank") + self.first_rank,
                 process=pl.col("process") + self.first_process,
-                file=renumbered("file", self.files),
+                file=look_up_rows("file", self.files),
             )
 
 
-def renumbered(column: str, rows: pl.Series) -> pl.Expr:
+def look_up_rows(column: str, rows: pl.Series) -> pl.Expr:
     """Look up each row number in `rows`; null stays null."""
     return pl.lit(rows).gather(pl.col(column)).alias(column)
 
@@ -203,7 +203,7 @@ class _Merged:
             rows = [c for c in ("file", "parent") if c in table.columns]
             tables.append(
                 table.with_columns(
-                    rank.alias("rank"), *(renumbered(c, self.file_rows[number]) for c in rows)
+                    rank.alias("rank"), *(look_up_rows(c, self.file_rows[number]) for c in rows)
                 )
             )
         return pl.concat(tables, how="diagonal")

@@ -111,7 +111,8 @@ class Usage:
         """Return the columns as if nothing had been read from these files."""
         keep = [file not in files for file in self.file]
         columns: dict[str, Any] = {
-            part.name: _kept(getattr(self.moves["read"], part.name), keep) for part in fields(Moves)
+            part.name: _zero_others(getattr(self.moves["read"], part.name), keep)
+            for part in fields(Moves)
         }
         calls = self.operations
         writes = self.moves["write"].operations
@@ -139,7 +140,7 @@ class Usage:
         return ranks_of_file
 
 
-def _kept(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
+def _zero_others(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
     return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
 
 
@@ -226,7 +227,7 @@ class HeatMap:
     read: Sequence[int]
     write: Sequence[int]
 
-    def filled(self) -> list[int]:
+    def busy_bins(self) -> list[int]:
         """The bins in which any were moved."""
         both = zip(self.read, self.write, strict=True)
         return [place for place, (read, write) in enumerate(both) if read > 0 or write > 0]

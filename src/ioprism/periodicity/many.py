@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.engine.base import Engine
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
 from ioprism.model.result import Result
@@ -118,7 +118,9 @@ def period_table(
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name)
-    found = list(_counted(mapped(work, groups, crashed=_crashed, processes=processes), progress))
+    found = list(
+        _counted(map_in_processes(work, groups, crashed=_crashed, processes=processes), progress)
+    )
     jobs = [row for row in found if isinstance(row, JobPeriod)]
     failed = [row.message for row in found if isinstance(row, FailedPeriod)]
     jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))

@@ -186,16 +186,16 @@ def phases_beside(
     asked = (PhaseShares(borders),) if trace.partitions else ()
     tables = engine.run(trace, *others, *asked) if others or asked else ()
     shares = tables[-1] if asked else heat_shares(trace.counters["HEATMAP"], borders)
-    found = {
+    layers = {
         name: LayerPhases(
             segments.threshold,
-            tuple(_described(segments.borders, shares.filter(layer=name))),
+            tuple(_phases_of_layer(segments.borders, shares.filter(layer=name))),
             resolution.get(name),
             segments.bursts,
         )
         for name, segments in segmented.items()
     }
-    return Phases(found), tables[: len(others)]
+    return Phases(layers), tables[: len(others)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +246,7 @@ def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.Da
             yield name, busy.filter(layer=name)
 
 
-def _described(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
+def _phases_of_layer(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
     """Turn what ranks did in each phase into phases, in order."""
     by_time = shares.sort("phase", "seconds", "rank")
     table = by_time.group_by("phase", maintain_order=True).agg(

@@ -39,7 +39,7 @@ def choose_tracer(command: Command, name: str = "auto") -> Choice:
     Raises:
         UsageError: it is not installed, or does not fit; the message says how to get one.
     """
-    wanted = _preferred(command) if name == "auto" else (name,)
+    wanted = _preference(command) if name == "auto" else (name,)
     problems: dict[str, str] = {}
     for kind in wanted:
         for tracer in find_tracers(kind):
@@ -64,7 +64,7 @@ def _hint(name: str) -> str:
     return f"to get it: {install}; `ioprism record --check` lists what is there."
 
 
-def _preferred(command: Command) -> tuple[str, ...]:
+def _preference(command: Command) -> tuple[str, ...]:
     if command.program.static:
         return ("strace",)
     return (

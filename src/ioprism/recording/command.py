@@ -220,8 +220,8 @@ PASS_VARIABLES: Mapping[str, Insert] = {
 
 
 def _program(words: Sequence[str]) -> Program:
-    found = shutil.which(words[0])
-    path = Path(found or words[0])
+    executable = shutil.which(words[0])
+    path = Path(executable or words[0])
     linkage = read_linkage(path)
     python = PYTHON.fullmatch(path.name) is not None or _is_python_script(path)
     return Program(

@@ -29,7 +29,7 @@ class Check:
 
     what: str
     status: Status  # no: it is there but cannot be used
-    found: str
+    state: str  # what there is
     hint: str = ""
 
 
@@ -98,9 +98,9 @@ def _c_library() -> Check:
     if version == (0, 0):
         return Check("C library", "ok", f"not glibc ({' '.join(platform.libc_ver()) or 'unknown'})")
     hidden = version >= STAT_IS_A_SYMBOL
-    found = f"glibc {version[0]}.{version[1]}"
+    library = f"glibc {version[0]}.{version[1]}"
     hint = "Darshan and DFTracer cannot see stat here; use --tracer strace to see it"
-    return Check("C library", "ok", found, hint if hidden else "")
+    return Check("C library", "ok", library, hint if hidden else "")
 
 
 def _kernel() -> Check:

@@ -128,7 +128,7 @@ def record_runs(
         )
         recording = replace(recording, runs=(*recording.runs, run))
         write_recording(recording)
-        if not run.ended:
+        if not run.succeeded:
             return recording
     if untraced:
         outcome = _run(plan.command.words, {}, stdout, stderr)

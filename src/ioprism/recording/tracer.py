@@ -61,7 +61,7 @@ class Tracer(Protocol):
         ...
 
 
-def preloaded(command: Command, library: str, variables: Mapping[str, str]) -> Start:
+def preload(command: Command, library: str, variables: Mapping[str, str]) -> Start:
     """Return how to run a command whose programs load a library first."""
     present = os.environ.get(PRELOAD)
     chain = f"{library}:{present}" if present and library not in present else library
@@ -218,16 +218,16 @@ class DFTracer:
             "DFTRACER_WRITE_BUFFER_SIZE": str(KEPT_IN_MEMORY),
             "DFTRACER_LOG_FILE": str(folder / command.program.name),
         }
-        return preloaded(command, self.library, variables)
+        return preload(command, self.library, variables)
 
 
 def find_dftracer() -> DFTracer | None:
     """Return the DFTracer of our Python, else of the `python3` in PATH; None where both lack it."""
     spec = find_spec("dftracer")
     if spec is not None and spec.submodule_search_locations:
-        found = [spec.submodule_search_locations[0], metadata.version("dftracer")]
+        place = [spec.submodule_search_locations[0], metadata.version("dftracer")]
     else:
-        found = ask(["python3", "-c", ASK]).split("\n")[:2]
-    if len(found) == 2 and (library := Path(found[0]) / LIBRARY).is_file():
-        return DFTracer(str(library), found[1])
+        place = ask(["python3", "-c", ASK]).split("\n")[:2]
+    if len(place) == 2 and (library := Path(place[0]) / LIBRARY).is_file():
+        return DFTracer(str(library), place[1])
     return None

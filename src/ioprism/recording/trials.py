@@ -117,8 +117,8 @@ def judge(
     early = max(rounds - MIN_ROUNDS, 1)  # looks before the last
     share = 1 - EARLY_SHARE if done >= rounds else EARLY_SHARE / early
     allowed = share * MAX_FALSE_ALARM / changes
-    found = difference(before, after, false_alarm=allowed)
-    if found.slower_by_chance is not None and 1 - found.slower_by_chance <= allowed:
+    change = difference(before, after, false_alarm=allowed)
+    if change.slower_by_chance is not None and 1 - change.slower_by_chance <= allowed:
         return "gain"
     # Against runs that are shorter by what is worth having: significantly longer than those.
     shorter = [(1 - WORTH) * seconds for seconds in before]
@@ -162,7 +162,7 @@ class Trial:
     status: str = "undecided"  # gain, no gain, ignored, failed, undecided
     seconds: list[float] = field(default_factory=list)
     requests: tuple[int, int] | None = None  # reads and writes without and with it
-    found: Difference | None = None
+    run_time: Difference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -173,7 +173,7 @@ class Trial:
             "status": self.status,
             "seconds": self.seconds,
             "requests": None if self.requests is None else list(self.requests),
-            "run_time": None if self.found is None else asdict(self.found),
+            "run_time": None if self.run_time is None else asdict(self.run_time),
             "script": self.hint.script_lines() if self.status == "gain" else [],
         }
 
@@ -248,7 +248,7 @@ def _judge(
         trial.status = "failed"
         return
     trial.seconds.append(seconds)
-    trial.found = difference(base, trial.seconds)
+    trial.run_time = difference(base, trial.seconds)
     if requests is not None and plain is not None:
         trial.requests = (plain.reads + plain.writes, requests.reads + requests.writes)
         # The first run may differ because it makes the files that others overwrite.

@@ -110,7 +110,7 @@ def _collective(trace: Trace) -> float | None:
     module = MODULES["MPI-IO"]
 
     def total(counters: Mapping[str, Sequence[str]]) -> int:
-        names = {module.named(name) for names in counters.values() for name in names}
+        names = {module.counter_name(name) for names in counters.values() for name in names}
         return int(table.select(pl.sum_horizontal(pl.col(sorted(names)).sum())).item() or 0)
 
     every = total(module.calls)

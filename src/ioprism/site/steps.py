@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import (
     AnalysisError,
     IoprismError,
@@ -102,7 +102,7 @@ def add_logs(
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
+            map_in_processes(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
             else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )

@@ -75,11 +75,11 @@ def check(path: Path) -> None:
         ChangedContentError: it cannot be read, or is not what was written.
     """
     status = path.stat()
-    _checked(path, status.st_size, status.st_mtime_ns)
+    _check_once(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=65536)
-def _checked(path: Path, size: int, changed: int) -> None:  # noqa: ARG001 - they tell versions apart
+def _check_once(path: Path, size: int, changed: int) -> None:  # noqa: ARG001 - they tell versions apart
     read_checked(path)
 
 

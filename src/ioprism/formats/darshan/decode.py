@@ -175,7 +175,7 @@ def _count_contradictions(records: ModuleRecords, module: str) -> int:
     if meaning is not None and meaning.sizes_add_up:
         for direction, calls in meaning.calls.items():
             bins = (meaning.size_counter(direction, size.counter) for size in SIZE_BINS)
-            wrong |= _sums(records, bins) != _sums(records, map(meaning.named, calls))
+            wrong |= _sums(records, bins) != _sums(records, map(meaning.counter_name, calls))
     return int(wrong.sum())
 
 

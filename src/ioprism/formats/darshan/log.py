@@ -168,7 +168,7 @@ def _job_length(start: int, names: Region, modules: dict[str, Region], size: int
     return max(0, min([*later, size]) - start)
 
 
-def uncovered(log: Log) -> int:
+def count_unexplained_bytes(log: Log) -> int:
     """Count the bytes of the file that no region claims, or that two do, or that are missing.
 
     A whole compressed log has none: its regions stand in a row up to the end of the file.
@@ -322,7 +322,7 @@ def notes(log: Log) -> Iterator[str]:
     """Yield a warning for everything that is partial, unknown or cut off."""
     for region in log.modules.values():
         yield from _about(region, log.path.name)
-    if log.compression != "none" and (amount := uncovered(log)):
+    if log.compression != "none" and (amount := count_unexplained_bytes(log)):
         yield (
             f"{log.path.name}: the header and the file disagree about {amount} bytes; "
             "the log is cut short or damaged, and records may be missing"

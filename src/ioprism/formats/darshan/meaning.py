@@ -45,17 +45,19 @@ class Module:
 
     def bytes(self, direction: str) -> str:
         """The counter of the bytes moved."""
-        return self.named("BYTES_READ" if direction == "read" else "BYTES_WRITTEN")
+        return self.counter_name("BYTES_READ" if direction == "read" else "BYTES_WRITTEN")
 
     def seconds(self, operation: str) -> str:
         """The time of all reads, all writes, or all metadata calls."""
-        return self.named(f"F_{'META' if operation == 'metadata' else operation.upper()}_TIME")
+        return self.counter_name(
+            f"F_{'META' if operation == 'metadata' else operation.upper()}_TIME"
+        )
 
     def size_counter(self, direction: str, size_bin: str) -> str:
         """The counter of one bin of the histogram of sizes."""
-        return self.named(f"{(self.sizes or '').format(direction.upper())}{size_bin}")
+        return self.counter_name(f"{(self.sizes or '').format(direction.upper())}{size_bin}")
 
-    def named(self, counter: str) -> str:
+    def counter_name(self, counter: str) -> str:
         """A counter's whole name."""
         return f"{self.prefix}_{counter}"
 

@@ -116,7 +116,7 @@ def show_trials(trials: Sequence[Trial], console: Console) -> None:
 
 def trial_text(trial: Trial) -> str:
     """Say what came of a change."""
-    found = trial.found
+    found = trial.run_time
     if trial.status == "ignored":
         return "ignored: the trace shows the same requests as without it"
     if trial.status == "failed" or found is None or found.low is None or found.high is None:
@@ -139,7 +139,7 @@ def show_checks(checks: tuple[Check, ...], console: Console) -> None:
             Text.assemble(
                 (check.status.ljust(9), STYLES[check.status]),
                 check.what.ljust(width + 2),
-                printable(check.found),
+                printable(check.state),
                 overflow="fold",
             )
         )

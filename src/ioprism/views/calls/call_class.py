@@ -130,7 +130,7 @@ def _gaps(calls: pl.DataFrame, rows: Whole, follows: Flags) -> tuple[Whole, Flag
 def _stream_after_stream(calls: pl.DataFrame, requests: Whole) -> tuple[Numbers, Whole]:
     """Bring the rows of each stream together, by start; calls that begin together stay as are."""
     streams = _streams(calls)[requests]
-    stream, rows = _grouped(streams, requests)
+    stream, rows = _group_streams(streams, requests)
     start = calls["start"].to_numpy()
     if _ascending(start) or _ascending(start[rows], within=stream):
         return stream, rows
@@ -145,7 +145,7 @@ def _ascending(values: npt.NDArray[np.float64], *, within: Numbers | None = None
     return bool(np.all(rises if within is None else rises | (within[1:] != within[:-1])))
 
 
-def _grouped(streams: Numbers, rows: Whole) -> tuple[Numbers, Whole]:
+def _group_streams(streams: Numbers, rows: Whole) -> tuple[Numbers, Whole]:
     bits = int(rows[-1]).bit_length() if len(rows) else 0
     if len(rows) and int(streams.max()).bit_length() + bits > 64:
         order = np.argsort(streams, kind="stable")

@@ -51,11 +51,11 @@ def deepest_layers(totals: pl.DataFrame, trace: Trace) -> pl.DataFrame:
         .join(roots, on="file", how="left", nulls_equal=True)
         .with_columns(height=height_of(pl.col("layer")))
     )
-    known = _reconciled(shown, trace)
+    known = _without_incomplete(shown, trace)
     return known.filter(pl.col("height") == _LOWEST).select(*KEYS, "layer")
 
 
-def _reconciled(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def _without_incomplete(shown: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Leave out layers that show too little of what was written above them."""
     moved = shown.group_by("root", "kind", "height").agg(pl.col("bytes").sum())
     short = moved.filter(

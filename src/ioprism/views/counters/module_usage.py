@@ -51,7 +51,7 @@ def usage_of(
     Sizes are known in bins only, so `small_bytes` is rounded down to the end of a bin.
     """
     columns = _Columns(records, module, without)
-    opened = columns.opened()
+    opened = columns.opens()
     exact = _exactly(columns, small_bytes) if module.sizes else None
     first = _first(opened, columns.ranks, ranks)
     return Usage(
@@ -64,13 +64,13 @@ def usage_of(
         seeks=columns.sum(module.seeks),
         stats=columns.sum(module.stats),
         syncs=columns.sum(module.syncs),
-        misaligned=columns.known("FILE_NOT_ALIGNED"),
-        misaligned_memory=columns.known("MEM_NOT_ALIGNED"),
-        alignment=columns.known("FILE_ALIGNMENT"),
+        misaligned=columns.values("FILE_NOT_ALIGNED"),
+        misaligned_memory=columns.values("MEM_NOT_ALIGNED"),
+        alignment=columns.values("FILE_ALIGNMENT"),
         common_sizes=_common_sizes(columns) if module.sizes else (),
         spread=_spread(columns) if EVERYONE in columns.ranks else None,
         open_close=tuple(columns.seconds(f"F_{name}_TIMESTAMP") for name in _OPEN_CLOSE),
-        switches=columns.known("RW_SWITCHES"),
+        switches=columns.values("RW_SWITCHES"),
         extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
     )
 
@@ -87,18 +87,18 @@ class _Columns:
             if without and not without.isdisjoint(files)
             else None
         )
-        self.files: Counts = self._chosen(files)
-        self.ranks: Counts = self._chosen(records.ranks)
+        self.files: Counts = self._select(files)
+        self.ranks: Counts = self._select(records.ranks)
 
-    def _chosen(self, values: list[Any]) -> list[Any]:
+    def _select(self, values: list[Any]) -> list[Any]:
         return values if self._kept is None else [values[place] for place in self._kept]
 
-    def known(self, name: str) -> list[Any] | None:
+    def values(self, name: str) -> list[Any] | None:
         """A counter without what cannot be true, or None where there is none."""
-        values = self._records.column(self.module.named(name))
+        values = self._records.column(self.module.counter_name(name))
         if values is None:
             return None
-        values = self._chosen(values)
+        values = self._select(values)
         if None in values:
             values = [0 if value is None else value for value in values]
         if not any(values):
@@ -109,16 +109,16 @@ class _Columns:
 
     def tells(self, name: str) -> bool:
         """Whether any record has this counter: -1 says that it is not available."""
-        values = self._records.column(self.module.named(name))
+        values = self._records.column(self.module.counter_name(name))
         if values is None:
             return False
         return not values or any(value is not None and value >= 0 for value in values)
 
     def seconds(self, name: str) -> Seconds:
-        return self.known(name) or [0.0] * len(self.files)
+        return self.values(name) or [0.0] * len(self.files)
 
     def sum(self, names: tuple[str, ...]) -> Counts:
-        columns = (self.known(name) for name in names)
+        columns = (self.values(name) for name in names)
         present = [values for values in columns if values is not None and any(values)]
         if not present:
             return [0] * len(self.files)
@@ -127,7 +127,7 @@ class _Columns:
             total = list(map(add, total, other))
         return total
 
-    def opened(self) -> Counts:
+    def opens(self) -> Counts:
         opens, others = self.sum(self.module.opens), self.sum(self.module.not_opens)
         return _less(opens, others) if any(others) else opens
 
@@ -164,9 +164,9 @@ def _moves(
         collective=kind(module.collective),
         independent=kind(module.independent),
         nonblocking=kind(module.nonblocking),
-        begin=columns.known(f"F_{name}_START_TIMESTAMP"),
-        finish=columns.known(f"F_{name}_END_TIMESTAMP"),
-        longest=columns.known(f"F_MAX_{name}_TIME"),
+        begin=columns.values(f"F_{name}_START_TIMESTAMP"),
+        finish=columns.values(f"F_{name}_END_TIMESTAMP"),
+        longest=columns.values(f"F_MAX_{name}_TIME"),
     )
     counted = module.sequences and columns.tells(f"SEQ_{name}S")
     return _with_sequences(moves, columns, direction, first) if counted else moves
@@ -198,7 +198,7 @@ def _common_sizes(columns: _Columns) -> list[tuple[Counts, Counts]]:
     """The request sizes that came up most, and how often each did."""
     moves = []
     for place in _MOST_COMMON:
-        sizes = columns.known(f"ACCESS{place}_ACCESS")
+        sizes = columns.values(f"ACCESS{place}_ACCESS")
         if sizes is not None:
             moves.append((sizes, columns.sum((f"ACCESS{place}_COUNT",))))
     return moves

@@ -110,7 +110,7 @@ def _usage(layer: str, rows: pl.DataFrame, covered: pl.DataFrame) -> Usage:
         stats=counts("stat"),
         syncs=syncs["operations"].fill_null(0).to_list(),
         sync_seconds=syncs["seconds"].fill_null(0.0).to_list(),
-        misaligned=_misaligned(data["read"], data["write"]),
+        misaligned=_count_misaligned(data["read"], data["write"]),
     )
 
 
@@ -121,13 +121,13 @@ def _metadata_seconds(entries: pl.DataFrame, rows: pl.DataFrame) -> list[float]:
     return joined["seconds"].fill_null(0.0).to_list()
 
 
-def _misaligned(read: pl.DataFrame, write: pl.DataFrame) -> list[int] | None:
-    if not _placed(read) and not _placed(write):
+def _count_misaligned(read: pl.DataFrame, write: pl.DataFrame) -> list[int] | None:
+    if not _has_offsets(read) and not _has_offsets(write):
         return None
     return (read["misaligned"].fill_null(0) + write["misaligned"].fill_null(0)).to_list()
 
 
-def _placed(table: pl.DataFrame) -> bool:
+def _has_offsets(table: pl.DataFrame) -> bool:
     """Whether it is known for most calls where in the file they go."""
     operations, unplaced = int(table["operations"].sum()), int(table["unplaced"].sum())
     return operations > 0 and 2 * unplaced < operations
@@ -136,7 +136,7 @@ def _placed(table: pl.DataFrame) -> bool:
 def _moves(table: pl.DataFrame, covered: pl.DataFrame) -> Moves:
     filled = table.with_columns(pl.exclude(*_ENTRY).fill_null(0))
     column = {name: filled[name].to_list() for name in filled.columns}
-    placed = _placed(table) or not table["operations"].sum()
+    placed = _has_offsets(table) or not table["operations"].sum()
     collective = table["uncollected"].sum() < table["operations"].sum()
     extent = filled.join(covered, on="file", how="left", maintain_order="left")["covered"]
     independent = filled["operations"] - filled["collective"] - filled["nonblocking"]

@@ -84,11 +84,11 @@ class MainView:
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Add rows of the same key, and judge the requests at the edges between pieces."""
-        return partials.map_batches(self._joined, schema=_PIECE)
+        return partials.map_batches(self._join_pieces, schema=_PIECE)
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Combine all there are: what waits still is the beginning of its stream."""
-        return partials.map_batches(self._settled, schema=_MAIN)
+        return partials.map_batches(self._decide_all, schema=_MAIN)
 
     def memory(self, summary: pl.DataFrame) -> int:
         """Bytes that a main view of this size needs, with all that is derived from it."""
@@ -109,24 +109,24 @@ class MainView:
         )
         order = walk(calls, _placed_requests(events))
         judged = calls.with_columns(pl.col("class") + pl.Series(order.random))
-        sums = _summed(self._shared_out(judged, pl.Series(~order.undecided)))
+        sums = _sum_rows(self._shared_out(judged, pl.Series(~order.undecided)))
         return _with_edges(sums, _edges(calls, order, order.undecided))
 
-    def _joined(self, pieces: pl.DataFrame) -> pl.DataFrame:
+    def _join_pieces(self, pieces: pl.DataFrame) -> pl.DataFrame:
         sums, edges = _apart(pieces)
         order = walk(edges, np.arange(edges.height))
         waited = edges["waits"].to_numpy()
         waits = waited & order.undecided
-        judged = self._judged(edges, order, waited & ~waits)
-        return _with_edges(_summed(pl.concat([sums, judged])), _edges(edges, order, waits))
+        judged = self._rows_of_requests(edges, order, waited & ~waits)
+        return _with_edges(_sum_rows(pl.concat([sums, judged])), _edges(edges, order, waits))
 
-    def _settled(self, pieces: pl.DataFrame) -> pl.DataFrame:
+    def _decide_all(self, pieces: pl.DataFrame) -> pl.DataFrame:
         sums, edges = _apart(pieces)
         order = walk(edges, np.arange(edges.height))
-        judged = self._judged(edges, order, edges["waits"].to_numpy())
-        return _summed(pl.concat([sums, judged]))
+        judged = self._rows_of_requests(edges, order, edges["waits"].to_numpy())
+        return _sum_rows(pl.concat([sums, judged]))
 
-    def _judged(self, edges: pl.DataFrame, order: Walk, wanted: Flags) -> pl.DataFrame:
+    def _rows_of_requests(self, edges: pl.DataFrame, order: Walk, wanted: Flags) -> pl.DataFrame:
         """Turn requests that waited into rows of the main view, not yet summed."""
         requests = edges.with_columns(
             pl.col("class") + pl.Series(order.random), slowest=pl.col("end") - pl.col("start")
@@ -217,7 +217,7 @@ def _placed_requests(events: pl.DataFrame) -> Whole:
     return np.flatnonzero(events.select(known).to_series().to_numpy())
 
 
-def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+def _sum_rows(rows: pl.DataFrame) -> pl.DataFrame:
     sums = rows.lazy().group_by(KEYS).agg(pl.col(SUMS).sum(), pl.col(MAXIMA).max())
     return sums.collect()
 

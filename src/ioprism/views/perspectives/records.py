@@ -160,7 +160,7 @@ class Rows:
         return perspective(name, rows, files=self.files, processes=self.processes)
 
     @cached_property
-    def coded(self) -> pl.DataFrame:
+    def code_table(self) -> pl.DataFrame:
         """What sums by class need: the class, the sums, and the codes of the views."""
         codes = [self._code_column(name) for name in self.views]
         place = np.zeros(CLASSES, np.uint16)
@@ -191,7 +191,7 @@ class Rows:
         operation = pl.col("class") // SLOTS % len(OPERATIONS)
         reads = operation == READ
         time = pl.col("nanoseconds")
-        cells = self.gathered(
+        cells = self.add_up_cells(
             pl.col("count", "bytes", "nanoseconds").sum(),
             pl.col("slowest").max(),
             data_nanoseconds=time.filter(operation <= WRITE).sum(),
@@ -199,9 +199,9 @@ class Rows:
             reach=pl.col("reach").filter(reads).max(),
             open_nanoseconds=time.filter(operation == OPEN).sum(),
         )
-        return self._described(cells)
+        return self._describe_cells(cells)
 
-    def gathered(self, *sums: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
+    def add_up_cells(self, *sums: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
         """Add rows up by all that views tell apart; the codes of the views go with the sums."""
         codes = [name for name in self.views if name in OF_CALLS]
         rows = self.main.lazy().with_columns(self._code_column(name) for name in codes)
@@ -219,7 +219,7 @@ class Rows:
     def _code_column(self, name: str) -> pl.Series:
         return self.perspectives[name].codes.alias(f"{name}_code")
 
-    def _described(self, cells: pl.DataFrame) -> pl.DataFrame:
+    def _describe_cells(self, cells: pl.DataFrame) -> pl.DataFrame:
         """Add what a cell has in common with others of its file or process."""
         first_opened = pl.col("time").filter(pl.col("open_nanoseconds") > 0).min().over("file")
         known_before = 1 - pl.col("reach").max() / pl.col("read_bytes").sum()
@@ -294,7 +294,7 @@ def all_fields(
     """Return every field that is a sum, maximum or number of different things.
 
     Args:
-        rows: rows as `Rows.coded` has them, with each one's record in `record`.
+        rows: rows as `Rows.code_table` has them, with each one's record in `record`.
         cells: cells as `Rows.cells` has them, with each one's record in `record`.
         classes: what `class_number` stands for.
         records: how many records there are.

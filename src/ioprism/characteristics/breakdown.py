@@ -10,7 +10,7 @@ from ioprism.model.trace import Trace
 from ioprism.views.calls.totals import TargetLoad, Totals
 from ioprism.views.counters.totals import counter_totals
 
-# What a program says of its own steps is no call: the I/O inside it is counted below.
+# Steps that a program names itself are not calls: the I/O inside them is counted by its layer.
 _CALLS = pl.col("layer") != "application"
 _OPERATION = pl.col("operation").cast(pl.String)
 _READ, _WRITE = _OPERATION == "read", _OPERATION == "write"
@@ -60,10 +60,10 @@ _DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
 
 
 def by_target(trace: Trace, engine: Engine) -> pl.DataFrame:
-    """Return one row per storage target that files lie on; none where no layout is known.
+    """Return one row per storage target that holds files; none where no layout is known.
 
-    Single calls are laid on the targets that their bytes lie on. From counters, a file's calls
-    are shared evenly among the targets that its bytes reach.
+    Traced calls count on the targets that hold their bytes. From counters, a file's calls are
+    shared evenly among the targets that its bytes reach.
     """
     striping = trace.files.filter(
         (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)

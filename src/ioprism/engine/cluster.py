@@ -16,7 +16,7 @@ from ioprism.text import printable
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
 PATIENCE = 30  # seconds to wait for a scheduler, or for the end of a cluster
-# Nobody watches the processes of one command: they need not measure themselves all the time.
+# The processes of one command are not monitored: they need not measure themselves.
 LEAN = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -25,7 +25,7 @@ LEAN = {
 # Workers that have died and cannot be started again would be waited for without end.
 WITHOUT_WORKERS = "distributed.scheduler.no-workers-timeout"
 WORKER_PATIENCE = 120  # seconds
-# Dask lets workers give memory back at once, and ask for it again; that is for limited ones.
+# Dask lets workers return freed memory immediately; that only helps where memory is limited.
 KEEP_MEMORY = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
@@ -157,7 +157,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
 
     if fault := fault_of_shared_memory():  # Dask would start workers again without end
         raise AnalysisError(
-            f"no Dask worker can be started: this machine gives no shared memory ({fault}).\n"
+            f"no Dask worker can be started: this machine has no usable shared memory ({fault}).\n"
             "Hint: make /dev/shm writable, or use --engine local."
         )
     threads = max(1, (os.cpu_count() or 1) // settings.workers)
@@ -168,7 +168,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
             n_workers=settings.workers,
             threads_per_worker=1,
             memory_limit=limit if limit is not None else "auto",
-            dashboard_address="127.0.0.1:0",  # any free port, for nobody else
+            dashboard_address="127.0.0.1:0",  # any free port, on this machine only
             silence_logs=logging.ERROR,  # work of lost workers is done again, and long lists of it
             env={"POLARS_MAX_THREADS": str(threads)},
         )
@@ -211,7 +211,7 @@ def job_script(settings: ClusterSettings) -> str:
 def _submit(cluster: Any, settings: ClusterSettings, distributed: Any) -> None:  # noqa: ANN401
     """Ask the queue for workers; they start when it is their turn.
 
-    Dask's own `scale` tells of a refused job in its log only, and waits for it forever.
+    Dask's own `scale` reports a refused job in its log only, and waits for it forever.
     """
     if settings.cluster == "local":
         return

@@ -69,7 +69,7 @@ class Views:
 
     @property
     def plain(self) -> tuple[View, ...]:
-        """The views whose tables are small enough to be joined at once."""
+        """The views whose tables are small enough to be joined in one step."""
         return tuple(view for view in self.every if not isinstance(view, ShardedView))
 
     def in_order(self, whole: Part, shards: Sequence[Part]) -> Part:
@@ -134,7 +134,7 @@ def on_prepared(
     prepared: PreparedPartition,
     *earlier: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Apply a function to a partition that is told what the ones before it have done."""
+    """Apply a function to a partition, given the moves of the ones before it."""
     return work(number, _Told(prepared, earlier))
 
 
@@ -301,7 +301,7 @@ class _Graph:
         return self.each(partitions, work) or [self._submit(on_partition, work, 0, None)]
 
     def each(self, partitions: Sequence[Partition], work: PartitionWork[Any]) -> list[Any]:
-        """Submit a task for each partition; one that continues others is told of them."""
+        """Submit a task for each partition; one that continues others gets their moves."""
         moves: list[Any] = []
         tasks = []
         for place, partition in enumerate(partitions):

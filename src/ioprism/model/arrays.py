@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Return the disjoint intervals that these cover; those that touch are joined.
 
-    When the n-th start comes after the n-1 first ends, nobody is busy in between: so two
+    When the n-th start comes after the n-1 first ends, nothing is busy in between: so two
     sorts, each on its own, suffice. Traces are mostly in order, which a stable sort makes use of.
     """
     if not len(start):
@@ -76,7 +76,7 @@ def median(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> float:
 
 
 def quantile(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64], share: float) -> float:
-    """The number that this share of all lies below, between two where it falls between them."""
+    """The number that this share of all is below; interpolated where it falls between two."""
     place = share * (len(numbers) - 1)
     low, high = math.floor(place), math.ceil(place)
     ordered = np.partition(numbers, [low, high] if high > low else low)

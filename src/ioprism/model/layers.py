@@ -1,6 +1,6 @@
 """The I/O interfaces: their names, and which is below which. Declared here and nowhere else.
 
-A byte that a program writes through HDF5 passes MPI-IO and then POSIX: whoever adds up layers
+A byte that a program writes through HDF5 passes MPI-IO and then POSIX: adding up layers
 counts it three times. So totals take each file's calls at the deepest layer that shows them.
 A layer that shows less than half of the bytes written above it was not recorded whole, and is
 passed over. Reads need not add up: a library may read a byte once for all ranks, or have it.

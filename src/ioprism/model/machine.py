@@ -49,7 +49,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """Some jobs alike: how often they write, and how much of their time."""
+    """Jobs of one kind: how often they write, and for how much of their time."""
 
     name: str
     count: int

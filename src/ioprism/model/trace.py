@@ -58,7 +58,7 @@ class Partition(Protocol):
     """A piece of the events that can be read alone, anywhere; picklable."""
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; `warn` hears of what had to be left out."""
+        """Yield events in pieces of bounded size; `warn` reports what had to be left out."""
         ...
 
 
@@ -239,7 +239,7 @@ class Trace:
 def population_of(processes: pl.DataFrame, *, ranks: int | None = None) -> Population:
     """Count what rows of the process table stand for.
 
-    A record that all ranks share is no process, and a process's threads are one.
+    A record that all ranks share does not count, and a process's threads count once.
     """
     import polars as pl
 

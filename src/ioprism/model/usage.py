@@ -197,7 +197,7 @@ class CounterColumns(Protocol):
         ...
 
     def column(self, name: str) -> list[Any] | None:
-        """One value per record, or None where there is no such counter."""
+        """One value per record, or None where the counter is missing."""
         ...
 
 
@@ -243,7 +243,7 @@ def heat_loads(maps: Mapping[str, Sequence[HeatMap]]) -> dict[str, RankLoad]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankLoad:
-    """What each rank did through one layer, where the entries only tell of all together."""
+    """What each rank did through one layer, where entries are sums over all ranks."""
 
     bytes: Mapping[int, Mapping[str, int]]  # rank -> direction -> bytes
     operations: Mapping[int, Mapping[str, int]] | None = None

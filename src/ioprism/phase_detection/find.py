@@ -56,7 +56,7 @@ class LayerPhases:
 
     gap_threshold: float  # seconds: shorter gaps are within a phase
     phases: tuple[Phase, ...]
-    resolution: float | None = None  # seconds; of the heat map, where there are no calls
+    resolution: float | None = None  # seconds; of the heat map, without per-call data
     bursts: bool = False  # whether I/O goes on between the phases, which are bursts of its rate
 
     @property

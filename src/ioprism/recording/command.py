@@ -101,7 +101,7 @@ def parse_command(words: Sequence[str]) -> Command:
 
 
 def _kind(path: str, name: str) -> str:
-    """Tell the families of mpirun and mpiexec apart, by what they say of themselves."""
+    """Distinguish the families of mpirun and mpiexec by their version text."""
     if name in ("srun", "jsrun", "flux"):
         return name
     version = ask([path, "--version"])

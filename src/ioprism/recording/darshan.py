@@ -37,7 +37,7 @@ class Darshan:
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Its name and version."""
         return f"Darshan {self.number}"
 
     @property

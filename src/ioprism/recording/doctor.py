@@ -29,7 +29,7 @@ class Check:
 
     what: str
     status: Status  # no: it is there but cannot be used
-    state: str  # what there is
+    found: str
     hint: str = ""
 
 

@@ -40,7 +40,7 @@ class Tracer(Protocol):
 
     @property
     def version(self) -> str:
-        """What it says of itself, such as `strace 6.1`."""
+        """Its name and version, such as `strace 6.1`."""
         ...
 
     @property
@@ -109,7 +109,7 @@ class Strace:
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Its name and version."""
         return f"strace {self.number[0]}.{self.number[1]}"
 
     @property
@@ -182,7 +182,7 @@ class DFTracer:
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Its name and version."""
         return f"DFTracer {self.number}"
 
     @property

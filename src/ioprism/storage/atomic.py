@@ -29,7 +29,7 @@ from ioprism.errors import OutputError
 from ioprism.text import address_of, printable
 
 NEW, OLD = ".new", ".old"
-LONGEST_NAME = 120  # bytes of a target's name that fit into the name of what is beside it
+LONGEST_NAME = 120  # bytes of a target's name that fit into the name of its temporary file
 FORGOTTEN = 86400.0  # seconds after which what another machine left beside a target is removed
 AT_FDCWD = -100
 EXCHANGE = 2  # renameat2: both names swap what they name, in one step
@@ -47,7 +47,7 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
     Args:
         target: the file to write.
         replace: whether a file of this name may be replaced.
-        private: whether nobody but its owner may read it.
+        private: whether only its owner may read it.
 
     Raises:
         OutputError: the target exists and is not to be replaced, or is not a plain file.
@@ -334,7 +334,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-# A link is not followed, and nothing is emptied: the name may be somebody else's file.
+# A link is not followed, and nothing is emptied: the name may be another user's file.
 LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -342,8 +342,8 @@ LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEX
 def held_alone(path: Path, *, otherwise: str) -> Iterator[None]:
     """Hold a lock while writing.
 
-    Only those who may write to the folder may open the file: whoever can open it, for reading
-    even, can hold the lock and keep the writers out.
+    Only those who may write to the folder may open the file: a process that can open it, even
+    for reading, can hold the lock and keep the writers out.
 
     Args:
         path: the file that stands for the lock, made if it is not there.

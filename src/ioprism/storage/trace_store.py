@@ -34,7 +34,7 @@ MANIFEST = "ioprism-trace.json"
 EVENTS_PER_FILE = 1_000_000  # a partition each: a quarter of a gigabyte while it is sorted
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
-WINDOW = 2**20  # bytes read at once
+WINDOW = 2**20  # bytes of one read
 LATEST = 1e11  # seconds since 1970, beyond any clock
 
 

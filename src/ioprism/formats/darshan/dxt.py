@@ -33,9 +33,9 @@ from ioprism.units import format_counted
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8
 MAX_SEGMENTS = 2**40
-# What is inflated at once stays in the processor's cache until it is sorted into columns.
+# A piece stays in the processor's cache from inflating until it is sorted into columns.
 PIECE = 128 * 1024
-# Columns of so many segments are smaller than 4 MiB: for larger ones NumPy asks for huge pages,
+# Columns of this many segments stay below 4 MiB: for larger ones NumPy asks for huge pages,
 # which virtual machines take three times as long to provide.
 BLOCK = 500_000
 COMPRESSED = 8 * 2**20  # bytes of a region that are worth a separate range
@@ -67,7 +67,7 @@ class _Cursor:
 
 
 def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
-    """Yield pieces of inflated bytes and where the segments lie in them.
+    """Yield pieces of inflated bytes and where their segments are.
 
     A record of a rank that the job does not have ends the region: it is damaged.
     """
@@ -247,7 +247,7 @@ def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
 def _sound(frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out calls that end before they begin, never begin, or move less than nothing."""
     start, end, size = (frame[name].to_numpy() for name in ("start", "end", "bytes"))
-    # Comparing is false for what is not a number, too.
+    # Comparisons with NaN are false, too.
     if start.min() > -np.inf and end.max() < np.inf and size.min() >= 0 and (start <= end).all():
         return frame
     good = (start > -np.inf) & (start <= end) & (end < np.inf) & (size >= 0)

@@ -1,4 +1,4 @@
-"""What the counters of each Darshan module mean: the one table that everybody reads them by."""
+"""What the counters of each Darshan module mean: the one table that all readers use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Module:
     stats: Names = ()
     syncs: Names = ()  # that force data to storage
     other_metadata: Names = ()
-    sizes: str | None = "SIZE_{}_AGG_"  # before the bin; None: there is no histogram
+    sizes: str | None = "SIZE_{}_AGG_"  # before the bin; None: without a histogram
     sizes_add_up: bool = False  # whether each call is in the histogram exactly once
     sequences: bool = False  # whether sequential and consecutive accesses are counted
     extras: Mapping[str, str] = field(default_factory=dict)

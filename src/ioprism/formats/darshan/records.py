@@ -16,7 +16,7 @@ MODULES = (
     "NULL", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE",
     "STDIO", "DXT_POSIX", "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS",
 )  # fmt: skip
-# A module that came late shifts those behind it: absent from the table before this version.
+# A module added later shifts those after it: absent from the table before this version.
 ADDED_IN = {"H5D": (3, 20), "PNETCDF_VAR": (3, 41)}
 PADDING = "PADDING"  # a word that carries nothing
 

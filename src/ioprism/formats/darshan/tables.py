@@ -75,7 +75,7 @@ def counter_table(records: ModuleRecords, module: str, newest: Layout) -> pl.Dat
 
 
 def _name_columns(values: npt.NDArray[np.generic], names: Sequence[str]) -> pl.DataFrame:
-    """Name the columns all at once: one by one, that takes longer than reading a small log."""
+    """Name all columns in one step: one by one takes longer than reading a small log."""
     if not names:
         return pl.DataFrame()
     table = pl.Series(np.ascontiguousarray(values)).arr.to_struct(names).struct.unnest()

@@ -139,7 +139,7 @@ def show_checks(checks: tuple[Check, ...], console: Console) -> None:
             Text.assemble(
                 (check.status.ljust(9), STYLES[check.status]),
                 check.what.ljust(width + 2),
-                printable(check.state),
+                printable(check.found),
                 overflow="fold",
             )
         )

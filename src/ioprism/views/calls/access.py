@@ -1,4 +1,4 @@
-"""How each rank accesses each file, from single calls: sizes, order, alignment.
+"""How each rank accesses each file, from per-call data: sizes, order, alignment.
 
 A piece of the events is summed by itself; where one piece ends and the next begins is only
 known when all are there, so pieces are kept apart until they are finalized. The answer is the
@@ -103,7 +103,7 @@ class AccessPattern:
 
 
 def _in_order(calls: pl.DataFrame) -> pl.DataFrame:
-    """Sort calls, unless each kind of them is in order and there are no opens to fall between."""
+    """Sort calls, unless each kind of them is in order and no opens fall between."""
     late = pl.col("start") < pl.col("start").shift(1).over(KEYS)
     if not calls.select(_IS_OPEN.any()).item() and not calls.select(late.any()).item():
         return calls

@@ -75,7 +75,7 @@ _SPREAD = ("layer", "target", "operation")
 class TargetLoad:
     """Requests, bytes and seconds per layer, storage target and direction.
 
-    A request is cut at the ends of stripes: each target gets the bytes that lie on it, and no
+    A request is cut at the ends of stripes: each target gets the bytes that it holds, and no
     target is touched by a request that ends where its stripe begins. A request counts once on
     every target that it touches; its time is shared among them as its bytes are.
     """

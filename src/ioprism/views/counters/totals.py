@@ -25,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
-# Operations that have a time of their own; that of all metadata calls stands with `metadata`.
+# Operations with a separate time; that of all metadata calls is in the row `metadata`.
 TIMED = ("read", "write", "metadata")
 
 _LAYERS = pl.Series("layer", LAYERS, dtype=Layer)

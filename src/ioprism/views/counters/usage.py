@@ -63,7 +63,7 @@ class TableColumns:
         return self.table["rank"].to_list()
 
     def column(self, name: str) -> list[Any] | None:
-        """One value per record, or None where there is no such counter."""
+        """One value per record, or None where the counter is missing."""
         if name not in self.table.columns:
             return None
         values = self.table[name]
@@ -73,7 +73,7 @@ class TableColumns:
 def event_usages(
     stitched: pl.DataFrame, touched: pl.DataFrame, *, without: Sequence[int]
 ) -> Iterator[Usage]:
-    """Turn what single calls tell into columns: one usage per layer, without console streams."""
+    """Turn per-call data into columns: one usage per layer, without console streams."""
     known = stitched.with_columns(
         pl.col("file").cast(pl.Int64).fill_null(NAMELESS), pl.col("rank").fill_null(EVERYONE)
     )

@@ -52,7 +52,7 @@ _CLASSES: Mapping[str, tuple[Callable[[Codes], Codes], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableView:
-    """A view by what the table of files or of processes says of them. Plug-ins declare such."""
+    """A view by a column of the table of files or processes. Plug-ins declare such views."""
 
     table: Literal["file", "process"]
     value: pl.Expr  # over the columns of that table: the same value, the same record

@@ -208,7 +208,7 @@ class Rows:
         keys = [f"{name}_code" for name in codes]
         summed = rows.group_by("process", "file", "time", *keys).agg(*sums, **named)
         cells = summed.collect(engine="streaming")
-        # All values of the rows are in the cells, so both are numbered alike.
+        # All values of the rows are in the cells, so both have the same numbers.
         others = [
             self._perspective(name, cells).codes.alias(f"{name}_code")
             for name in self.views

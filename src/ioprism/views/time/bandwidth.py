@@ -38,7 +38,7 @@ def sum_of_steps(parts: Sequence[StepFunction]) -> StepFunction:
 
 
 def _from_changes(time: FloatArray, change: FloatArray, calls: IntArray) -> StepFunction:
-    # Edges at the same moment stay apart: steps of no length hurt nobody, and joining costs.
+    # Edges at the same moment stay apart: zero-length steps are harmless, and joining costs.
     order = np.argsort(time, kind="stable")  # it makes use of parts that are in order
     values = running(change[order], calls[order])[:-1]
     return StepFunction(time[order], np.maximum(values, 0.0, out=values))
@@ -94,7 +94,7 @@ def bandwidth_by(
     """Return the bandwidth over time of every file, rank, directory or application.
 
     Raises:
-        UsageError: there is no such key.
+        UsageError: the key is unknown.
         NotEnoughDetailError: the trace has no single requests.
     """
     if key not in KEYS:

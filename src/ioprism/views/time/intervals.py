@@ -176,7 +176,7 @@ class CallsInWindows:
     columns: tuple[str, ...]
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep those of the events that lie in the windows."""
+        """Keep the events inside the windows."""
         inside = window_of(self.starts).is_in(list(self.chosen))
         return events.filter(inside).select(self.columns)
 
@@ -189,7 +189,7 @@ def write_intervals(trace: Trace, *, gap: float) -> pl.DataFrame:
     """Merge writes to files that one rank alone writes into intervals of busy writing.
 
     Args:
-        trace: a trace with single calls.
+        trace: a per-call trace.
         gap: seconds without any write that end an interval.
 
     Returns:

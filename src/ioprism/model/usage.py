@@ -83,7 +83,6 @@ class Usage:
     common_sizes: Sequence[tuple[Counts, Counts]] = ()  # request sizes and how often, most first
     spread: Spread | None = None
     open_close: Sequence[Seconds] = ()  # start and end of the first open, and of the last close
-    switches: Counts | None = None  # from reading to writing and back
     extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
 
     def __len__(self) -> int:
@@ -142,9 +141,6 @@ class Usage:
 
 def _zero_others(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
     return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
-
-
-NO_DATA = ("<", *KERNEL)  # how names begin that are looked at
 
 
 def is_data(path: str) -> bool:

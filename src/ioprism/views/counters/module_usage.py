@@ -70,7 +70,6 @@ def usage_of(
         common_sizes=_common_sizes(columns) if module.sizes else (),
         spread=_spread(columns) if EVERYONE in columns.ranks else None,
         open_close=tuple(columns.seconds(f"F_{name}_TIMESTAMP") for name in _OPEN_CLOSE),
-        switches=columns.values("RW_SWITCHES"),
         extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
     )
 

@@ -166,6 +166,7 @@ def rank_loads(totals: pl.DataFrame) -> dict[str, RankLoad]:
         rows = totals.filter(layer=layer).select(
             "rank", "operation", "operations", "bytes", "seconds"
         )
+        rows = rows.sort("rank", "operation")  # ties between ranks go to the lowest
         for rank, operation, operations, size, time in rows.iter_rows():
             seconds[rank] = seconds.get(rank, 0.0) + time
             if operation in DIRECTIONS:
